@@ -1,4 +1,4 @@
-//! What every command takes.
+//! The arguments that all commands share.
 
 use std::path::PathBuf;
 
@@ -9,29 +9,29 @@ use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
 
 use crate::commands::Command;
 use crate::instants;
-use crate::settings::{From, Settings};
+use crate::settings::{SettingSource, Settings};
 use crate::usage;
 
-/// Keeps an AI assistant's conversations: imports, shows, searches and exports them, and says what a model sees of them.
+/// Stores an AI assistant's conversations: imports, shows, searches and exports them, and explains what a model sees of them.
 #[derive(Debug, Parser)]
 #[command(
     name = "threadkeep",
     version,
     arg_required_else_help = true,
     after_help = "Examples:
-  threadkeep demo                               see it work on a small conversation
+  threadkeep demo                               try it on a small conversation
   threadkeep chat                               talk with an assistant that remembers
-  threadkeep docs add notes/                    give it documents to answer from
-  threadkeep import conversations.json          take in an export of ChatGPT or Claude
-  threadkeep threads                            list what is there
-  threadkeep search camping stove               find what was said
-  threadkeep recall 'Who has the keys?'         find what answers a question
+  threadkeep docs add notes/                    add documents that answers can cite
+  threadkeep import conversations.json          import an export of ChatGPT or Claude
+  threadkeep threads                            list threads
+  threadkeep search camping stove               search messages
+  threadkeep recall 'Who has the keys?'         find the turns that answer a question
   threadkeep context notes --recall --explain   show what a model sees of a thread, and why
-  threadkeep export -o backup.jsonl.gz          write everything out
+  threadkeep export -o backup.jsonl.gz          export everything
 
 Exit codes:
-  0 done, 1 something to put right on your side, 2 wrong usage,
-  3 the store or the disk failed, 130 interrupted"
+  0 success, 1 invalid input or findings, 2 wrong usage,
+  3 the store, the disk or a remote service failed, 130 interrupted"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Which store, on whose behalf, and how to print.
+/// The options of every command: store, scope and output.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -50,14 +50,14 @@ pub(crate) struct Global {
     /// The store: a file, sqlite:FILE, or postgres://USER@HOST/DATABASE [default: threadkeep.db in your data folder]
     #[arg(long, global = true, env = "THREADKEEP_STORE", hide_env_values = true, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// The file that records what was erased, so that restoring an older backup does not bring it back; `none` for none
-    /// [default: erasures.jsonl in your state folder]
+    /// The erasure ledger: a file that records erasures, so that restoring an older backup does not bring erased data back;
+    /// `none` disables it [default: erasures.jsonl in your state folder]
     #[arg(long, global = true, env = "THREADKEEP_ERASURE_LEDGER", hide_env_values = true, value_name = "FILE")]
     pub(crate) erasure_ledger: Option<PathBuf>,
-    /// What was typed of these, and not taken from the environment: a command that we suggest needs it again.
+    /// The options given on the command line rather than in the environment. Suggested commands repeat them.
     #[arg(skip)]
     typed: Vec<&'static str>,
-    /// The tenant: one customer of an application, whose conversations nobody else sees
+    /// The tenant: one customer of an application; no other tenant sees its conversations
     #[arg(
         long,
         global = true,
@@ -67,7 +67,7 @@ pub(crate) struct Global {
         default_value = "local"
     )]
     tenant: String,
-    /// The user on whose behalf everything is done
+    /// The user whose conversations the command reads and writes
     #[arg(
         long,
         global = true,
@@ -77,10 +77,10 @@ pub(crate) struct Global {
         default_value = "me"
     )]
     user: String,
-    /// Act for the whole tenant: all users' threads, and those that users share
+    /// Act for the whole tenant: all users' threads and shared threads
     #[arg(long, global = true)]
     pub(crate) as_tenant: bool,
-    /// What counts as now, to look at a situation again: an RFC 3339 instant
+    /// Use this instant as the current time, to reproduce a situation (RFC 3339)
     #[arg(
         long,
         global = true,
@@ -90,7 +90,7 @@ pub(crate) struct Global {
         value_parser = instants::parse
     )]
     pub(crate) now: Option<Timestamp>,
-    /// Print JSON for programs (docs/cli.md names its members)
+    /// Print JSON (docs/cli.md lists the members)
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// When to use colour
@@ -109,17 +109,18 @@ pub(crate) enum When {
     Never,
 }
 
-/// Options that say which store, and on whose behalf.
-const NAMES: [&str; 7] = ["config", "store", "erasure_ledger", "tenant", "user", "as_tenant", "now"];
+/// The options that select the store and the scope. Suggested commands repeat them.
+const REPEATED: [&str; 7] = ["config", "store", "erasure_ledger", "tenant", "user", "as_tenant", "now"];
 
 impl Arguments {
-    /// Reads the command line; prints help, or what is wrong with it, and ends the program where there is nothing to do.
+    /// Parses the command line. Prints help or an error and exits if there is no command to run.
     pub(crate) fn from_command_line() -> Self {
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(std::env::args_os());
-        let matches = matches.unwrap_or_else(|error| usage::end(error, &mut command));
-        let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| usage::end(error, &mut command));
-        arguments.global.typed = NAMES.into_iter().filter(|name| is_typed(&matches, name)).collect();
+        let matches = matches.unwrap_or_else(|error| usage::exit_with(error, &mut command));
+        let mut arguments =
+            Self::from_arg_matches(&matches).unwrap_or_else(|error| usage::exit_with(error, &mut command));
+        arguments.global.typed = REPEATED.into_iter().filter(|name| is_typed(&matches, name)).collect();
         arguments
     }
 }
@@ -130,10 +131,10 @@ fn is_typed(matches: &ArgMatches, name: &str) -> bool {
 }
 
 impl Global {
-    /// Takes from the settings what neither the command line nor the environment says.
+    /// Fills in, from the settings, options that neither the command line nor the environment sets.
     pub(crate) fn complete(&mut self, settings: &Settings) {
         let from_file =
-            |name: &str| settings.find(name).filter(|(_, from)| *from == From::File).map(|(value, _)| value);
+            |name: &str| settings.find(name).filter(|(_, from)| *from == SettingSource::File).map(|(value, _)| value);
         if self.store.is_none() {
             self.store = settings.get("THREADKEEP_STORE");
         }
@@ -152,7 +153,7 @@ impl Global {
         }
     }
 
-    /// The value of a setting that was typed as an option.
+    /// Returns a setting's value if its option was given on the command line.
     pub(crate) fn typed_value(&self, setting: &str) -> Option<String> {
         let (option, value) = match setting {
             "THREADKEEP_CONFIG" => ("config", self.config.as_ref()?.display().to_string()),
@@ -166,14 +167,14 @@ impl Global {
         self.typed.contains(&option).then_some(value)
     }
 
-    /// Whether --store was typed, and not taken from the environment.
+    /// Whether --store was given on the command line rather than in the environment.
     pub(crate) fn is_store_typed(&self) -> bool {
         self.typed.contains(&"store")
     }
 
-    /// The beginning of a command for the same store and user that can be typed as it stands.
-    pub(crate) fn program(&self) -> String {
-        let mut words = vec![called()];
+    /// Returns the start of a suggested command for the same store and user, quoted for a shell.
+    pub(crate) fn command_prefix(&self) -> String {
+        let mut words = vec![program_name()];
         for name in &self.typed {
             match *name {
                 "config" => {
@@ -188,7 +189,7 @@ impl Global {
                 }
                 "tenant" => words.extend(["--tenant".to_owned(), quoted(&self.tenant)]),
                 "user" => words.extend(["--user".to_owned(), quoted(&self.user)]),
-                // A command that is suggested is for later.
+                // A suggested command runs later, so it uses the system clock.
                 "now" => {}
                 _ => words.push("--as-tenant".to_owned()),
             }
@@ -196,7 +197,7 @@ impl Global {
         words.join(" ")
     }
 
-    /// On whose behalf everything is done.
+    /// Returns the scope that the command reads and writes.
     pub(crate) fn scope(&self) -> Result<Scope, StoreError> {
         if self.as_tenant { Scope::tenant(&self.tenant) } else { Scope::user(&self.tenant, &self.user) }
     }
@@ -210,13 +211,13 @@ impl Global {
     }
 }
 
-/// What the program was called as.
-pub(crate) fn called() -> String {
-    let called = std::env::args_os().next().map(PathBuf::from);
-    called.map_or_else(|| "threadkeep".to_owned(), |path| path.display().to_string())
+/// Returns the program's name as it was invoked.
+pub(crate) fn program_name() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    path.map_or_else(|| "threadkeep".to_owned(), |path| path.display().to_string())
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell where needed.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@,+=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -231,12 +232,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_are_well_formed() {
+    fn argument_definitions_are_valid() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn a_suggested_command_can_be_typed() {
+    fn suggested_commands_are_quoted_for_a_shell() {
         assert_eq!(quoted("slack:T1:C1:17.01"), "slack:T1:C1:17.01");
         assert_eq!(quoted("Ana's notes"), r"'Ana'\''s notes'");
         assert_eq!(quoted(""), "''");

@@ -1,7 +1,6 @@
-//! The assistants that are built in: the one list of them, and how one is found by its name.
+//! The list of built-in assistants, and the lookup of assistants by name.
 //!
-//! Everything else in this program reads the list. An assistant that is added to it has its settings, its command, its
-//! help and its endpoints by that.
+//! The rest of the program reads the list: adding an assistant to it adds its settings, commands, help and endpoints.
 
 mod help;
 #[cfg(test)]
@@ -22,24 +21,27 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 pub(crate) use help::{chat_details, examples_of, lines, names};
 
-/// The assistants that are built in.
+/// The built-in assistants.
 pub(crate) const BUILT_IN: &[AssistantPlugin] = &[threadkeep_general::PLUGIN, threadkeep_subway::PLUGIN];
 
-/// What the assistant is called that speaks where none is named.
+/// The name of the default assistant.
 pub(crate) const DEFAULT: &str = BUILT_IN[0].name;
 
-/// Bytes of a file that an assistant is written in.
+/// The maximum size of a YAML file that defines an assistant.
 const MANIFEST_BYTES: u64 = 256 * 1024;
 
-/// An assistant that was found by its name.
+/// Where an assistant is defined.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
+pub(crate) enum AssistantSource {
     BuiltIn(&'static AssistantPlugin),
-    Written { manifest: Box<Manifest>, path: PathBuf },
+    File { manifest: Box<Manifest>, path: PathBuf },
 }
 
-impl Found {
-    /// Finds an assistant: one that is built in, a YAML file by its path, or `NAME.yaml` in the folder of assistants.
+impl AssistantSource {
+    /// Finds an assistant: a built-in one, a YAML file by its path, or `NAME.yaml` in the assistants' folder.
+    ///
+    /// # Errors
+    /// No assistant has this name, or its file is invalid.
     pub(crate) fn find(name: &str, settings: &Settings) -> Result<Self> {
         if let Some(plugin) = BUILT_IN.iter().find(|plugin| plugin.name == name) {
             return Ok(Self::BuiltIn(plugin));
@@ -54,67 +56,71 @@ impl Found {
         match files.into_iter().find(|file| is_name && file.is_file()) {
             Some(file) => read(&file),
             None => {
-                let folder = folder.map_or_else(String::new, |folder| format!(", and those in {}", folder.display()));
-                let failure = Failure::yours(format!("there is no assistant `{name}`"));
-                Err(failure.hint(format!("there are {}{folder}; a YAML file is named by its path", names())).into())
+                let folder = folder.map_or_else(String::new, |folder| format!(", and files in {}", folder.display()));
+                let failure = Failure::user_error(format!("assistant `{name}` not found"));
+                Err(failure.hint(format!("available: {}{folder}; name a YAML file by its path", names())).into())
             }
         }
     }
 
-    /// The value that one exports which is built in.
+    /// Returns the plugin of a built-in assistant.
     pub(crate) fn plugin(&self) -> Option<&'static AssistantPlugin> {
         match self {
             Self::BuiltIn(plugin) => Some(plugin),
-            Self::Written { .. } => None,
+            Self::File { .. } => None,
         }
     }
 
-    /// The model that it asks for.
+    /// Returns the model that the assistant specifies.
     pub(crate) fn model(&self) -> Option<&str> {
         match self {
             Self::BuiltIn(_) => None,
-            Self::Written { manifest, .. } => manifest.model.as_deref(),
+            Self::File { manifest, .. } => manifest.model.as_deref(),
         }
     }
 
-    /// What it is written in, where it is.
+    /// Returns the contents of the assistant's YAML file.
     pub(crate) fn manifest(&self) -> Option<&Manifest> {
         match self {
             Self::BuiltIn(_) => None,
-            Self::Written { manifest, .. } => Some(manifest),
+            Self::File { manifest, .. } => Some(manifest),
         }
     }
 
-    /// The store that it asks for, where that is another than the command's.
+    /// Returns the URL of the store that the assistant requires instead of the command's.
+    ///
+    /// # Errors
+    /// The assistant requires a backend, and the command's store uses another one.
     pub(crate) fn store(&self, given: Option<&str>) -> Result<Option<String>> {
-        let Self::Written { manifest, path } = self else { return Ok(None) };
+        let Self::File { manifest, path } = self else { return Ok(None) };
         let scheme = given.and_then(|given| given.split_once(':')).map_or("sqlite", |(scheme, _)| scheme);
-        let wants = |schemes: &[&str], name: &str| match schemes.contains(&scheme) {
+        let require = |schemes: &[&str], name: &str| match schemes.contains(&scheme) {
             true => Ok(None),
             false => {
-                let failure = Failure::usage(format!("{}: spec.memory.backend: {name} needs its URL", path.display()));
-                Err(failure.hint(format!("give --store or THREADKEEP_STORE a URL of {name}")).into())
+                let failure =
+                    Failure::usage(format!("{}: spec.memory.backend: {name} needs a store URL", path.display()));
+                Err(failure.hint(format!("set --store or THREADKEEP_STORE to a {name} URL")).into())
             }
         };
         match (manifest.memory.enabled, manifest.memory.backend) {
             (false, _) | (_, Some(MemoryBackend::InMemory)) => Ok(Some("memory:".to_owned())),
-            (_, Some(MemoryBackend::Postgres)) => wants(&["postgres", "postgresql"], "postgres"),
-            (_, Some(MemoryBackend::Redis)) => wants(&["redis", "rediss"], "redis"),
+            (_, Some(MemoryBackend::Postgres)) => require(&["postgres", "postgresql"], "postgres"),
+            (_, Some(MemoryBackend::Redis)) => require(&["redis", "rediss"], "redis"),
             (_, Some(MemoryBackend::Sqlite))
                 if !matches!(scheme, "postgres" | "postgresql" | "redis" | "rediss" | "memory") =>
             {
                 Ok(None)
             }
-            (_, Some(MemoryBackend::Sqlite)) => wants(&[], "sqlite"),
+            (_, Some(MemoryBackend::Sqlite)) => require(&[], "sqlite"),
             (true, None) => Ok(None),
         }
     }
 
-    /// Makes it.
+    /// Creates the assistant.
     pub(crate) fn make(&self, parts: AssistantParts, settings: &Settings) -> Result<Arc<dyn Assistant>> {
         match self {
-            Self::BuiltIn(plugin) => Ok((plugin.make)(parts, &settings.of(plugin)).map_err(Failure::from)?),
-            Self::Written { manifest, .. } => {
+            Self::BuiltIn(plugin) => Ok((plugin.make)(parts, &settings.for_plugin(plugin)).map_err(Failure::from)?),
+            Self::File { manifest, .. } => {
                 let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..manifest.options() };
                 Ok(Arc::new(General::new(&parts.memory, options)?))
             }
@@ -122,27 +128,28 @@ impl Found {
     }
 }
 
-fn read(path: &Path) -> Result<Found> {
+fn read(path: &Path) -> Result<AssistantSource> {
     let unread = || format!("the assistant {} cannot be read", path.display());
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(unread)?;
     file.take(MANIFEST_BYTES + 1).read_to_end(&mut bytes).with_context(unread)?;
     if bytes.len() as u64 > MANIFEST_BYTES {
-        return Err(Failure::yours(format!("{} has more than {MANIFEST_BYTES} bytes", path.display())).into());
+        return Err(Failure::user_error(format!("{} is larger than {MANIFEST_BYTES} bytes", path.display())).into());
     }
     let text = String::from_utf8(bytes).with_context(unread)?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let manifest = Manifest::from_yaml(&text, &name).map_err(|error| {
-        let failure = Failure::yours(format!("{}: {error}", path.display()));
-        failure.hint("docs/assistants.md says what may stand in it")
+        let failure = Failure::user_error(format!("{}: {error}", path.display()));
+        failure.hint("docs/assistants.md describes the format")
     })?;
     if BUILT_IN.iter().any(|plugin| plugin.name == manifest.name) {
-        let failure = Failure::yours(format!("{}: an assistant `{}` is built in", path.display(), manifest.name));
-        return Err(failure.hint("change metadata.name; without it the file's own name is taken").into());
+        let failure =
+            Failure::user_error(format!("{}: `{}` is the name of a built-in assistant", path.display(), manifest.name));
+        return Err(failure.hint("change metadata.name; its default is the file name").into());
     }
     check_assistant_name(&manifest.name).map_err(|error| {
-        let failure = Failure::yours(format!("{}: {error}", path.display()));
-        failure.hint("change metadata.name; without it the file's own name is taken")
+        let failure = Failure::user_error(format!("{}: {error}", path.display()));
+        failure.hint("change metadata.name; its default is the file name")
     })?;
-    Ok(Found::Written { manifest: Box::new(manifest), path: path.to_owned() })
+    Ok(AssistantSource::File { manifest: Box::new(manifest), path: path.to_owned() })
 }

@@ -1,19 +1,18 @@
-//! Bars that show how much something is.
+//! Bar charts in text.
 
-/// The blocks of a bar whose parts follow one another, for the first part, the second and so on. They differ without
-/// colour, too.
+/// The characters for the first, second and further segments of a stacked bar, distinguishable without colour.
 pub(crate) const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
 
-/// How many columns stand for how much.
+/// The scale of a bar: how many columns represent which amount.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) columns: usize,
-    /// What all columns stand for.
+    /// The amount that all columns represent.
     pub(crate) whole: f64,
 }
 
 impl Scale {
-    /// The column at which a value ends. What cannot be shown (not a number, below 0, beyond the whole) ends at an end.
+    /// Returns the column at which a value ends. Values out of range are clamped; NaN counts as 0.
     pub(crate) fn column(self, value: f64) -> usize {
         let share = if self.whole > 0.0 { (value / self.whole).clamp(0.0, 1.0) } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the columns")]
@@ -21,8 +20,8 @@ impl Scale {
         column
     }
 
-    /// The columns before a stretch and the blocks of it. Something is never shown as nothing.
-    pub(crate) fn stretch(self, from: f64, to: f64) -> (usize, String) {
+    /// Returns the number of columns before a range, and its bar. A range that is not empty has a visible bar.
+    pub(crate) fn range(self, from: f64, to: f64) -> (usize, String) {
         let (start, end) = (self.column(from), self.column(to));
         if to > from && start == end {
             return (start.min(self.columns.saturating_sub(1)), "▏".to_owned());
@@ -30,15 +29,15 @@ impl Scale {
         (start, "█".repeat(end.saturating_sub(start)))
     }
 
-    /// The blocks of each of several values that follow one another; together they end where their sum does.
+    /// Returns the segments of a stacked bar. Rounding errors do not add up: the bar ends where the sum of the values does.
     pub(crate) fn shades(self, values: [f64; SHADES.len()]) -> [String; SHADES.len()] {
         let (mut sum, mut start) = (0.0, 0);
-        let mut place = 0;
+        let mut index = 0;
         values.map(|value| {
             sum += value;
             let end = self.column(sum).max(start);
-            let blocks = SHADES[place].repeat(end - start);
-            (start, place) = (end, place + 1);
+            let blocks = SHADES[index].repeat(end - start);
+            (start, index) = (end, index + 1);
             blocks
         })
     }
@@ -51,18 +50,18 @@ mod tests {
     const TEN: Scale = Scale { columns: 10, whole: 200.0 };
 
     #[test]
-    fn a_stretch_is_as_long_as_its_share_and_never_nothing() {
-        assert_eq!(TEN.stretch(0.0, 100.0), (0, "█████".to_owned()));
-        assert_eq!(TEN.stretch(100.0, 200.0), (5, "█████".to_owned()));
-        assert_eq!(TEN.stretch(100.0, 101.0), (5, "▏".to_owned()));
-        assert_eq!(TEN.stretch(199.9, 200.0), (9, "▏".to_owned()));
-        assert_eq!(TEN.stretch(50.0, 50.0), (3, String::new()));
-        assert_eq!(TEN.stretch(0.0, f64::INFINITY), (0, "█".repeat(10)));
-        assert_eq!(Scale { whole: 0.0, ..TEN }.stretch(0.0, f64::NAN), (0, String::new()));
+    fn ranges_are_proportional_and_never_invisible() {
+        assert_eq!(TEN.range(0.0, 100.0), (0, "█████".to_owned()));
+        assert_eq!(TEN.range(100.0, 200.0), (5, "█████".to_owned()));
+        assert_eq!(TEN.range(100.0, 101.0), (5, "▏".to_owned()));
+        assert_eq!(TEN.range(199.9, 200.0), (9, "▏".to_owned()));
+        assert_eq!(TEN.range(50.0, 50.0), (3, String::new()));
+        assert_eq!(TEN.range(0.0, f64::INFINITY), (0, "█".repeat(10)));
+        assert_eq!(Scale { whole: 0.0, ..TEN }.range(0.0, f64::NAN), (0, String::new()));
     }
 
     #[test]
-    fn shades_end_where_their_sum_does() {
+    fn stacked_bars_end_at_the_sum() {
         assert_eq!(TEN.shades([60.0, 60.0, 0.0, 80.0, 0.0]).concat(), "███▓▓▓░░░░");
         assert_eq!(TEN.shades([9.0, 9.0, 9.0, 9.0, 9.0]).concat(), "▓░");
         assert_eq!(TEN.shades([0.0; 5]).concat(), "");

@@ -1,23 +1,23 @@
-//! What counts as now.
+//! The clock that commands use.
 
 use std::sync::Arc;
 
 use threadkeep::{Clock, SystemClock, Timestamp};
 
-/// The system's clock, or one that stands still at `now`, so that a situation can be looked at again.
+/// Returns the system clock, or a clock fixed at `now`, to reproduce a situation.
 pub(crate) fn clock(now: Option<Timestamp>) -> Arc<dyn Clock> {
     match now {
-        Some(now) => Arc::new(StillClock { now }),
+        Some(now) => Arc::new(FixedClock { now }),
         None => Arc::new(SystemClock),
     }
 }
 
 #[derive(Debug)]
-struct StillClock {
+struct FixedClock {
     now: Timestamp,
 }
 
-impl Clock for StillClock {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         self.now
     }

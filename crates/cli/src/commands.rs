@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The subcommands, one file each.
 
 mod append;
 mod approvals;
@@ -48,7 +48,7 @@ use crate::output::Output;
 use crate::settings::Settings;
 use crate::store::{Location, OpenStore, Purpose};
 
-/// What to do.
+/// A subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Import(import::Arguments),
@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     Graph(graph::Arguments),
     #[command(flatten)]
-    Assistant(assistant::Called),
+    Assistant(assistant::Invocation),
     Config(config::Arguments),
     Models(models::Arguments),
     Completions(completions::Arguments),
@@ -87,7 +87,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it looks for what is wrong with the settings.
+    /// Whether the command itself reports invalid settings, so that they must not keep it from running.
     pub(crate) fn checks_settings(&self) -> bool {
         matches!(self, Self::Config(arguments) if arguments.is_check())
     }
@@ -97,20 +97,20 @@ impl Command {
     }
 }
 
-/// How a command ended that did not fail.
+/// Outcome of a command that did not return an error. It decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It did all that was asked.
+    /// Everything was done.
     Done,
-    /// It did what it could and told what the caller has to put right.
+    /// Problems were reported that the user has to fix.
     Findings,
-    /// It did what it could and told what the store would not give.
+    /// Everything possible was done; what the store could not deliver was reported.
     Incomplete,
-    /// It stopped because it was asked to.
+    /// The user stopped it.
     Interrupted,
 }
 
-/// What every command has at hand.
+/// State that all commands share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) global: Global,
@@ -150,7 +150,7 @@ impl App {
             Command::Approvals(arguments) => approvals::run(self, arguments).await,
             Command::Trace(arguments) => trace::run(self, arguments).await,
             Command::Graph(arguments) => graph::run(self, arguments).await,
-            Command::Assistant(called) => assistant::run(self, called).await,
+            Command::Assistant(invocation) => assistant::run(self, invocation).await,
             Command::Config(arguments) => config::run(self, arguments).await,
             Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
@@ -158,41 +158,44 @@ impl App {
         }
     }
 
-    /// Where the store is.
+    /// Returns the location of the store.
     pub(crate) fn location(&self) -> Result<Location> {
         Location::find(self.global.store.as_deref())
     }
 
-    /// Where what is erased is recorded.
-    pub(crate) fn erasure_ledger(&self) -> erasures::Place {
-        erasures::Place::find(self.global.erasure_ledger.as_deref())
+    /// Returns the location of the erasure ledger.
+    pub(crate) fn erasure_ledger(&self) -> erasures::LedgerLocation {
+        erasures::LedgerLocation::find(self.global.erasure_ledger.as_deref())
     }
 
     /// Opens the store.
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
-        // Before the store is made: a name that is none must not leave an empty one behind.
+        // Checked before the store is created: an invalid tenant or user must not leave an empty store behind.
         self.scope()?;
         self.open_at(&self.location()?, purpose).await
     }
 
-    /// Opens a store that is another than the command's.
+    /// Opens the store at a location that may differ from the command's.
     pub(crate) async fn open_at(&self, location: &Location, purpose: Purpose) -> Result<OpenStore> {
         location.open(purpose, clock(self.global.now), &self.erasure_ledger()).await
     }
 
-    /// On whose behalf everything is done.
+    /// Returns the scope (tenant and user) of the command.
     pub(crate) fn scope(&self) -> Result<Scope> {
         Ok(self.global.scope()?)
     }
 
-    /// Asks before something is lost. Where nobody can be asked, `--yes` has to be given.
+    /// Asks for confirmation before data is lost. Without a terminal, `yes` is required.
+    ///
+    /// # Errors
+    /// Fails if the user declines, or if there is no terminal and `yes` is not set.
     pub(crate) fn confirm(&self, question: &str, yes: bool) -> Result<()> {
         if yes {
             return Ok(());
         }
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() || self.output.is_json() {
-            let failure = Failure::usage(format!("{question} Nobody can be asked here."));
-            return Err(failure.hint("add --yes if that is wanted").into());
+            let failure = Failure::usage(format!("{question} There is no terminal to confirm this on."));
+            return Err(failure.hint("add --yes to confirm").into());
         }
         eprint_question(question);
         let mut answer = String::new();
@@ -200,7 +203,7 @@ impl App {
         if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
             Ok(())
         } else {
-            Err(Failure::yours("nothing was changed").into())
+            Err(Failure::user_error("nothing was changed").into())
         }
     }
 }
@@ -208,6 +211,6 @@ impl App {
 fn eprint_question(question: &str) {
     use std::io::Write;
     let mut err = std::io::stderr().lock();
-    // A question that cannot be shown is answered by the empty line that follows.
+    // If the question cannot be written, only an explicit "y" still confirms it.
     drop(write!(err, "{question} [y/N] ").and_then(|()| err.flush()));
 }

@@ -1,69 +1,69 @@
-//! The erasure ledger: a file outside the store that records what was erased, so that restoring an older backup does not
-//! bring it back.
+//! The erasure ledger: a file outside the store that records erasures, so that restoring an older backup does not bring
+//! erased data back.
 //!
-//! It is JSON Lines, only ever appended to, by any number of processes. Names are not in it, only their keyed hashes; the key
-//! is in a file beside it. `line` is what a line holds, `ledger` writes them, `known` reads them, `applying` erases from a restored
-//! store.
+//! It is an append-only JSON Lines file that any number of processes can write. It contains keyed hashes instead of names; the
+//! key is in a separate file next to it. `line` encodes and decodes lines, `ledger` appends them, `contents` reads them, and
+//! `apply` erases the recorded data from a restored store.
 
-mod applying;
+mod apply;
+mod contents;
 mod key;
-mod known;
 mod ledger;
 mod line;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub(crate) use applying::{Applied, apply, load};
+pub(crate) use apply::{Applied, apply, load};
+pub(crate) use contents::LedgerContents;
 pub(crate) use key::key_file;
-pub(crate) use known::Known;
-pub(crate) use ledger::{FileLedger, Unwritten};
+pub(crate) use ledger::{ErasureLedger, Unwritten};
 
 use crate::store::Location;
 
 const FILE_NAME: &str = "erasures.jsonl";
-/// What turns the ledger off.
-const OFF: &str = "none";
+/// The value of `--erasure-ledger` that disables the ledger.
+const DISABLED: &str = "none";
 
 /// Where the ledger is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Where somebody said: it belongs to the stores that it is given for.
-    Given(PathBuf),
+pub(crate) enum LedgerLocation {
+    /// Set by an option or a setting: all entries count for the stores it is set for.
+    Explicit(PathBuf),
     /// In the user's state folder, for all of the user's stores.
-    Standard(PathBuf),
-    /// Nothing is recorded.
-    Off,
+    Default(PathBuf),
+    /// Erasures are not recorded.
+    Disabled,
 }
 
-impl Place {
-    /// What `--erasure-ledger`, the environment or the configuration file says, else the user's state folder.
+impl LedgerLocation {
+    /// Returns the location that `--erasure-ledger`, the environment or the configuration file sets, else the default one.
     pub(crate) fn find(given: Option<&Path>) -> Self {
         match given {
-            Some(given) if given == Path::new(OFF) => Self::Off,
-            Some(given) => Self::Given(given.to_owned()),
+            Some(given) if given == Path::new(DISABLED) => Self::Disabled,
+            Some(given) => Self::Explicit(given.to_owned()),
             None => {
                 let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-                state_folder(variable).map_or(Self::Off, |folder| Self::Standard(folder.join(FILE_NAME)))
+                state_folder(variable).map_or(Self::Disabled, |folder| Self::Default(folder.join(FILE_NAME)))
             }
         }
     }
 
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
-            Self::Given(file) | Self::Standard(file) => Some(file),
-            Self::Off => None,
+            Self::Explicit(file) | Self::Default(file) => Some(file),
+            Self::Disabled => None,
         }
     }
 
-    /// The ledger that erasures in a store are recorded in. What is only kept in memory has no backups.
-    pub(crate) fn ledger(&self, store: &Location) -> Option<FileLedger> {
+    /// Returns the ledger for erasures in a store. An in-memory store has none, because it has no backups.
+    pub(crate) fn ledger(&self, store: &Location) -> Option<ErasureLedger> {
         let file = self.file().filter(|_| !store.is_in_memory())?;
-        Some(FileLedger::new(file.to_owned(), store.identity()))
+        Some(ErasureLedger::new(file.to_owned(), store.identity()))
     }
 }
 
-/// The platform's folder for what a program keeps between runs and what is not the user's data.
+/// Returns the platform's folder for state that persists between runs and is not user data.
 fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = |rest: &str| variable("HOME").map(|home| PathBuf::from(home).join(rest));
     let state = if cfg!(windows) {
@@ -80,14 +80,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_given_or_standard_or_off() {
-        assert_eq!(Place::find(Some(Path::new("none"))), Place::Off);
-        assert_eq!(Place::find(Some(Path::new("/x/l.jsonl"))), Place::Given(PathBuf::from("/x/l.jsonl")));
+    fn explicit_locations_can_be_disabled() {
+        assert_eq!(LedgerLocation::find(Some(Path::new("none"))), LedgerLocation::Disabled);
+        assert_eq!(
+            LedgerLocation::find(Some(Path::new("/x/l.jsonl"))),
+            LedgerLocation::Explicit(PathBuf::from("/x/l.jsonl"))
+        );
     }
 
     #[cfg(unix)]
     #[test]
-    fn the_standard_place_is_not_where_stores_are() {
+    fn default_ledger_is_in_the_state_folder() {
         let folder = |xdg: &str, home: &str| {
             state_folder(|name| match name {
                 "XDG_STATE_HOME" if !xdg.is_empty() => Some(OsString::from(xdg)),

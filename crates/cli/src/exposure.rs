@@ -1,4 +1,4 @@
-//! What others on this machine can read of what we keep.
+//! Finds files of the program that other users of this machine can read.
 
 use std::path::{Path, PathBuf};
 
@@ -9,25 +9,25 @@ use crate::commands::App;
 use crate::erasures::key_file;
 use crate::settings::{SETTINGS, Settings};
 
-/// A file that is there and that others can read.
+/// An existing file that others can read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Exposed {
+pub(crate) struct ExposedFile {
     path: PathBuf,
-    /// Its rights, as `0644`.
+    /// Its permissions, such as `0644`.
     mode: String,
-    /// The command that takes it away from them.
+    /// The command that restricts the permissions.
     fix: String,
 }
 
-impl std::fmt::Display for Exposed {
+impl std::fmt::Display for ExposedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, mode, fix } = self;
         write!(f, "{} can be read by others (mode {mode}): {fix}", path.display())
     }
 }
 
-/// The store, its log, the erasure ledger and its key, as far as others can read them.
-pub(crate) fn of_data(app: &App) -> Vec<Exposed> {
+/// Returns those of the store, its log, the erasure ledger and the ledger's key that others can read.
+pub(crate) fn of_data(app: &App) -> Vec<ExposedFile> {
     let location = app.location().ok();
     let store = location.as_ref().and_then(|location| location.file());
     let mut files: Vec<PathBuf> = Vec::new();
@@ -40,8 +40,8 @@ pub(crate) fn of_data(app: &App) -> Vec<Exposed> {
     files.iter().filter_map(|file| exposed(file)).collect()
 }
 
-/// Files that hold secrets, as far as others can read them.
-pub(crate) fn of_secrets(settings: &Settings) -> Vec<Exposed> {
+/// Returns the files with secrets that others can read.
+pub(crate) fn of_secrets(settings: &Settings) -> Vec<ExposedFile> {
     let named = SETTINGS.iter().filter_map(|setting| settings.get(&setting.file_name()?));
     let files = named.chain(settings.get("THREADKEEP_TLS_KEY"));
     files.filter_map(|file| exposed(Path::new(&file))).collect()
@@ -54,20 +54,20 @@ fn with_end(file: &Path, end: &str) -> PathBuf {
 }
 
 #[cfg(unix)]
-fn exposed(file: &Path) -> Option<Exposed> {
+fn exposed(file: &Path) -> Option<ExposedFile> {
     use std::os::unix::fs::MetadataExt;
     let path = file.canonicalize().ok()?;
     let mode = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?.mode() & 0o777;
-    // Whoever may not enter a folder reads nothing below it, whatever the rights there.
-    let may_enter = |folder: &Path| std::fs::metadata(folder).is_ok_and(|found| found.mode() & 0o011 != 0);
-    if mode & 0o044 == 0 || !path.ancestors().skip(1).all(may_enter) {
+    // A folder that others cannot enter protects everything below it.
+    let is_enterable = |folder: &Path| std::fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o011 != 0);
+    if mode & 0o044 == 0 || !path.ancestors().skip(1).all(is_enterable) {
         return None;
     }
     let fix = format!("chmod 600 {}", quoted(&file.display().to_string()));
-    Some(Exposed { path: file.to_owned(), mode: format!("{mode:04o}"), fix })
+    Some(ExposedFile { path: file.to_owned(), mode: format!("{mode:04o}"), fix })
 }
 
 #[cfg(not(unix))]
-fn exposed(_: &Path) -> Option<Exposed> {
+fn exposed(_: &Path) -> Option<ExposedFile> {
     None
 }

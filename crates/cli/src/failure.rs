@@ -1,4 +1,4 @@
-//! What went wrong, what to do about it, and the exit code that tells a program whose turn it is.
+//! Failures of commands: the message, a hint what to do, and the exit code.
 
 use std::fmt;
 use std::io;
@@ -15,16 +15,16 @@ use threadkeep_server::{KeyError, ServeError, TlsError};
 use crate::erasures::Unwritten;
 use crate::output::{Output, PipeClosed};
 
-/// Something to put right on the caller's side.
-pub(crate) const YOURS: u8 = 1;
-/// Wrong usage; what clap exits with, too.
+/// Exit code of a failure that the user can correct: invalid input, or an object that does not exist.
+pub(crate) const USER_ERROR: u8 = 1;
+/// Exit code of wrong usage, as clap uses it.
 pub(crate) const USAGE: u8 = 2;
-/// The other side failed: the store or the disk.
-pub(crate) const OTHER_SIDE: u8 = 3;
-/// Ended by Ctrl-C.
+/// Exit code of a failure of the store, the disk or a remote service.
+pub(crate) const SYSTEM_ERROR: u8 = 3;
+/// Exit code of a command that Ctrl-C stopped.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A failure in the command line's own words.
+/// A failure with its message, hint and exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     what: String,
@@ -33,22 +33,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Something to put right on the caller's side.
-    pub(crate) fn yours(what: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: None, code: YOURS }
+    /// A failure that the user can correct.
+    pub(crate) fn user_error(what: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: None, code: USER_ERROR }
     }
 
-    /// A command line that does not say what is needed.
+    /// Wrong usage of a command or an option.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
-        Self { code: USAGE, ..Self::yours(what) }
+        Self { code: USAGE, ..Self::user_error(what) }
     }
 
-    /// Something that the store or the disk did not do.
-    pub(crate) fn other_side(what: impl Into<String>) -> Self {
-        Self { code: OTHER_SIDE, ..Self::yours(what) }
+    /// A failure of the store, the disk or a remote service.
+    pub(crate) fn system_error(what: impl Into<String>) -> Self {
+        Self { code: SYSTEM_ERROR, ..Self::user_error(what) }
     }
 
-    /// Says what to do.
+    /// Adds a hint what to do.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
@@ -57,9 +57,9 @@ impl Failure {
 impl From<PluginError> for Failure {
     fn from(error: PluginError) -> Self {
         let code = match error.fault() {
-            Fault::Caller => YOURS,
+            Fault::Caller => USER_ERROR,
             Fault::Usage => USAGE,
-            Fault::OtherSide => OTHER_SIDE,
+            Fault::OtherSide => SYSTEM_ERROR,
         };
         let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
         Self { what: join(causes), hint: error.hint().map(str::to_owned), code }
@@ -74,7 +74,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A failure as programs read it.
+/// The JSON form of a failure.
 #[derive(Serialize)]
 pub(crate) struct FailureJson<'a> {
     pub(crate) error: &'a str,
@@ -83,31 +83,31 @@ pub(crate) struct FailureJson<'a> {
     pub(crate) exit_code: u8,
 }
 
-/// Tells a failure on standard error and gives the exit code. A reader that went away (`| head`) is none.
+/// Prints a failure to standard error and returns its exit code. A closed pipe (`| head`) counts as success.
 pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     if error.chain().any(|cause| cause.is::<PipeClosed>()) {
         return ExitCode::SUCCESS;
     }
-    let verdict = verdict(error);
+    let Diagnosis { code, hint } = diagnose(error);
     let text = without_secrets(&sentence(error));
     if output.is_json() {
-        let json = FailureJson { error: &text, hint: verdict.hint.as_deref(), exit_code: verdict.code };
+        let json = FailureJson { error: &text, hint: hint.as_deref(), exit_code: code };
         output.note(serde_json::to_string(&json).unwrap_or(text));
     } else {
         output.note(format_args!("{} {text}", output.error_label("error:")));
-        if let Some(hint) = &verdict.hint {
+        if let Some(hint) = &hint {
             output.note(format_args!("{} {hint}", output.hint_label("hint:")));
         }
     }
-    ExitCode::from(verdict.code)
+    ExitCode::from(code)
 }
 
-/// The whole chain of causes in one line, as [`join`].
+/// Returns the chain of causes in one line, as [`join`] does.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     join(error.chain())
 }
 
-/// Causes in one line. One that only says again what the one above it says is left out.
+/// Joins causes in one line. Leaves out a cause that only repeats the one above it.
 pub(crate) fn join<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error + 'static)>) -> String {
     let (mut text, mut above) = (String::new(), String::new());
     for cause in causes.map(ToString::to_string) {
@@ -121,26 +121,27 @@ pub(crate) fn join<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error +
     text
 }
 
-struct Verdict {
+/// What a chain of causes means for the user.
+struct Diagnosis {
     code: u8,
     hint: Option<String>,
 }
 
-impl Verdict {
+impl Diagnosis {
     fn new(code: u8, hint: impl Into<String>) -> Self {
         Self { code, hint: Some(hint.into()) }
     }
 
-    fn bare(code: u8) -> Self {
+    fn without_hint(code: u8) -> Self {
         Self { code, hint: None }
     }
 }
 
-/// The first cause that says what can be done decides.
-fn verdict(error: &anyhow::Error) -> Verdict {
+/// Derives the exit code and the hint from the first cause that has a specific one.
+fn diagnose(error: &anyhow::Error) -> Diagnosis {
     for cause in error.chain() {
         if let Some(Failure { hint, code, .. }) = cause.downcast_ref() {
-            return Verdict { code: *code, hint: hint.clone() };
+            return Diagnosis { code: *code, hint: hint.clone() };
         }
         if let Some(MemoryError::Store(error)) = cause.downcast_ref() {
             return of_store(error);
@@ -149,136 +150,144 @@ fn verdict(error: &anyhow::Error) -> Verdict {
             return of_context(error);
         }
         if let Some(MemoryError::Contended { .. }) = cause.downcast_ref() {
-            return Verdict::new(OTHER_SIDE, "others are changing it: run the same command again");
+            return Diagnosis::new(SYSTEM_ERROR, "the data is being changed by others: run the command again");
         }
         if let Some(MemoryError::Model(error)) = cause.downcast_ref() {
             return of_model(error);
         }
         if let Some(MemoryError::Embedder(error)) = cause.downcast_ref() {
-            let code = if error.is_retryable() { OTHER_SIDE } else { YOURS };
-            return Verdict::new(code, "without THREADKEEP_EMBEDDER messages are found by their words alone");
+            let code = if error.is_retryable() { SYSTEM_ERROR } else { USER_ERROR };
+            return Diagnosis::new(code, "unset THREADKEEP_EMBEDDER to search by words only");
         }
         if let Some(error) = cause.downcast_ref::<StoreError>() {
             return of_store(error);
         }
-        // It is told as what it holds, which therefore is no cause of its own.
+        // A transparent error: the store error inside is not a separate cause in the chain.
         if let Some(OpenError::Store(error)) = cause.downcast_ref() {
             return of_store(error);
         }
         if let Some(OpenError::Url(_) | OpenError::UnknownBackend { .. }) = cause.downcast_ref() {
-            return Verdict::new(USAGE, "give --store a file, sqlite:FILE or postgres://USER@HOST/DATABASE");
+            return Diagnosis::new(USAGE, "set --store to FILE, sqlite:FILE or postgres://USER@HOST/DATABASE");
         }
         if let Some(KeyError::Invalid(_)) = cause.downcast_ref() {
-            return Verdict::bare(USAGE);
+            return Diagnosis::without_hint(USAGE);
         }
         if let Some(KeyError::Unknown(_)) = cause.downcast_ref() {
-            return Verdict::new(YOURS, "`threadkeep keys list` lists the keys of the tenant that --tenant names");
+            return Diagnosis::new(
+                USER_ERROR,
+                "`threadkeep keys list` lists the keys of the tenant; --tenant selects another tenant",
+            );
         }
         if cause.is::<TlsError>() {
-            return Verdict::new(
+            return Diagnosis::new(
                 USAGE,
-                "--tls-cert names a chain of certificates, --tls-key its private key, both in PEM",
+                "--tls-cert must name a certificate chain and --tls-key its private key, both in PEM",
             );
         }
         if cause.is::<ServeError>() {
-            return Verdict::bare(OTHER_SIDE);
+            return Diagnosis::without_hint(SYSTEM_ERROR);
         }
         if let Some(error) = cause.downcast_ref::<FormatError>() {
             return of_format(error);
         }
         if cause.is::<io::Error>() {
-            return Verdict::bare(OTHER_SIDE);
+            return Diagnosis::without_hint(SYSTEM_ERROR);
         }
     }
-    Verdict::bare(YOURS)
+    Diagnosis::without_hint(USER_ERROR)
 }
 
-fn of_store(error: &StoreError) -> Verdict {
+fn of_store(error: &StoreError) -> Diagnosis {
     match error {
-        StoreError::NotFound(_) => Verdict::new(YOURS, "`threadkeep threads` lists the threads that you can name"),
-        StoreError::Denied(_) => Verdict::new(YOURS, "shared threads belong to the tenant: add --as-tenant"),
-        StoreError::Conflict(Conflict::IdempotencyKey) => Verdict::new(YOURS, "use a new --key for a new message"),
-        StoreError::Conflict(_) => Verdict::new(YOURS, "look at the thread again, and repeat if it is still wanted"),
-        StoreError::Unavailable { source: Some(source), .. } if source.is::<Unwritten>() => Verdict::new(
-            OTHER_SIDE,
-            "make its folder writable, name another file with --erasure-ledger, or keep none by --erasure-ledger none",
+        StoreError::NotFound(_) => {
+            Diagnosis::new(USER_ERROR, "`threadkeep threads` lists the threads that you can access")
+        }
+        StoreError::Denied(_) => Diagnosis::new(USER_ERROR, "shared threads belong to the tenant: add --as-tenant"),
+        StoreError::Conflict(Conflict::IdempotencyKey) => {
+            Diagnosis::new(USER_ERROR, "use a new --key for a new message")
+        }
+        StoreError::Conflict(_) => {
+            Diagnosis::new(USER_ERROR, "the data has changed: check it, then run the command again if it still applies")
+        }
+        StoreError::Unavailable { source: Some(source), .. } if source.is::<Unwritten>() => Diagnosis::new(
+            SYSTEM_ERROR,
+            "make its folder writable, name another file with --erasure-ledger, or disable it with --erasure-ledger none",
         ),
         StoreError::Unavailable { reason, .. } => of_reason(*reason),
-        StoreError::Invalid { field: "database URL", .. } => Verdict::new(
+        StoreError::Invalid { field: "database URL", .. } => Diagnosis::new(
             USAGE,
-            "write postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists what may follow",
+            "use postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists the parameters",
         ),
         StoreError::Invalid { field: "tenant", .. } => {
-            Verdict::new(USAGE, "name another tenant with --tenant or THREADKEEP_TENANT")
+            Diagnosis::new(USAGE, "name another tenant with --tenant or THREADKEEP_TENANT")
         }
-        StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => Verdict::new(
-            YOURS,
-            "the database's owner installs it with `CREATE EXTENSION vector`, or ask without an embedder",
+        StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => Diagnosis::new(
+            USER_ERROR,
+            "the database's owner can install it with `CREATE EXTENSION vector`; without it, unset THREADKEEP_EMBEDDER",
         ),
-        StoreError::Corrupt { .. } => Verdict::new(
-            OTHER_SIDE,
-            "`threadkeep check` says how far the damage goes; `threadkeep restore FILE` puts a backup back",
+        StoreError::Corrupt { .. } => Diagnosis::new(
+            SYSTEM_ERROR,
+            "`threadkeep check` reports the extent of the damage; `threadkeep restore FILE` restores a backup",
         ),
-        StoreError::Incompatible(_) => Verdict::new(
-            OTHER_SIDE,
-            "name a store of Threadkeep with --store; one of a later version needs that version's threadkeep",
+        StoreError::Incompatible(_) => Diagnosis::new(
+            SYSTEM_ERROR,
+            "name a Threadkeep store with --store; a store of a later version needs that version of threadkeep",
         ),
-        _ => Verdict::bare(YOURS),
+        _ => Diagnosis::without_hint(USER_ERROR),
     }
 }
 
-fn of_model(error: &ModelError) -> Verdict {
+fn of_model(error: &ModelError) -> Diagnosis {
     match error {
         ModelError::Unavailable { .. } | ModelError::TimedOut { .. } => {
-            Verdict::new(OTHER_SIDE, "`threadkeep models` says whether it answers; run the same command again later")
+            Diagnosis::new(SYSTEM_ERROR, "`threadkeep models` checks whether it answers; try again later")
         }
         ModelError::Unauthorized { .. } => {
-            Verdict::new(YOURS, "check its key: `threadkeep models` says which variable holds it")
+            Diagnosis::new(USER_ERROR, "check the API key; `threadkeep models` lists the variable that sets it")
         }
         ModelError::ContextTooLong { .. } => {
-            Verdict::new(YOURS, "take less into the context, or a model that reads more")
+            Diagnosis::new(USER_ERROR, "use a smaller context budget, or a model with a larger context window")
         }
-        _ => Verdict::new(
-            OTHER_SIDE,
-            "name another model: docs/models.md says how, `threadkeep models` shows those found",
+        _ => Diagnosis::new(
+            SYSTEM_ERROR,
+            "choose another model: docs/models.md explains how, `threadkeep models` lists those found",
         ),
     }
 }
 
-fn of_context(error: &ContextError) -> Verdict {
+fn of_context(error: &ContextError) -> Diagnosis {
     match error {
-        ContextError::BudgetTooSmall { needed, .. } => {
-            Verdict::new(YOURS, format!("give --budget {needed} or more; below that not even the question fits"))
-        }
-        _ => Verdict::bare(YOURS),
+        ContextError::BudgetTooSmall { needed, .. } => Diagnosis::new(
+            USER_ERROR,
+            format!("use --budget {needed} or more: a smaller budget cannot hold the question"),
+        ),
+        _ => Diagnosis::without_hint(USER_ERROR),
     }
 }
 
-fn of_reason(reason: Reason) -> Verdict {
+fn of_reason(reason: Reason) -> Diagnosis {
     let hint = match reason {
-        Reason::Busy => "another program holds the store: wait until it is done, and run the same command again",
-        Reason::Full => "free some space on the disk, and run the same command again",
-        Reason::ReadOnly => {
-            "it may not be written: change the rights of the file or its folder, or name another store with --store"
-        }
-        Reason::Io => "check that the folder exists, that you may write to it, and that the disk is well",
+        Reason::Busy => "another program has locked the store: wait until it finishes, then run the command again",
+        Reason::Full => "free some disk space, then run the command again",
+        Reason::ReadOnly => "change the permissions of the file or its folder, or name another store with --store",
+        Reason::Io => "check that the folder exists and is writable, and that the disk has no errors",
         Reason::Disconnected | Reason::Timeout => {
-            "check that the server runs and that its host and port are right, and run the same command again"
+            "check that the server is running and that host and port are correct, then run the command again"
         }
-        _ => "check that the store can be reached, and run the same command again",
+        _ => "check that the store is reachable, then run the command again",
     };
-    Verdict::new(OTHER_SIDE, hint)
+    Diagnosis::new(SYSTEM_ERROR, hint)
 }
 
-fn of_format(error: &FormatError) -> Verdict {
+fn of_format(error: &FormatError) -> Diagnosis {
     match error {
-        FormatError::Open { .. } => Verdict::new(YOURS, "check the name and whether you may read it"),
-        FormatError::Read(_) => Verdict::new(OTHER_SIDE, "copy the file to another disk and try that copy"),
-        FormatError::Empty => Verdict::new(YOURS, "name a file that holds conversations"),
+        FormatError::Open { .. } => Diagnosis::new(USER_ERROR, "check the name and the permissions of the file"),
+        FormatError::Read(_) => Diagnosis::new(SYSTEM_ERROR, "copy the file to another disk and try the copy"),
+        FormatError::Empty => Diagnosis::new(USER_ERROR, "name a file that contains conversations"),
         FormatError::LaterVersion { .. } => {
-            Verdict::new(YOURS, "import it with the version of threadkeep that wrote it")
+            Diagnosis::new(USER_ERROR, "import it with the version of threadkeep that wrote it")
         }
-        _ => Verdict::new(YOURS, "name the format with --format, or convert the file to one of these"),
+        _ => Diagnosis::new(USER_ERROR, "name the format with --format, or convert the file to a supported format"),
     }
 }
 
@@ -289,22 +298,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_cause_that_knows_decides() {
+    fn first_specific_cause_determines_exit_code_and_hint() {
         let error = anyhow::Error::from(StoreError::unavailable(Reason::Full)).context("the import stopped");
-        assert_eq!(verdict(&error).code, OTHER_SIDE);
+        assert_eq!(diagnose(&error).code, SYSTEM_ERROR);
         assert_eq!(sentence(&error), "the import stopped: store unavailable: no space is left");
         let error = anyhow::Error::from(MemoryError::from(StoreError::NotFound(threadkeep::core::Kind::Thread)));
-        assert_eq!((verdict(&error).code, sentence(&error).as_str()), (YOURS, "thread not found"));
+        assert_eq!((diagnose(&error).code, sentence(&error).as_str()), (USER_ERROR, "thread not found"));
         for (error, code, hint) in [
-            (ModelError::TimedOut { model: "m".into(), after: Duration::from_secs(1) }, OTHER_SIDE, "again later"),
-            (ModelError::Unauthorized { model: "m".into(), detail: "no".into() }, YOURS, "check its key"),
-            (ModelError::ContextTooLong { model: "m".into() }, YOURS, "take less"),
-            (ModelError::Refused { model: "m".into(), status: 400, detail: "no".into() }, OTHER_SIDE, "another model"),
+            (ModelError::TimedOut { model: "m".into(), after: Duration::from_secs(1) }, SYSTEM_ERROR, "again later"),
+            (ModelError::Unauthorized { model: "m".into(), detail: "no".into() }, USER_ERROR, "check the API key"),
+            (ModelError::ContextTooLong { model: "m".into() }, USER_ERROR, "smaller context"),
+            (
+                ModelError::Refused { model: "m".into(), status: 400, detail: "no".into() },
+                SYSTEM_ERROR,
+                "another model",
+            ),
         ] {
-            let verdict = verdict(&anyhow::Error::from(MemoryError::from(error)));
-            assert!(verdict.code == code && verdict.hint.as_deref().unwrap().contains(hint), "{:?}", verdict.hint);
+            let diagnosis = diagnose(&anyhow::Error::from(MemoryError::from(error)));
+            assert!(
+                diagnosis.code == code && diagnosis.hint.as_deref().unwrap().contains(hint),
+                "{:?}",
+                diagnosis.hint
+            );
         }
         let error = anyhow::Error::from(Failure::usage("say more").hint("like this"));
-        assert_eq!((verdict(&error).code, verdict(&error).hint.as_deref()), (USAGE, Some("like this")));
+        assert_eq!((diagnose(&error).code, diagnose(&error).hint.as_deref()), (USAGE, Some("like this")));
     }
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C: a command that can stop between two steps does so, any other ends at once and leaves no half-made file.
+//! Handles Ctrl-C: commands that can stop between two steps do so; all others exit immediately and leave no partial file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::failure::INTERRUPTED;
 use crate::log_lines;
 use crate::output::Output;
 
-/// Hears of Ctrl-C. Cheap to clone.
+/// Reacts to Ctrl-C. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     state: Arc<State>,
@@ -18,14 +18,14 @@ pub(crate) struct Interrupt {
 
 #[derive(Debug, Default)]
 struct State {
-    stops_by_itself: AtomicBool,
-    is_asked_to_stop: AtomicBool,
+    is_graceful: AtomicBool,
+    is_stop_requested: AtomicBool,
     unfinished_files: Mutex<Vec<PathBuf>>,
     turn: Mutex<Option<Stop>>,
 }
 
 impl Interrupt {
-    /// Begins to listen.
+    /// Starts to listen.
     pub(crate) fn listen(output: &Output) -> Self {
         let (this, output) = (Self::default(), output.clone());
         let state = Arc::clone(&this.state);
@@ -35,42 +35,42 @@ impl Interrupt {
                     turn.stop();
                     continue;
                 }
-                let is_second = state.is_asked_to_stop.swap(true, Ordering::SeqCst);
-                if is_second || !state.stops_by_itself.load(Ordering::SeqCst) {
-                    state.end();
+                let is_second = state.is_stop_requested.swap(true, Ordering::SeqCst);
+                if is_second || !state.is_graceful.load(Ordering::SeqCst) {
+                    state.exit();
                 }
-                output.note("stopping after the next batch; Ctrl-C again ends at once");
+                output.note("stopping after the current batch; press Ctrl-C again to exit immediately");
             }
         });
         this
     }
 
-    /// From here on the command asks [`Interrupt::is_asked_to_stop`] by itself; a second Ctrl-C still ends it at once.
-    pub(crate) fn stop_by_itself(&self) {
-        self.state.stops_by_itself.store(true, Ordering::SeqCst);
+    /// Leaves it to the command to check [`Interrupt::is_stop_requested`]. A second Ctrl-C still exits immediately.
+    pub(crate) fn enable_graceful_stop(&self) {
+        self.state.is_graceful.store(true, Ordering::SeqCst);
     }
 
-    /// Ends at once.
-    pub(crate) fn end(&self) -> ! {
-        self.state.end()
+    /// Exits immediately.
+    pub(crate) fn exit(&self) -> ! {
+        self.state.exit()
     }
 
-    /// Whether the command is to stop after the step that it is at.
-    pub(crate) fn is_asked_to_stop(&self) -> bool {
-        self.state.is_asked_to_stop.load(Ordering::SeqCst)
+    /// Whether the command is to stop after its current step.
+    pub(crate) fn is_stop_requested(&self) -> bool {
+        self.state.is_stop_requested.load(Ordering::SeqCst)
     }
 
     #[cfg(test)]
-    pub(crate) fn ask_to_stop(&self) {
-        self.state.is_asked_to_stop.store(true, Ordering::SeqCst);
+    pub(crate) fn request_stop(&self) {
+        self.state.is_stop_requested.store(true, Ordering::SeqCst);
     }
 
-    /// Has the next Ctrl-C stop a turn and nothing else; `None` when the turn is over.
-    pub(crate) fn stops(&self, turn: Option<Stop>) {
+    /// Makes the next Ctrl-C stop only this turn. `None` once the turn has ended.
+    pub(crate) fn set_turn(&self, turn: Option<Stop>) {
         *self.state.turn() = turn;
     }
 
-    /// Has a file or folder removed if the program is interrupted.
+    /// Registers a file or folder to remove if the program is interrupted.
     pub(crate) fn remove_if_interrupted(&self, file: &Path) {
         self.state.files().push(file.to_owned());
     }
@@ -85,9 +85,9 @@ impl State {
         self.unfinished_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self) -> ! {
+    fn exit(&self) -> ! {
         for file in self.files().drain(..) {
-            // Finished and renamed already, or never made: nothing is left to remove.
+            // An error means that the file was already renamed or never created.
             drop(if file.is_dir() { std::fs::remove_dir_all(file) } else { std::fs::remove_file(file) });
         }
         log_lines::close();

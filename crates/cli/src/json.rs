@@ -1,4 +1,4 @@
-//! The JSON that `--json` prints, where no type of the engine has the shape already. docs/cli.md names the members.
+//! JSON output of `--json` for which no library type has the right shape. docs/cli.md lists the members.
 
 use serde::Serialize;
 use threadkeep::core::CorruptRow;
@@ -43,7 +43,7 @@ impl From<Thread> for ThreadJson {
     }
 }
 
-/// A message that does not decode.
+/// A message that cannot be decoded.
 #[derive(Debug, Serialize)]
 pub(crate) struct Unreadable {
     seq: u64,

@@ -1,4 +1,4 @@
-//! Where a server listens: an address or a name of this machine, with a port.
+//! The address that a server listens on: an IP address or host name of this machine, with a port.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -9,24 +9,24 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// A host, by address or by name, and a port: `127.0.0.1:7437`, `[::1]:7437`, `localhost:7437`.
+/// A host, as an IP address or a name, and a port: `127.0.0.1:7437`, `[::1]:7437`, `localhost:7437`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListenAddress {
     host: String,
     port: u16,
 }
 
-/// The text is no host with a port.
+/// The text is not a host with a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotAnAddress;
 
 impl ListenAddress {
-    /// The loopback address with a port.
+    /// Returns the loopback address with a port.
     pub(crate) fn loopback(port: u16) -> Self {
         Self { host: "127.0.0.1".to_owned(), port }
     }
 
-    /// The addresses it stands for; a name may have several.
+    /// Resolves the host. A name may have several addresses.
     ///
     /// # Errors
     /// The name is unknown.
@@ -40,10 +40,10 @@ impl ListenAddress {
         Ok(found)
     }
 
-    /// Listens on the first of these addresses that can be had.
+    /// Listens on the first available one of these addresses.
     ///
     /// # Errors
-    /// None can.
+    /// None is available.
     pub(crate) async fn bind(&self, addresses: &[SocketAddr]) -> Result<TcpListener> {
         let bound = TcpListener::bind(addresses).await;
         bound.map_err(|error| self.refused(error.kind(), &error)).with_context(|| format!("cannot listen on {self}"))
@@ -54,18 +54,18 @@ impl ListenAddress {
         let (what, hint) = match kind {
             ErrorKind::AddrInUse => (
                 "address already in use".to_owned(),
-                "another program listens there: stop it, or choose another port with --listen (port 0 takes a free one)",
+                "stop the other program, or choose another port with --listen (port 0 selects a free one)",
             ),
             ErrorKind::AddrNotAvailable => (
                 "not an address of this machine".to_owned(),
-                "127.0.0.1 is this machine alone, 0.0.0.0 every address it has",
+                "use 127.0.0.1 for this machine only, or 0.0.0.0 for all its addresses",
             ),
             ErrorKind::PermissionDenied => {
-                ("permission denied".to_owned(), "ports below 1024 need rights: choose a higher one with --listen")
+                ("permission denied".to_owned(), "ports below 1024 need privileges: choose a higher one with --listen")
             }
             _ => (error.to_string(), "choose another address with --listen"),
         };
-        Failure::other_side(what).hint(hint)
+        Failure::system_error(what).hint(hint)
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_and_a_port() {
+    fn addresses_need_a_host_and_a_port() {
         for text in ["127.0.0.1:7437", "localhost:0", "[::1]:80", "my-host.example:65535"] {
             assert_eq!(text.parse::<ListenAddress>().map(|address| address.to_string()).as_deref(), Ok(text));
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_this_machine_are_resolved() {
+    fn host_names_are_resolved() {
         let found = "localhost:80".parse::<ListenAddress>().unwrap().resolve().unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 80), "{found:?}");
         assert_eq!("[::1]:9".parse::<ListenAddress>().unwrap().resolve().unwrap(), ["[::1]:9".parse().unwrap()]);

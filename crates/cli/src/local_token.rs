@@ -1,5 +1,5 @@
-//! The token that clients show to a server which has no key yet: given by an option or the environment, else made once and
-//! kept in the user's state folder, where neither other users nor a stranger behind a proxy can read it.
+//! The token of clients of a server that has no API key yet: given by an option or the environment, else generated once and
+//! stored in the user's state folder, where other users cannot read it.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
@@ -11,50 +11,50 @@ use threadkeep_server::{LocalToken, LocalTokenError};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// The variable that fixes it.
+/// The variable that sets the token.
 const VARIABLE: &str = "THREADKEEP_TOKEN";
 const FILE_NAME: &str = "token";
-/// Bytes of a file that can hold a token.
+/// The maximum number of bytes that are read from a token file.
 const FILE_BYTES: u64 = 4096;
 
-/// A token, and where it comes from.
-pub(crate) struct Found {
+/// A token and its source.
+pub(crate) struct ServerToken {
     pub(crate) text: String,
     pub(crate) token: LocalToken,
-    /// The file that keeps it, if it was not given.
+    /// The file in which it is stored, if it was not given.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// The token that is typed, else that of the environment, else the user's own, which is made where there is none.
-pub(crate) fn find(typed: Option<&str>, settings: &Settings) -> Result<Found> {
-    let given = typed.map(str::to_owned).or_else(|| settings.get(VARIABLE));
+/// Returns the given token, else that of the settings, else the stored one. Generates one if none is stored.
+pub(crate) fn find(given: Option<&str>, settings: &Settings) -> Result<ServerToken> {
+    let given = given.map(str::to_owned).or_else(|| settings.get(VARIABLE));
     let (text, file) = match given {
         Some(text) => (text, None),
         None => {
             let file = file().ok_or_else(|| {
-                let failure = Failure::usage("there is no home folder to keep the server's token in");
-                failure.hint("set XDG_STATE_HOME to a folder, or the token itself by THREADKEEP_TOKEN")
+                let failure = Failure::usage("no home folder in which to store the server's token");
+                failure.hint("set XDG_STATE_HOME to a folder, or set THREADKEEP_TOKEN to a token")
             })?;
-            (kept(&file)?, Some(file))
+            (load_or_generate(&file)?, Some(file))
         }
     };
     let token = LocalToken::new(&text).map_err(|error| unusable(error, file.as_deref()))?;
-    Ok(Found { text, token, file })
+    Ok(ServerToken { text, token, file })
 }
 
-/// Says what is wrong with the token of the environment, where there is one.
-pub(crate) fn check_given(settings: &Settings) -> Result<()> {
+/// Checks the token of the settings, if there is one.
+pub(crate) fn check_setting(settings: &Settings) -> Result<()> {
     let Some(text) = settings.get(VARIABLE) else { return Ok(()) };
     LocalToken::new(&text).map(drop).map_err(|error| unusable(error, None).into())
 }
 
-/// The file that keeps the user's own token; `None` where nobody has a home.
+/// Returns the file for the user's token; `None` without a home folder.
 pub(crate) fn file() -> Option<PathBuf> {
     let folder = state_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
     folder.map(|folder| folder.join(FILE_NAME))
 }
 
-/// The platform's folder for what a program keeps of its own between runs.
+/// Returns the platform's folder for state that persists between runs.
 fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let home = |rest: &str| variable("HOME").map(|home| home.join(rest));
     let folder = if cfg!(windows) {
@@ -62,7 +62,7 @@ fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     } else if cfg!(target_os = "macos") {
         home("Library/Application Support")
     } else {
-        // The XDG specification has relative paths ignored.
+        // The XDG specification says to ignore relative paths.
         variable("XDG_STATE_HOME").filter(|path| path.is_absolute()).or_else(|| home(".local/state"))
     };
     folder.map(|folder| folder.join("threadkeep"))
@@ -70,39 +70,42 @@ fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 
 fn unusable(error: LocalTokenError, file: Option<&Path>) -> Failure {
     match (error, file) {
-        (LocalTokenError::Form, Some(file)) => Failure::usage(format!("{} holds no token: {error}", file.display()))
-            .hint("remove the file, and the next start makes a new token"),
-        (LocalTokenError::Form, None) => Failure::usage(format!("the token cannot be used: {error}"))
-            .hint("leave out --token and THREADKEEP_TOKEN, and one is made that nobody guesses"),
-        _ => Failure::other_side(format!("no token can be made: {error}")),
+        (LocalTokenError::Form, Some(file)) => Failure::usage(format!("invalid token in {}: {error}", file.display()))
+            .hint("delete the file: the next start generates a new token"),
+        (LocalTokenError::Form, None) => Failure::usage(format!("invalid token: {error}"))
+            .hint("omit --token and THREADKEEP_TOKEN to generate a random token"),
+        _ => Failure::system_error(format!("cannot generate a token: {error}")),
     }
 }
 
-/// The token that the file keeps. The first who looks makes it; of several at once, one.
-fn kept(path: &Path) -> Result<String> {
+/// Returns the token in the file. Generates it if the file does not exist; concurrent callers get the same token.
+fn load_or_generate(path: &Path) -> Result<String> {
     if let Some(text) = read(path)? {
         return Ok(text);
     }
-    let unwritten = || format!("the server's token cannot be kept in {}", path.display());
+    let unwritten = || format!("cannot store the server's token in {}", path.display());
     let text = LocalToken::mint().map_err(|error| unusable(error, None))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     private_folder(folder).with_context(unwritten)?;
-    // A file of this kind is its owner's alone from its first moment on.
+    // Created with permissions for the owner only.
     let mut file = tempfile::NamedTempFile::new_in(folder).with_context(unwritten)?;
     file.write_all(format!("{text}\n").as_bytes()).with_context(unwritten)?;
     file.as_file().sync_all().with_context(unwritten)?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(text),
         Err(failed) if failed.error.kind() == std::io::ErrorKind::AlreadyExists => {
-            read(path)?.ok_or_else(|| Failure::other_side(unwritten()).into())
+            read(path)?.ok_or_else(|| Failure::system_error(unwritten()).into())
         }
         Err(failed) => Err(failed.error).with_context(unwritten),
     }
 }
 
-/// Reads the file; `None` where there is none. One that others can read or replace is refused: they may know the token.
+/// Reads the file. Returns `None` if it does not exist.
+///
+/// # Errors
+/// Other users can read or replace the file, so they may know the token; or it cannot be read.
 fn read(path: &Path) -> Result<Option<String>> {
-    let unread = || format!("the server's token in {} cannot be read", path.display());
+    let unread = || format!("cannot read the server's token in {}", path.display());
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -131,20 +134,20 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
 fn open_to_others(path: &Path, file: &File) -> std::io::Result<Option<Failure>> {
     use std::os::unix::fs::MetadataExt;
     let folder = path.parent().unwrap_or(Path::new("."));
-    let again = "and remove it for a new token if somebody may have seen it";
+    let again = "or delete the file to generate a new token if the old one may have leaked";
     if file.metadata()?.mode() & 0o077 != 0 {
-        let failure = Failure::usage(format!("the server's token in {} is not its owner's alone", path.display()));
+        let failure = Failure::usage(format!("other users can access the server's token in {}", path.display()));
         return Ok(Some(failure.hint(format!("run `chmod 600 {}`, {again}", path.display()))));
     }
     if folder.metadata()?.mode() & 0o022 != 0 {
         let failure =
-            Failure::usage(format!("others can write to {}, which keeps the server's token", folder.display()));
+            Failure::usage(format!("other users can write to {}, which contains the server's token", folder.display()));
         return Ok(Some(failure.hint(format!("run `chmod 700 {}`", folder.display()))));
     }
     Ok(None)
 }
 
-/// Where a system has no such rights, the user's own folders are the user's.
+/// Other systems protect the user's folders themselves.
 #[cfg(not(unix))]
 fn open_to_others(_: &Path, _: &File) -> std::io::Result<Option<Failure>> {
     Ok(None)
@@ -156,7 +159,7 @@ mod tests {
 
     #[cfg(all(unix, not(target_os = "macos")))]
     #[test]
-    fn the_file_is_in_the_state_folder() {
+    fn token_file_is_in_the_state_folder() {
         let folder = |xdg: &str, home: &str| {
             state_folder(|name| match name {
                 "XDG_STATE_HOME" if !xdg.is_empty() => Some(PathBuf::from(xdg)),
@@ -173,26 +176,26 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn it_is_made_once_and_its_owners_alone() {
+    fn token_is_generated_once_and_private() {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("state/threadkeep/token");
-        // Whoever comes at once finds the same one.
+        // Concurrent callers get the same token.
         let found: Vec<String> = std::thread::scope(|scope| {
-            let finding: Vec<_> = (0..8).map(|_| scope.spawn(|| kept(&path).unwrap())).collect();
-            finding.into_iter().map(|finding| finding.join().unwrap()).collect()
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| load_or_generate(&path).unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(found.iter().all(|text| text == &found[0] && threadkeep_server::is_local_token(text)), "{found:?}");
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing else is left");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file remains");
 
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
-        assert!(kept(&path).unwrap_err().to_string().contains("not its owner's alone"));
+        assert!(load_or_generate(&path).unwrap_err().to_string().contains("other users can access"));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         std::fs::set_permissions(path.parent().unwrap(), PermissionsExt::from_mode(0o777)).unwrap();
-        assert!(kept(&path).unwrap_err().to_string().contains("others can write"));
+        assert!(load_or_generate(&path).unwrap_err().to_string().contains("other users can write"));
         std::fs::set_permissions(path.parent().unwrap(), PermissionsExt::from_mode(0o755)).unwrap();
-        assert_eq!(kept(&path).unwrap(), found[0]);
+        assert_eq!(load_or_generate(&path).unwrap(), found[0]);
     }
 }

@@ -1,5 +1,5 @@
-//! The lines of a server's log on their way to standard error, which a thread of its own writes: no request waits for whoever
-//! reads them. Where nobody does, lines are lost rather than kept without bounds.
+//! Writes the server's log to standard error from a separate thread, so that no request waits for a slow reader. If the reader
+//! stalls, lines are dropped once the buffer is full.
 
 use std::io::{self, BufWriter, Stderr, Write};
 use std::sync::{Mutex, PoisonError};
@@ -7,49 +7,49 @@ use std::time::Duration;
 
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// Lines that wait at most; one has some hundred bytes.
-const MOST_LINES: usize = 16 * 1024;
-/// Lines that come together are one write.
-const TOGETHER_BYTES: usize = 64 * 1024;
+/// The maximum number of buffered lines, each of a few hundred bytes.
+const MAX_LINES: usize = 16 * 1024;
+/// The size of the write buffer, which combines lines into one write.
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long lines gather after some were written.
-const PAUSE: Duration = Duration::from_millis(5);
+/// How long lines accumulate after a write.
+const WRITE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// There is one log in a process.
-static OPEN: Mutex<Option<WorkerGuard>> = Mutex::new(None);
+/// The worker of the process's only log.
+static WORKER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 
-/// Begins to write lines to standard error.
+/// Starts to write lines to standard error.
 pub(crate) fn to_standard_error() -> NonBlocking {
-    let builder = NonBlockingBuilder::default().buffered_lines_limit(MOST_LINES).thread_name("log");
-    let (lines, guard) = builder.finish(Gathered(BufWriter::with_capacity(TOGETHER_BYTES, io::stderr())));
-    *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
+    let builder = NonBlockingBuilder::default().buffered_lines_limit(MAX_LINES).thread_name("log");
+    let (lines, guard) = builder.finish(BatchWriter(BufWriter::with_capacity(BUFFER_BYTES, io::stderr())));
+    *WORKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
     lines
 }
 
-/// Writes what was logged, waiting for whoever takes it, though not for ever. What is logged after that is lost.
+/// Flushes the log, with a timeout, and closes it. Later lines are dropped.
 pub(crate) fn close() {
-    drop(OPEN.lock().unwrap_or_else(PoisonError::into_inner).take());
+    drop(WORKER.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
-/// Writes what has come, and lets more come before it is asked again: to wake the thread for a line costs more than the line.
-struct Gathered(BufWriter<Stderr>);
+/// Pauses after each flush, so that lines accumulate: waking the thread for a single line costs more than writing it.
+struct BatchWriter(BufWriter<Stderr>);
 
-impl Write for Gathered {
+impl Write for BatchWriter {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         self.0.write(lines)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()?;
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(WRITE_INTERVAL);
         Ok(())
     }
 }
 
-/// Closes the log when it is dropped: at the end of the program, also where that is a panic.
-pub(crate) struct ClosedAtEnd;
+/// Closes the log when dropped, at the end of the program or on a panic.
+pub(crate) struct LogGuard;
 
-impl Drop for ClosedAtEnd {
+impl Drop for LogGuard {
     fn drop(&mut self) {
         close();
     }

@@ -1,8 +1,8 @@
-//! The command line of Threadkeep, and its composition root: the one place that knows every part by name.
+//! The command line of Threadkeep and its composition root: the only crate that depends on every other part.
 //!
-//! Each command is a file in `commands`, with its arguments, its run and what it prints. They share `arguments` (what
-//! every command takes), `store` (from a URL to an open store), `output` (what reaches a person or a program) and
-//! `failure` (what went wrong, what to do, and the exit code). No other crate prints or reads the environment.
+//! Each command is a file in `commands` with its arguments, its implementation and its output. Commands share `arguments`
+//! (global options), `store` (opens a store by its URL), `output` (text for people, JSON for programs) and `failure` (error
+//! messages, hints and exit codes). No other crate prints or reads the environment.
 
 mod arguments;
 mod assistants;
@@ -20,7 +20,7 @@ mod local_token;
 mod log_lines;
 mod models;
 mod output;
-mod place;
+mod position;
 mod private;
 mod progress;
 mod served;
@@ -43,22 +43,22 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::settings::Settings;
 
-/// What says how many threads serve, in every program on this runtime.
-const THREADS: &str = "TOKIO_WORKER_THREADS";
+/// The number of server threads, by the variable that all programs on the Tokio runtime use.
+const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
 
 fn main() -> ExitCode {
-    let log_lines = log_lines::ClosedAtEnd;
+    let log_guard = log_lines::LogGuard;
     let mut arguments = Arguments::from_command_line();
     let settings = Settings::load(arguments.global.config.as_deref());
     arguments.global.complete(&settings);
     let output = Output::new(&arguments.global);
-    // What is wrong with the settings is what `config check` is asked for.
+    // `config check` reports invalid settings itself.
     if !arguments.command.checks_settings()
-        && let Err(error) = settings.demand_sound()
+        && let Err(error) = settings.ensure_valid()
     {
         return failure::report(&error, &output);
     }
-    // The server has a log of its own.
+    // The server sets up its own log.
     if !arguments.command.serves() {
         log(&settings);
     }
@@ -69,27 +69,27 @@ fn main() -> ExitCode {
                 let app = App { global: arguments.global, output: output.clone(), interrupt, settings };
                 Box::pin(app.run(arguments.command)).await
             });
-            // What still runs in the background holds nothing that an exit could harm.
+            // Background tasks hold no state that an exit could damage.
             runtime.shutdown_background();
             result
         }
         Err(error) => Err(error),
     };
-    drop(log_lines);
+    drop(log_guard);
     match result {
         Ok(Status::Done) => ExitCode::SUCCESS,
-        Ok(Status::Findings) => ExitCode::from(failure::YOURS),
-        Ok(Status::Incomplete) => ExitCode::from(failure::OTHER_SIDE),
+        Ok(Status::Findings) => ExitCode::from(failure::USER_ERROR),
+        Ok(Status::Incomplete) => ExitCode::from(failure::SYSTEM_ERROR),
         Ok(Status::Interrupted) => ExitCode::from(failure::INTERRUPTED),
         Err(error) => failure::report(&error, &output),
     }
 }
 
-/// A server takes all processors, or as many threads as it is told; a command has little to do at once.
+/// Builds the runtime. A server uses all processors unless TOKIO_WORKER_THREADS is set; a command needs only two threads.
 fn runtime(serves: bool, settings: &Settings) -> anyhow::Result<tokio::runtime::Runtime> {
-    let told = settings.get(THREADS).filter(|_| serves).map(|told| told.parse::<NonZeroUsize>());
-    let told = told.transpose().map_err(|_| Failure::usage(format!("{THREADS} is not a number of threads")))?;
-    let threads = match told {
+    let configured = settings.get(WORKER_THREADS).filter(|_| serves).map(|text| text.parse::<NonZeroUsize>());
+    let invalid = |_| Failure::usage(format!("invalid {WORKER_THREADS}: expected a whole number of at least 1"));
+    let threads = match configured.transpose().map_err(invalid)? {
         Some(threads) => threads.get(),
         None if serves => std::thread::available_parallelism()?.get(),
         None => 2,
@@ -97,7 +97,7 @@ fn runtime(serves: bool, settings: &Settings) -> anyhow::Result<tokio::runtime::
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)
 }
 
-/// Logs what RUST_LOG asks for, to standard error. A filter that makes no sense logs nothing.
+/// Logs to standard error as RUST_LOG says. An invalid filter logs nothing.
 fn log(settings: &Settings) {
     let filter = settings.get("RUST_LOG").and_then(|filter| filter.parse::<tracing_subscriber::EnvFilter>().ok());
     if let Some(filter) = filter {

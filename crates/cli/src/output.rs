@@ -1,4 +1,4 @@
-//! What reaches a person or a program: lines, JSON, colour, and the width to write in.
+//! Output: lines, JSON, colour and the width to wrap text to.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -11,10 +11,10 @@ use threadkeep::core::json_line;
 
 use crate::arguments::{Global, When};
 
-/// The widest text that reads well.
+/// The maximum width of running text, for readability.
 const TEXT_COLUMNS: usize = 100;
 
-/// Where a command writes.
+/// Standard output and standard error, with the options for formatting.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     json: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Output {
     columns: Option<usize>,
 }
 
-/// Whoever read the output went away, as `head` does: the command ends without a word.
+/// The reader closed the pipe, as `head` does. The command then ends silently.
 #[derive(Debug)]
 pub(crate) struct PipeClosed;
 
@@ -47,28 +47,28 @@ impl Output {
         }
     }
 
-    /// A terminal of a width, without colour.
+    /// Creates output to a terminal of the given width, without colour.
     #[cfg(test)]
     pub(crate) fn of_columns(columns: usize) -> Self {
         Self { json: false, out_colour: false, err_colour: false, columns: Some(columns) }
     }
 
-    /// Whether JSON is asked for.
+    /// Whether `--json` was given.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// The terminal's width; `None` where the output goes elsewhere and nothing is cut or wrapped.
+    /// Returns the terminal's width; `None` if the output is not a terminal, so that nothing is cut or wrapped.
     pub(crate) fn columns(&self) -> Option<usize> {
         self.columns
     }
 
-    /// The width to wrap running text to.
+    /// Returns the width to wrap running text to.
     pub(crate) fn text_columns(&self) -> Option<usize> {
         self.columns.map(|columns| columns.min(TEXT_COLUMNS))
     }
 
-    /// Opens standard output for many lines.
+    /// Locks standard output for writing many lines.
     pub(crate) fn lines(&self) -> Lines<'static> {
         Lines { out: BufWriter::new(io::stdout().lock()) }
     }
@@ -80,30 +80,30 @@ impl Output {
         lines.finish()
     }
 
-    /// Prints one JSON document on one line.
-    pub(crate) fn json<T: Serialize + ?Sized>(&self, document: &T) -> anyhow::Result<()> {
-        self.line(json_line(document)?)
+    /// Prints one JSON value on one line.
+    pub(crate) fn json<T: Serialize + ?Sized>(&self, value: &T) -> anyhow::Result<()> {
+        self.line(json_line(value)?)
     }
 
-    /// Tells a person something beside the result, on standard error.
+    /// Prints a note on standard error, in addition to the result.
     pub(crate) fn note(&self, note: impl Display) {
-        // Nobody is left to be told that nobody listens.
+        // If standard error is closed, there is nowhere to report it.
         drop(writeln!(io::stderr().lock(), "{note}"));
     }
 
-    /// A text in a style, where standard output shows styles.
-    pub(crate) fn paint<T: Display>(&self, style: Style, text: T) -> Painted<T> {
-        Painted { style: self.out_colour.then_some(style), text }
+    /// Applies a style to a text if standard output has colour.
+    pub(crate) fn paint<T: Display>(&self, style: Style, text: T) -> Styled<T> {
+        Styled { style: self.out_colour.then_some(style), text }
     }
 
-    pub(crate) fn error_label<T: Display>(&self, text: T) -> Painted<T> {
+    pub(crate) fn error_label<T: Display>(&self, text: T) -> Styled<T> {
         let style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Red)));
-        Painted { style: self.err_colour.then_some(style), text }
+        Styled { style: self.err_colour.then_some(style), text }
     }
 
-    pub(crate) fn hint_label<T: Display>(&self, text: T) -> Painted<T> {
+    pub(crate) fn hint_label<T: Display>(&self, text: T) -> Styled<T> {
         let style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
-        Painted { style: self.err_colour.then_some(style), text }
+        Styled { style: self.err_colour.then_some(style), text }
     }
 }
 
@@ -128,16 +128,16 @@ pub(crate) struct Lines<'a> {
 impl Lines<'_> {
     /// Prints one line.
     pub(crate) fn line(&mut self, line: impl Display) -> anyhow::Result<()> {
-        writeln!(self.out, "{line}").map_err(told)
+        writeln!(self.out, "{line}").map_err(write_error)
     }
 
-    /// Writes what is left. Without it an error at the end would go unheard.
+    /// Flushes the buffer. Dropping it instead would lose a write error.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        self.out.flush().map_err(told)
+        self.out.flush().map_err(write_error)
     }
 }
 
-fn told(error: io::Error) -> anyhow::Error {
+fn write_error(error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::BrokenPipe {
         PipeClosed.into()
     } else {
@@ -145,14 +145,14 @@ fn told(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// A text that may have a style.
+/// A text with an optional style.
 #[derive(Debug)]
-pub(crate) struct Painted<T> {
+pub(crate) struct Styled<T> {
     style: Option<Style>,
     text: T,
 }
 
-impl<T: Display> Display for Painted<T> {
+impl<T: Display> Display for Styled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.style {
             Some(style) => write!(f, "{style}{}{style:#}", self.text),
@@ -165,13 +165,13 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const MATCH: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
 
-/// A style of one colour.
+/// Returns a style of one colour.
 pub(crate) const fn colour(colour: AnsiColor) -> Style {
     Style::new().fg_color(Some(Color::Ansi(colour)))
 }
 
-/// The style of a speaker's name.
-pub(crate) fn speaker(role: Role) -> Style {
+/// Returns the style of a speaker's name.
+pub(crate) fn speaker_style(role: Role) -> Style {
     let colour = match role {
         Role::User => AnsiColor::Green,
         Role::Assistant => AnsiColor::Cyan,
@@ -181,18 +181,18 @@ pub(crate) fn speaker(role: Role) -> Style {
     self::colour(colour).bold()
 }
 
-/// Makes control characters visible, so that a stored text cannot move the cursor or change the terminal.
+/// Replaces control characters, so that stored text cannot move the cursor or change the terminal's state.
 pub(crate) fn printable(text: &str) -> String {
-    let is_harmful = |c: char| c.is_control() && c != '\n' && c != '\t' || is_direction_override(c);
-    text.chars().filter(|c| *c != '\r').map(|c| if is_harmful(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    let is_unsafe = |c: char| c.is_control() && c != '\n' && c != '\t' || is_direction_override(c);
+    text.chars().filter(|c| *c != '\r').map(|c| if is_unsafe(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The same on one line.
+/// Like [`printable`], with all white space collapsed to fit one line.
 pub(crate) fn printable_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Characters that have what follows shown in another order than it stands.
+/// Whether a character overrides the direction in which the following text is displayed.
 fn is_direction_override(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -202,15 +202,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_cannot_steer_the_terminal() {
+    fn printable_replaces_control_characters() {
         assert_eq!(printable("a\u{1b}[31mb\r\nc\td\u{9b}2J\u{202e}"), "a\u{fffd}[31mb\nc\td\u{fffd}2J\u{fffd}");
         assert_eq!(printable_line(" one\n two\t\u{7}"), "one two \u{fffd}");
         assert_eq!(printable("שלום 東京 é 👩‍👩‍👧"), "שלום 東京 é 👩‍👩‍👧");
     }
 
     #[test]
-    fn a_style_is_closed_again() {
-        assert_eq!(Painted { style: Some(BOLD), text: "x" }.to_string(), "\u{1b}[1mx\u{1b}[0m");
-        assert_eq!(Painted { style: None, text: "x" }.to_string(), "x");
+    fn styled_text_ends_with_a_reset() {
+        assert_eq!(Styled { style: Some(BOLD), text: "x" }.to_string(), "\u{1b}[1mx\u{1b}[0m");
+        assert_eq!(Styled { style: None, text: "x" }.to_string(), "x");
     }
 }

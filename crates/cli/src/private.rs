@@ -1,4 +1,4 @@
-//! Files and folders that nobody but the user may read.
+//! Files and folders that only the user can read.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// Makes the folder of a file, and those above it, where they are missing. What we make is the user's alone.
+/// Creates the folder of a file and its missing parents, for the user only.
 pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => make_folder(folder),
@@ -14,7 +14,7 @@ pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a folder, and those above it, where they are missing.
+/// Creates a folder and its missing parents, for the user only.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -23,7 +23,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Makes a folder for the time of a command: in `parent`, or else in the system's folder for temporary files.
+/// Creates a temporary folder in `parent`, or else in the system's folder for temporary files.
 pub(crate) fn temporary_folder(prefix: &str, parent: Option<&Path>) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -35,12 +35,12 @@ pub(crate) fn temporary_folder(prefix: &str, parent: Option<&Path>) -> io::Resul
     }
 }
 
-/// Makes a file that must not be there yet.
+/// Creates a file. Fails if it exists.
 pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     private(OpenOptions::new().write(true).create_new(true)).open(path)
 }
 
-/// Opens a file at its end, and makes it where it is missing.
+/// Opens a file for appending. Creates it if it does not exist.
 pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     private(OpenOptions::new().read(true).append(true).create(true)).open(path)
 }
@@ -51,8 +51,8 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Takes a file away from everybody else.
-pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
+/// Restricts the permissions of a file to the user.
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     #[cfg(not(unix))]
@@ -60,7 +60,7 @@ pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A new name is on the disk only when its folder is.
+/// Syncs the folder of a file, without which a new file name may be lost in a crash.
 pub(crate) fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -1,13 +1,13 @@
-//! Progress on standard error, seen only on a terminal.
+//! Progress bars on standard error. They are drawn only on a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often a bar that only waits is drawn anew.
+/// How often a spinner is redrawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A bar over bytes; of a stream, whose end nobody knows, only what has come.
+/// Returns a bar over bytes. A total of 0 stands for a stream of unknown length and shows only the bytes so far.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
     if total == 0 {
         return bar(0, "{spinner} {bytes} {wide_msg}");
@@ -15,12 +15,12 @@ pub(crate) fn bytes(total: u64) -> ProgressBar {
     bar(total, "{bar:24} {bytes:>10} / {total_bytes:10} {wide_msg}")
 }
 
-/// A bar over a number of things.
+/// Returns a bar over a number of items.
 pub(crate) fn count(total: u64, what: &str) -> ProgressBar {
     bar(total, &format!("{{bar:24}} {{human_pos}} / {{human_len}} {what} {{wide_msg}}"))
 }
 
-/// A sign that work goes on.
+/// Returns a spinner with a message.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     bar.set_style(style("{spinner} {wide_msg}"));

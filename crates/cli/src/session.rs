@@ -1,4 +1,4 @@
-//! An assistant over the store, and the thread that it talks in.
+//! An assistant with its store, for commands that talk with it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use threadkeep::{ThreadKey, ThreadOrder, ThreadQuery, Turn};
 use threadkeep::{UserId, Verdict};
 use threadkeep_server::AuditLog;
 
-use crate::assistants::Found;
+use crate::assistants::AssistantSource;
 use crate::commands::App;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -21,76 +21,76 @@ use crate::models;
 use crate::store::{Location, Purpose};
 use crate::thread_name;
 
-/// Threads that are looked through for a turn or an approval.
-const THREADS: usize = 10_000;
+/// The maximum number of threads searched for a turn or an approval.
+const MAX_THREADS: usize = 10_000;
 
-/// How long a question is kept that was asked in no thread.
+/// How long a question outside of a conversation is stored.
 const EPHEMERAL_MINUTES: u32 = 24 * 60;
 
-/// After how long without a sign of its turn a person is told why.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long a turn may take to start before a note explains the wait.
+const NOTE_DELAY: Duration = Duration::from_secs(2);
 
-/// An assistant that can be talked with.
+/// An assistant that is ready to answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// What the assistant was asked for by: a name, or the path of its file.
+    /// The assistant as it was requested: a name, or the path of its file.
     pub(crate) name: String,
     pub(crate) agent: Agent,
     pub(crate) memory: Memory,
     pub(crate) scope: Scope,
-    /// Whether conversations end with the program.
-    pub(crate) is_forgetful: bool,
+    /// Whether the assistant's memory is discarded at the end of the program.
+    pub(crate) is_in_memory: bool,
 }
 
 impl Session {
-    /// Opens the store, as the assistant asks for it, and makes the assistant. `model` names the model that speaks.
+    /// Opens the store that the assistant requires, and creates the assistant. `model` selects the chat model.
     pub(crate) async fn open(app: &App, name: &str, model: Option<&str>, purpose: Purpose) -> Result<Self> {
-        Self::open_kept(app, name, model, purpose, None).await
+        Self::open_with_expiry(app, name, model, purpose, None).await
     }
 
-    /// As [`Session::open`], to ask in [`Session::ephemeral_thread`].
-    pub(crate) async fn open_for_a_day(app: &App, name: &str, model: Option<&str>) -> Result<Self> {
-        Self::open_kept(app, name, model, Purpose::Fill, Some(EPHEMERAL_MINUTES)).await
+    /// Like [`Session::open`], for questions in an [`ephemeral_thread`](Session::ephemeral_thread).
+    pub(crate) async fn open_ephemeral(app: &App, name: &str, model: Option<&str>) -> Result<Self> {
+        Self::open_with_expiry(app, name, model, Purpose::Fill, Some(EPHEMERAL_MINUTES)).await
     }
 
-    async fn open_kept(
+    async fn open_with_expiry(
         app: &App,
         name: &str,
         model: Option<&str>,
         purpose: Purpose,
-        most_minutes: Option<u32>,
+        max_minutes: Option<u32>,
     ) -> Result<Self> {
-        let found = Found::find(name, &app.settings)?;
-        let speaker = models::speaker(model.or(found.model()), &app.settings)?;
+        let source = AssistantSource::find(name, &app.settings)?;
+        let model = models::chat_model(model.or(source.model()), &app.settings)?;
         let embedder = models::embedder(&app.settings)?;
         let scope = app.scope()?;
-        let own = found.store(app.global.store.as_deref())?;
+        let own = source.store(app.global.store.as_deref())?;
         let location = match &own {
             Some(own) => Location::find(Some(own))?,
             None => app.location()?,
         };
-        let is_forgetful = own.is_some();
+        let is_in_memory = own.is_some();
         let mut memory = app.open_at(&location, purpose).await?.memory;
-        if let Some(manifest) = found.manifest() {
+        if let Some(manifest) = source.manifest() {
             let mut retention = manifest.memory.retention();
-            // A thread's expiry is moved by each message where the assistant says how long messages are kept.
-            if let (Some(minutes), Some(most)) = (&mut retention.ttl_minutes, most_minutes) {
-                *minutes = most.min(*minutes);
+            // With a retention period, each message would extend the expiry of the ephemeral thread.
+            if let (Some(minutes), Some(max)) = (&mut retention.ttl_minutes, max_minutes) {
+                *minutes = max.min(*minutes);
             }
             let options = MemoryOptions { retention: Some(retention), ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }
-        let parts = AssistantParts { memory: memory.clone(), model: speaker, embedder };
-        let assistant = found.make(parts, &app.settings)?;
+        let parts = AssistantParts { memory: memory.clone(), model, embedder };
+        let assistant = source.make(parts, &app.settings)?;
         let agent = Agent::with_assistant(memory.clone(), assistant);
-        Ok(Self { name: name.to_owned(), agent, memory, scope, is_forgetful })
+        Ok(Self { name: name.to_owned(), agent, memory, scope, is_in_memory })
     }
 
     pub(crate) fn assistant(&self) -> &Arc<dyn Assistant> {
         self.agent.assistant()
     }
 
-    /// The thread of a name: one that is there, else a new one with that id or key. Without a name, a new one.
+    /// Returns the thread of a name, or creates it with that id or key. Without a name, creates a thread.
     pub(crate) async fn thread(&self, name: Option<&str>) -> Result<ThreadId> {
         let Some(name) = name else { return Ok(self.memory.open(&self.scope).await?.thread.id) };
         if let Some(thread) = thread_name::find(&self.memory, &self.scope, name).await? {
@@ -99,11 +99,11 @@ impl Session {
         if let Ok(id) = name.parse() {
             return Ok(self.memory.open_by_id(&self.scope, id).await?.thread.id);
         }
-        ThreadKey::new(name).map_err(|error| Failure::usage(format!("no thread can be called so: {error}")))?;
+        ThreadKey::new(name).map_err(|error| Failure::usage(format!("invalid thread name: {error}")))?;
         Ok(self.memory.open_by_key(&self.scope, name).await?.thread.id)
     }
 
-    /// A new thread for one question: it is in no list, nothing of it is recalled, and after a day it has expired.
+    /// Creates a thread for one question. It is not listed, not recalled, and expires after a day.
     pub(crate) async fn ephemeral_thread(&self) -> Result<ThreadId> {
         let open = OpenThread {
             metadata: Map::from_iter([(EPHEMERAL.to_owned(), true.into())]),
@@ -113,31 +113,31 @@ impl Session {
         Ok(self.memory.open_thread(&self.scope, open).await?.thread.id)
     }
 
-    /// Has a question answered; Ctrl-C stops the turn and keeps the conversation.
+    /// Answers a question. Ctrl-C stops the turn and keeps the conversation.
     pub(crate) async fn ask(&self, app: &App, thread: ThreadId, text: &str, sink: EventSink<'_>) -> Result<Turn> {
         let is_ephemeral = self.memory.get_thread(&self.scope, thread).await?.is_ephemeral();
-        let (ask, has_begun) = (Ask { is_ephemeral, ..Ask::new(text) }, AtomicBool::new(false));
-        app.interrupt.stops(Some(ask.stop.clone()));
-        let mut hear = |event| {
-            has_begun.store(true, Ordering::Relaxed);
+        let (ask, has_started) = (Ask { is_ephemeral, ..Ask::new(text) }, AtomicBool::new(false));
+        app.interrupt.set_turn(Some(ask.stop.clone()));
+        let mut on_event = |event| {
+            has_started.store(true, Ordering::Relaxed);
             sink(event);
         };
-        let mut turn = Box::pin(self.agent.chat_with(&self.scope, thread, ask, &mut hear));
+        let mut turn = Box::pin(self.agent.chat_with(&self.scope, thread, ask, &mut on_event));
         let turn = tokio::select! {
             turn = &mut turn => turn,
-            () = tokio::time::sleep(SILENCE) => {
-                let waits = !has_begun.load(Ordering::Relaxed);
-                if waits && self.agent.is_busy(&self.scope, thread).await.unwrap_or(false) {
-                    app.output.note("another turn of this thread is on its way, or was cut off: waiting, a minute at most");
+            () = tokio::time::sleep(NOTE_DELAY) => {
+                let is_waiting = !has_started.load(Ordering::Relaxed);
+                if is_waiting && self.agent.is_busy(&self.scope, thread).await.unwrap_or(false) {
+                    app.output.note("another turn is running in this thread or was interrupted: waiting up to a minute");
                 }
                 turn.await
             }
         };
-        app.interrupt.stops(None);
-        turn.map_err(told)
+        app.interrupt.set_turn(None);
+        turn.map_err(agent_error)
     }
 
-    /// Decides about an approval, and has its turn go on; Ctrl-C stops that.
+    /// Decides an approval and resumes its turn. Ctrl-C stops the turn.
     pub(crate) async fn decide(
         &self,
         interrupt: &Interrupt,
@@ -146,19 +146,19 @@ impl Session {
         sink: EventSink<'_>,
     ) -> Result<Turn> {
         let stop = Stop::new();
-        interrupt.stops(Some(stop.clone()));
+        interrupt.set_turn(Some(stop.clone()));
         let decision = Decision { approval: approval.to_owned(), verdict, by: by.to_string(), stop };
         let act = if matches!(decision.verdict, Verdict::Deny { .. }) { "approvals deny" } else { "approvals approve" };
         let deciding = async {
             let turn = self.agent.decide_with(&self.scope, thread, decision, sink).await;
-            turn.map_err(told)
+            turn.map_err(agent_error)
         };
         let turn = AuditLog::new(&self.memory).around_command(&self.scope, act, approval, Box::pin(deciding)).await;
-        interrupt.stops(None);
+        interrupt.set_turn(None);
         turn
     }
 
-    /// How the assistant is named to a command that is given elsewhere, where the turns' name for it does not do.
+    /// Returns the assistant's name for a suggested command, if its name in turns is not enough to find it.
     pub(crate) fn name_elsewhere(&self) -> Option<String> {
         let is_path = self.name.ends_with(".yaml") || self.name.ends_with(".yml");
         let path = || Some(std::path::absolute(&self.name).ok()?.to_str()?.to_owned());
@@ -166,7 +166,7 @@ impl Session {
         (self.name != self.assistant().definition().name).then_some(name)
     }
 
-    /// All threads that the scope lists, those that changed last first.
+    /// Lists the threads of the scope, most recently changed first, up to [`MAX_THREADS`].
     pub(crate) async fn threads(&self) -> Result<Vec<Thread>> {
         let mut query = ThreadQuery::new(ThreadOrder::Recent, limits::PAGE);
         let mut threads = Vec::new();
@@ -174,42 +174,42 @@ impl Session {
             let page = self.memory.list_threads(&self.scope, &query).await?;
             threads.extend(page.threads);
             match page.next {
-                Some(next) if threads.len() < THREADS => query.after = Some(next),
+                Some(next) if threads.len() < MAX_THREADS => query.after = Some(next),
                 _ => return Ok(threads),
             }
         }
     }
 
-    /// Finds a turn by its id, in all threads.
+    /// Finds a turn by its id in all threads.
     pub(crate) async fn find_turn(&self, id: &str) -> Result<Option<Turn>> {
         for thread in self.threads().await? {
             match self.agent.find_turn(&self.scope, thread.id, id).await {
                 Ok(Some(turn)) => return Ok(Some(turn)),
                 Ok(None) => {}
-                // It was deleted or has expired meanwhile.
+                // The thread was deleted or expired in the meantime.
                 Err(error) if error.code() == "not_found" => {}
-                Err(error) => return Err(told(error)),
+                Err(error) => return Err(agent_error(error)),
             }
         }
         Ok(None)
     }
 }
 
-/// An error of an agent in the command line's words.
-pub(crate) fn told(error: AgentError) -> anyhow::Error {
+/// Converts an agent's error into a failure with a hint.
+pub(crate) fn agent_error(error: AgentError) -> anyhow::Error {
     match error {
         AgentError::Memory(error) => error.into(),
-        AgentError::Busy => Failure::other_side("another turn is running in this thread")
-            .hint("wait until it is done, and ask again")
+        AgentError::Busy => Failure::system_error("another turn is running in this thread")
+            .hint("wait until it finishes, then try again")
             .into(),
         AgentError::ApprovalNotFound { .. } | AgentError::ApprovalClosed { .. } => {
-            Failure::yours(error.to_string()).hint("`threadkeep approvals list` lists those that are open").into()
+            Failure::user_error(error.to_string()).hint("`threadkeep approvals list` lists pending approvals").into()
         }
-        other => Failure::yours(other.to_string()).into(),
+        other => Failure::user_error(other.to_string()).into(),
     }
 }
 
-/// Whether a failed turn failed because it was stopped.
+/// Whether a turn failed because it was stopped.
 pub(crate) fn was_stopped(turn: &Turn) -> bool {
     turn.error.as_ref().is_some_and(|TurnFailure { code, .. }| code == "stopped")
 }

@@ -1,7 +1,6 @@
-//! What can be set from outside, and where each value comes from: an option, the environment, the configuration file, or
-//! what is built in.
+//! Settings and where each value comes from: an option, the environment, the configuration file, or the built-in default.
 //!
-//! Secrets never stand in the configuration file: they come from the environment, or from a file of their own that the
+//! The configuration file never contains secrets: they come from the environment, or from a separate file that the
 //! environment (`GROQ_API_KEY_FILE`) or the configuration file (`groq.api_key_file`) names.
 
 mod file;
@@ -20,22 +19,22 @@ use crate::failure::Failure;
 use crate::store::data_folder;
 pub(crate) use kind::Kind;
 #[cfg(test)]
-pub(crate) use table::with_those_of;
+pub(crate) use table::with_settings_of;
 pub(crate) use table::{SETTINGS, Setting};
 
-/// What the configuration file is called, in the order in which it is looked for.
+/// The names of the configuration file, in order of preference.
 const FILE_NAMES: [&str; 2] = ["threadkeep.toml", "config.yaml"];
 
-/// Where a value comes from.
+/// The source of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum SettingSource {
     Option,
     Environment,
     File,
     BuiltIn,
 }
 
-impl fmt::Display for From {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Option => "option",
@@ -46,20 +45,20 @@ impl fmt::Display for From {
     }
 }
 
-/// The environment, and the configuration file below it.
+/// The settings of the environment and the configuration file. The environment takes precedence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) file: Option<PathBuf>,
-    /// What is wrong with the file or the environment.
+    /// Problems found in the file or the environment.
     pub(crate) problems: Vec<String>,
     values: BTreeMap<String, String>,
-    /// Secrets that files of their own hold, by variable.
-    secrets: BTreeMap<&'static str, (String, From)>,
+    /// Secrets read from separate files, by variable.
+    secrets: BTreeMap<&'static str, (String, SettingSource)>,
 }
 
 impl Settings {
-    /// Reads the configuration file: the one that is named, by `--config` or THREADKEEP_CONFIG, else `threadkeep.toml` or
-    /// `config.yaml` in the configuration folder where there is one.
+    /// Reads the configuration file named by `--config` or THREADKEEP_CONFIG, else `threadkeep.toml` or `config.yaml` in the
+    /// configuration folder if one exists.
     pub(crate) fn load(named: Option<&Path>) -> Self {
         let mut settings = match named.map(Path::to_owned).or_else(|| standard_file().filter(|path| path.exists())) {
             Some(path) => {
@@ -74,42 +73,45 @@ impl Settings {
         settings
     }
 
-    /// Refuses to go on with what is wrong.
-    pub(crate) fn demand_sound(&self) -> Result<()> {
+    /// Checks that the settings have no problems.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub(crate) fn ensure_valid(&self) -> Result<()> {
         let Some(first) = self.problems.first() else { return Ok(()) };
         let more = match self.problems.len() - 1 {
             0 => String::new(),
             count => format!(", and {count} more"),
         };
-        Err(Failure::usage(format!("{first}{more}")).hint("`threadkeep config check` names all that is wrong").into())
+        Err(Failure::usage(format!("{first}{more}")).hint("`threadkeep config check` lists all problems").into())
     }
 
-    /// A setting's value, from the environment or the file.
+    /// Returns a setting's value from the environment or the file.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.find(name).map(|(value, _)| value)
     }
 
-    /// A setting's value and where it comes from.
-    pub(crate) fn find(&self, name: &str) -> Option<(String, From)> {
-        let environment = variable(name).map(|value| (value, From::Environment));
-        let of_file = || self.values.get(name).map(|value| (value.clone(), From::File));
-        environment.or_else(|| self.secrets.get(name).cloned()).or_else(of_file)
+    /// Returns a setting's value and its source.
+    pub(crate) fn find(&self, name: &str) -> Option<(String, SettingSource)> {
+        let environment = variable(name).map(|value| (value, SettingSource::Environment));
+        let from_file = || self.values.get(name).map(|value| (value.clone(), SettingSource::File));
+        environment.or_else(|| self.secrets.get(name).cloned()).or_else(from_file)
     }
 
-    /// A setting's value, as what it is. `load` has seen that it is one, `demand_sound` has refused the rest.
+    /// Returns a setting's parsed value. [`Settings::ensure_valid`] has already rejected invalid ones.
     pub(crate) fn read<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let expected = Setting::find(name).map_or("a value", |setting| setting.kind.expected());
-        let read = value.parse().map_err(|_| Failure::usage(format!("{name} is not {expected}")));
+        let read = value.parse().map_err(|_| Failure::usage(format!("invalid {name}: expected {expected}")));
         Ok(Some(read?))
     }
 
-    /// What an assistant that is built in sees of them: its own.
-    pub(crate) fn of(&self, plugin: &AssistantPlugin) -> PluginSettings {
+    /// Returns the settings of a built-in assistant.
+    pub(crate) fn for_plugin(&self, plugin: &AssistantPlugin) -> PluginSettings {
         PluginSettings::new(plugin.settings, |name| self.get(name), data_folder())
     }
 
-    /// The folder of assistants that are written in YAML.
+    /// Returns the folder of assistants that are defined in YAML files.
     pub(crate) fn assistants(&self) -> Option<PathBuf> {
         let named = self.get("THREADKEEP_ASSISTANTS").map(PathBuf::from);
         named.or_else(|| folder().map(|folder| folder.join("assistants")))
@@ -118,8 +120,8 @@ impl Settings {
     fn check_environment(&mut self) {
         for setting in SETTINGS.iter() {
             let Some(value) = variable(setting.name) else { continue };
-            if !setting.kind.takes(&value) {
-                self.problems.push(format!("the variable {} is not {}", setting.name, setting.kind.expected()));
+            if !setting.kind.accepts(&value) {
+                self.problems.push(format!("invalid {}: expected {}", setting.name, setting.kind.expected()));
             }
         }
     }
@@ -140,7 +142,7 @@ impl Settings {
 
 /// Reads a file that holds one secret.
 pub(crate) fn secret_file(path: &Path) -> Result<String> {
-    let text = file::bounded(path).map_err(Failure::usage).context("a secret is missing")?;
+    let text = file::bounded(path).map_err(Failure::usage).context("cannot read the secret")?;
     Ok(text.trim().to_owned())
 }
 
@@ -148,14 +150,14 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// The file in the configuration folder: the first that is there, else the first.
+/// Returns the configuration file in the configuration folder: the first name that exists, else the first name.
 fn standard_file() -> Option<PathBuf> {
     let folder = folder()?;
     let files = FILE_NAMES.map(|name| folder.join(name));
     files.iter().find(|file| file.exists()).or(files.first()).cloned()
 }
 
-/// The platform's folder for this program's configuration.
+/// Returns the platform's folder for this program's configuration.
 fn folder() -> Option<PathBuf> {
     let home = |rest: &str| variable("HOME").map(|home| PathBuf::from(home).join(rest));
     let folder = if cfg!(windows) {

@@ -1,4 +1,4 @@
-//! From what `--store` says to an open store.
+//! Opens the store that `--store` names.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,48 +10,48 @@ use threadkeep::core::Reason;
 use threadkeep::{Clock, Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use crate::erasures::Place;
+use crate::erasures::LedgerLocation;
 use crate::failure::Failure;
 
-/// How long one attempt waits for another process; the memory makes eight.
-const BUSY: Duration = Duration::from_secs(1);
+/// How long one attempt waits for another process. [`Memory`] makes eight attempts.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 const FILE_NAME: &str = "threadkeep.db";
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// In a SQLite file.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// Where another backend's URL says.
+    /// The URL of another backend.
     Other(String),
 }
 
-/// What a command is going to do with the store.
+/// The purpose for which a command opens the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Read what is there: a store that does not exist is an error, and one that cannot be written will do.
+    /// Read an existing store, which may be read-only.
     Read,
-    /// Change what is there: a store that does not exist is an error.
+    /// Change an existing store.
     Change,
-    /// Put something in: a store that does not exist is made.
+    /// Add data. The store is created if it does not exist.
     Fill,
-    /// Stay open for others: a store that does not exist is made, and its index is kept up in the background.
+    /// Serve clients. The store is created if it does not exist, and its index is updated in the background.
     Serve,
 }
 
-/// A store that is open.
+/// An open store.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenStore {
     pub(crate) memory: Memory,
-    /// Set where the store is a SQLite file.
+    /// Set if the store is a SQLite file.
     pub(crate) sqlite: Option<SqliteStore>,
 }
 
 impl Location {
-    /// Reads what `--store` or THREADKEEP_STORE says, or takes the default.
+    /// Parses the value of `--store` or THREADKEEP_STORE, or returns the default location.
     pub(crate) fn find(given: Option<&str>) -> Result<Self> {
         match given {
-            Some("") => Err(Failure::usage("--store is empty").hint("leave it out for the default store").into()),
+            Some("") => Err(Failure::usage("--store is empty").hint("omit it to use the default store").into()),
             Some(text) => Ok(Self::parse(text)),
             None => default_file().map(Self::Sqlite),
         }
@@ -65,7 +65,7 @@ impl Location {
         }
     }
 
-    /// The SQLite file.
+    /// Returns the SQLite file.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
@@ -73,31 +73,31 @@ impl Location {
         }
     }
 
-    /// Whether nothing of it outlives this process.
+    /// Whether the store exists only in the memory of this process.
     pub(crate) fn is_in_memory(&self) -> bool {
         matches!(self, Self::Other(url) if url.starts_with("memory:"))
     }
 
-    /// What tells it from other stores, without a password: its file, or its server and database.
+    /// Returns text that identifies the store and contains no secrets: its file, or its server and database.
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Sqlite(path) => {
-                // By its folder, so that the name is the same before the file is there and after.
+                // Canonicalizes the folder if the file does not exist yet, so that the identity stays the same when it does.
                 let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
                 let named = folder.zip(absolute.file_name()).map(|(folder, name)| folder.join(name));
                 path.canonicalize().ok().or(named).unwrap_or(absolute).display().to_string()
             }
             Self::Other(url) => {
-                let place = url.split(['?', '#']).next().unwrap_or_default();
-                let (scheme, place) = place.split_once("://").unwrap_or(("", place));
-                let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-                format!("{}://{place}", scheme.replace("postgresql", "postgres"))
+                let base = url.split(['?', '#']).next().unwrap_or_default();
+                let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
+                let database = rest.rsplit_once('@').map_or(rest, |(_, database)| database);
+                format!("{}://{database}", scheme.replace("postgresql", "postgres"))
             }
         }
     }
 
-    /// Whether both are one store, as far as their names tell.
+    /// Whether both locations name the same store, as far as their names show.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_file = match (self.file(), other.file()) {
             (Some(one), Some(other)) => {
@@ -109,7 +109,12 @@ impl Location {
     }
 
     /// Opens the store.
-    pub(crate) async fn open(&self, purpose: Purpose, clock: Arc<dyn Clock>, ledger: &Place) -> Result<OpenStore> {
+    pub(crate) async fn open(
+        &self,
+        purpose: Purpose,
+        clock: Arc<dyn Clock>,
+        ledger: &LedgerLocation,
+    ) -> Result<OpenStore> {
         let (backend, sqlite) = match self {
             Self::Sqlite(path) => {
                 let store = open_file(path, purpose)?;
@@ -125,7 +130,7 @@ impl Location {
     }
 }
 
-/// A name before a colon; one letter is a drive.
+/// Whether the text before a colon is a URL scheme. A single letter is a drive.
 fn is_scheme(text: &str) -> bool {
     text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
 }
@@ -133,19 +138,19 @@ fn is_scheme(text: &str) -> bool {
 fn open_file(path: &Path, purpose: Purpose) -> Result<SqliteStore> {
     let unopened = || format!("the store {} cannot be opened", path.display());
     if path.as_os_str().is_empty() {
-        return Err(Failure::usage("sqlite: names no file").hint("write sqlite:FILE").into());
+        return Err(Failure::usage("missing file name after sqlite:").hint("write sqlite:FILE").into());
     }
     if path.is_dir() {
         let hint = format!("name a file in it, such as {}", path.join(FILE_NAME).display());
-        return Err(Failure::yours(format!("{} is a folder", path.display())).hint(hint).into());
+        return Err(Failure::user_error(format!("{} is a folder", path.display())).hint(hint).into());
     }
     if !matches!(purpose, Purpose::Fill | Purpose::Serve) && !path.exists() {
-        let hint = "`threadkeep import FILE` makes one; --store or THREADKEEP_STORE names another";
-        return Err(Failure::yours(format!("there is no store at {} yet", path.display())).hint(hint).into());
+        let hint = "`threadkeep import FILE` creates a store; --store or THREADKEEP_STORE selects another one";
+        return Err(Failure::user_error(format!("store {} not found", path.display())).hint(hint).into());
     }
-    // A command is over soon: whoever asks next has the index catch up.
+    // Other commands end soon, and the next search updates the index.
     let background = purpose == Purpose::Serve;
-    let options = SqliteOptions { busy_timeout: BUSY, background, ..SqliteOptions::default() };
+    let options = SqliteOptions { busy_timeout: BUSY_TIMEOUT, background, ..SqliteOptions::default() };
     match SqliteStore::open(path, options.clone()) {
         Err(error) if purpose == Purpose::Read && is_unwritable(&error) => {
             let for_reading = SqliteOptions { read_only: true, ..options };
@@ -159,15 +164,14 @@ fn is_unwritable(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable { reason: Reason::ReadOnly | Reason::Io, .. })
 }
 
-/// The platform's folder for this program's data; `None` where nobody has a home.
+/// Returns the platform's folder for this program's data; `None` without a home folder.
 pub(crate) fn data_folder() -> Option<PathBuf> {
     data_folder_by(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
 }
 
 fn default_file() -> Result<PathBuf> {
     let folder = data_folder().ok_or_else(|| {
-        Failure::usage("there is no home folder to keep a store in")
-            .hint("name a file with --store or THREADKEEP_STORE")
+        Failure::usage("no home folder for the default store").hint("name a file with --store or THREADKEEP_STORE")
     })?;
     Ok(folder.join(FILE_NAME))
 }
@@ -179,7 +183,7 @@ fn data_folder_by(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf
     } else if cfg!(target_os = "macos") {
         home("Library/Application Support")
     } else {
-        // The XDG specification has relative paths ignored.
+        // The XDG specification says to ignore relative paths.
         let given = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         given.or_else(|| home(".local/share"))
     };
@@ -191,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_path_is_a_sqlite_file() {
+    fn paths_without_a_scheme_are_sqlite_files() {
         let file = |path: &str| Location::Sqlite(PathBuf::from(path));
         for (text, location) in [
             ("notes.db", file("notes.db")),
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_known_by_its_place_and_nothing_secret() {
+    fn identities_are_stable_and_contain_no_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let file = Location::Sqlite(folder.path().join("notes.db"));
         let before = file.identity();
@@ -221,7 +225,7 @@ mod tests {
 
     #[cfg(all(unix, not(target_os = "macos")))]
     #[test]
-    fn the_default_is_in_the_data_folder() {
+    fn default_store_is_in_the_data_folder() {
         let folder = |xdg: &str, home: &str| {
             data_folder_by(|name| match name {
                 "XDG_DATA_HOME" if !xdg.is_empty() => Some(OsString::from(xdg)),

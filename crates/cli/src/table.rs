@@ -1,23 +1,23 @@
-//! Tables for people: no frame, columns apart by two spaces.
+//! Text tables without borders. Columns are separated by two spaces.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::Output;
 
-/// Columns between two of a table's.
+/// The number of spaces between two columns.
 pub(crate) const GAP: usize = 2;
-/// Columns of the names in [`pairs`] at least.
-const NAMES: usize = 11;
+/// The minimum width of the names in [`pairs`].
+const NAME_WIDTH: usize = 11;
 
-/// A column's place.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// What stands in one place of a table, and how wide it is: a style has no width.
+/// The text of a cell and its display width, which excludes escape sequences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -37,12 +37,12 @@ impl From<&str> for Cell {
 }
 
 impl Cell {
-    /// A text in a style.
-    pub(crate) fn painted(output: &Output, style: Style, text: &str) -> Self {
+    /// Creates a cell with styled text.
+    pub(crate) fn styled(output: &Output, style: Style, text: &str) -> Self {
         Self::default().then(output, style, text)
     }
 
-    /// The cell with more text behind it, in a style of its own.
+    /// Appends styled text to the cell.
     pub(crate) fn then(mut self, output: &Output, style: Style, text: &str) -> Self {
         if !text.is_empty() {
             self.text.push_str(&output.paint(style, text).to_string());
@@ -51,11 +51,11 @@ impl Cell {
         self
     }
 
-    fn padded(&self, width: usize, side: Side) -> String {
-        let room = " ".repeat(width.saturating_sub(self.width));
-        match side {
-            Side::Left => format!("{}{room}", self.text),
-            Side::Right => format!("{room}{}", self.text),
+    fn padded(&self, width: usize, align: Align) -> String {
+        let padding = " ".repeat(width.saturating_sub(self.width));
+        match align {
+            Align::Left => format!("{}{padding}", self.text),
+            Align::Right => format!("{padding}{}", self.text),
         }
     }
 }
@@ -63,13 +63,13 @@ impl Cell {
 /// Rows under headers, each column as wide as its widest cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    headers: Vec<(Cell, Side)>,
+    headers: Vec<(Cell, Align)>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub(crate) fn new<T: Into<Cell>>(headers: impl IntoIterator<Item = (T, Side)>) -> Self {
-        let headers = headers.into_iter().map(|(name, side)| (name.into(), side)).collect();
+    pub(crate) fn new<T: Into<Cell>>(headers: impl IntoIterator<Item = (T, Align)>) -> Self {
+        let headers = headers.into_iter().map(|(name, align)| (name.into(), align)).collect();
         Self { headers, rows: Vec::new() }
     }
 
@@ -77,13 +77,13 @@ impl Table {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
-    /// How many columns of a terminal it takes.
+    /// Returns the table's width in terminal columns.
     pub(crate) fn columns(&self) -> usize {
         let widths = (0..self.headers.len()).map(|column| self.width(column));
         widths.sum::<usize>() + GAP * self.headers.len().saturating_sub(1)
     }
 
-    /// The table's lines without the spaces at their ends.
+    /// Returns the table's lines without trailing spaces.
     pub(crate) fn text(&self) -> String {
         let header: Vec<Cell> = self.headers.iter().map(|(name, _)| name.clone()).collect();
         let widths: Vec<usize> = (0..header.len()).map(|column| self.width(column)).collect();
@@ -100,24 +100,24 @@ impl Table {
 
     fn line(&self, row: &[Cell], widths: &[usize]) -> String {
         let cells = row.iter().zip(widths).zip(&self.headers);
-        let cells: Vec<String> = cells.map(|((cell, width), (_, side))| cell.padded(*width, *side)).collect();
+        let cells: Vec<String> = cells.map(|((cell, width), (_, align))| cell.padded(*width, *align)).collect();
         cells.join(&" ".repeat(GAP)).trim_end().to_owned()
     }
 }
 
-/// Names and values, a pair a line.
+/// Formats names and values, one pair per line.
 pub(crate) fn pairs<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let lines = rows.into_iter().map(|(name, value)| format!("{name:NAMES$}  {value}"));
+    let lines = rows.into_iter().map(|(name, value)| format!("{name:NAME_WIDTH$}  {value}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A part of a whole in percent, for people: `12 %`.
+/// Formats a part of a whole as a rounded percentage: `12 %`.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let rounded = (u128::from(part) * 200 + u128::from(whole)) / (u128::from(whole.max(1)) * 2);
     format!("{rounded} %")
 }
 
-/// Cuts a text to a number of columns, with a mark where it is cut.
+/// Truncates a text to a number of columns, with an ellipsis.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -137,12 +137,12 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     cut
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub(crate) fn number(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
-/// `1 thread`, `2 threads`.
+/// Formats a count with its noun: `1 thread`, `2 threads`.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     format!("{} {one}{}", number(count), if count == 1 { "" } else { "s" })
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_text_fits_and_says_so() {
+    fn truncated_text_fits_and_ends_with_an_ellipsis() {
         assert_eq!(cut("short", 5), "short");
         assert_eq!(cut("a longer text", 8), "a longe…");
         assert_eq!(cut("a longer text", 3), "a…");
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_what_stands_in_them() {
-        let mut table = Table::new([("name", Side::Left), ("count", Side::Right), ("note", Side::Left)]);
+    fn columns_are_as_wide_as_their_cells() {
+        let mut table = Table::new([("name", Align::Left), ("count", Align::Right), ("note", Align::Left)]);
         table.add_row(["東京", "7", "wide"]);
         table.add_row(["x", "1,234", ""]);
         assert_eq!(table.text(), "name  count  note\n─────────────────\n東京      7  wide\nx     1,234");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_easily() {
+    fn numbers_are_formatted_for_people() {
         assert_eq!(
             (number(1_234_567), counted(1, "thread"), counted(0, "thread")),
             ("1,234,567".to_owned(), "1 thread".to_owned(), "0 threads".to_owned())

@@ -1,4 +1,4 @@
-//! Which thread is meant: by id, by key, or by the beginning of an id that no other thread has.
+//! Finds threads by id, key, or an unambiguous prefix of an id.
 
 use anyhow::Result;
 use threadkeep::core::{Kind, StoreExt, limits};
@@ -8,26 +8,29 @@ use crate::failure::Failure;
 use crate::output::printable_line;
 use crate::table::cut;
 
-/// Characters of an id that tell it from any other in practice: its milliseconds and the first random ones.
+/// The length of an id prefix that is unique in practice: the milliseconds and the first random characters.
 pub(crate) const SHORT_ID: usize = 18;
-/// Fewer characters would be a guess.
-const PREFIX_CHARS: usize = 4;
-/// Threads that are named where a beginning fits several.
-const NAMED: usize = 5;
+/// The minimum length of an id prefix.
+const MIN_PREFIX_CHARS: usize = 4;
+/// The maximum number of threads listed for an ambiguous prefix.
+const MAX_LISTED: usize = 5;
 
-/// Gets the thread that a person means.
+/// Returns the thread with a name.
 ///
-/// A whole id comes first, then a key (of the caller's threads, then of shared ones), then the beginning of an id.
+/// A full id takes precedence over a key (of the caller's threads, then of shared ones), and a key over an id prefix.
+///
+/// # Errors
+/// No thread has this name, or several ids start with it.
 pub(crate) async fn get(memory: &Memory, scope: &Scope, name: &str) -> Result<Thread> {
     if let Some(thread) = find(memory, scope, name).await? {
         return Ok(thread);
     }
     let shown = cut(&printable_line(name), 60);
-    let failure = Failure::yours(format!("there is no thread `{shown}`"));
-    Err(failure.hint("`threadkeep threads` lists the threads that you can name by id, beginning of id, or key").into())
+    let failure = Failure::user_error(format!("thread `{shown}` not found"));
+    Err(failure.hint("`threadkeep threads` lists threads; name one by its id, a prefix of the id, or its key").into())
 }
 
-/// Finds the thread that a person means, as [`get`].
+/// Finds the thread with a name, like [`get`].
 pub(crate) async fn find(memory: &Memory, scope: &Scope, name: &str) -> Result<Option<Thread>> {
     if let Ok(id) = name.parse::<ThreadId>()
         && let Some(thread) = memory.find_thread(scope, id).await?
@@ -43,27 +46,27 @@ pub(crate) async fn find(memory: &Memory, scope: &Scope, name: &str) -> Result<O
             return Ok(Some(thread));
         }
     }
-    if !is_beginning(name) {
+    if !is_id_prefix(name) {
         return Ok(None);
     }
-    let mut found = find_by_beginning(memory, scope, &name.to_ascii_lowercase()).await?;
+    let mut found = find_by_prefix(memory, scope, &name.to_ascii_lowercase()).await?;
     match found.len() {
         0 | 1 => Ok(found.pop()),
         _ => Err(ambiguous(name, &found).into()),
     }
 }
 
-fn is_beginning(name: &str) -> bool {
+fn is_id_prefix(name: &str) -> bool {
     let is_hexadecimal = name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    (PREFIX_CHARS..36).contains(&name.len()) && is_hexadecimal
+    (MIN_PREFIX_CHARS..36).contains(&name.len()) && is_hexadecimal
 }
 
-async fn find_by_beginning(memory: &Memory, scope: &Scope, beginning: &str) -> Result<Vec<Thread>, StoreError> {
+async fn find_by_prefix(memory: &Memory, scope: &Scope, prefix: &str) -> Result<Vec<Thread>, StoreError> {
     let mut query = ThreadQuery::new(ThreadOrder::Created, limits::PAGE);
     let mut found = Vec::new();
     loop {
         let page = memory.backend().store.list_threads(scope, &query, memory.now()).await?;
-        found.extend(page.threads.into_iter().filter(|thread| thread.id.to_string().starts_with(beginning)));
+        found.extend(page.threads.into_iter().filter(|thread| thread.id.to_string().starts_with(prefix)));
         match page.next {
             Some(next) => query.after = Some(next),
             None => return Ok(found),
@@ -72,21 +75,21 @@ async fn find_by_beginning(memory: &Memory, scope: &Scope, beginning: &str) -> R
 }
 
 fn ambiguous(name: &str, found: &[Thread]) -> Failure {
-    let named = found.iter().take(NAMED).map(|thread| format!("\n  {}  {}", thread.id, cut(&title(thread), 50)));
-    let more = found.len().saturating_sub(NAMED);
+    let named = found.iter().take(MAX_LISTED).map(|thread| format!("\n  {}  {}", thread.id, cut(&title(thread), 50)));
+    let more = found.len().saturating_sub(MAX_LISTED);
     let rest = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-    let what = format!("{} threads begin with `{name}`:{}{rest}", found.len(), named.collect::<String>());
-    Failure::yours(what).hint("type more of the id")
+    let what = format!("{} thread ids start with `{name}`:{}{rest}", found.len(), named.collect::<String>());
+    Failure::user_error(what).hint("give more characters of the id")
 }
 
-/// What a person calls a thread: its title, else its key, else nothing.
+/// Returns the thread's title, else its key, else a placeholder.
 pub(crate) fn title(thread: &Thread) -> String {
     let key = thread.key.as_ref().map(ThreadKey::as_str);
     printable_line(thread.title.as_deref().or(key).unwrap_or("(no title)"))
 }
 
-/// What a thread of an imported conversation with branches is: a fork, or the first one; and whether it is the branch that its
-/// source shows.
+/// Describes a thread of an imported conversation with branches: whether it is a fork, and whether it is the current branch in
+/// the source.
 pub(crate) fn branch(thread: &Thread) -> Option<&'static str> {
     let mark = thread.metadata.get("branch")?;
     let is_current = mark.get("current")?.as_bool()?;
@@ -98,20 +101,20 @@ pub(crate) fn branch(thread: &Thread) -> Option<&'static str> {
     }
 }
 
-/// Where a fork begins, for a person.
+/// Describes where a fork starts.
 pub(crate) fn forked_from(thread: &Thread) -> Option<String> {
     let from = thread.metadata.get("branch")?.get("forked_from")?;
     let id: ThreadId = from.get("thread")?.as_str()?.parse().ok()?;
     Some(format!("forked from {id} after #{}", from.get("seq")?.as_u64()?))
 }
 
-/// The beginning of an id that stands for it where there is little room.
+/// Returns the prefix of an id for display in narrow columns.
 pub(crate) fn short(thread: ThreadId) -> String {
     thread.to_string().chars().take(SHORT_ID).collect()
 }
 
-/// The error that a thread is not there, for commands that look for more than a thread.
+/// Returns the error for a message that does not exist in its thread.
 pub(crate) fn no_message(name: &str) -> anyhow::Error {
-    let failure = Failure::yours(format!("{} `{}` not found in the thread", Kind::Message, printable_line(name)));
-    failure.hint("`threadkeep show THREAD` shows each message's position").into()
+    let failure = Failure::user_error(format!("{} `{}` not found in the thread", Kind::Message, printable_line(name)));
+    failure.hint("`threadkeep show THREAD` lists the messages with their positions").into()
 }

@@ -1,4 +1,4 @@
-//! Messages as a person reads them.
+//! Formats messages for people.
 
 use anyhow::Result;
 use textwrap::{Options, WordSeparator};
@@ -8,10 +8,10 @@ use crate::instants;
 use crate::output::{self, BOLD, DIM, Lines, Output, printable, printable_line};
 
 const INDENT: &str = "  ";
-/// Columns that a text gets at least, whatever the terminal says.
-const NARROWEST: usize = 20;
+/// The minimum width of text, even on a narrower terminal.
+const MIN_COLUMNS: usize = 20;
 
-/// Writes messages one after the other, with a line where a new day begins.
+/// Writes messages in order, with a heading for each new day.
 #[derive(Debug)]
 pub(crate) struct Transcript<'a> {
     output: &'a Output,
@@ -33,32 +33,36 @@ impl<'a> Transcript<'a> {
         }
         let role = message.content.role;
         let name = speaker(message.content.author.as_deref(), role);
-        let beside = message.content.author.as_ref().map_or_else(String::new, |_| format!(" ({role})"));
+        let role_note = message.content.author.as_ref().map_or_else(String::new, |_| format!(" ({role})"));
         let agent =
             message.content.agent.as_deref().map_or_else(String::new, |agent| format!(" · {}", printable_line(agent)));
         let edited = if message.revision > 0 { " · edited" } else { "" };
-        let rest = format!("{beside} · {} · #{}{agent}{edited}", instants::time(message.created_at), message.seq);
-        lines.line(format_args!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, rest)))?;
+        let rest = format!("{role_note} · {} · #{}{agent}{edited}", instants::time(message.created_at), message.seq);
+        lines.line(format_args!("{}{}", output.paint(output::speaker_style(role), name), output.paint(DIM, rest)))?;
         self.parts(lines, &message.content.parts)
     }
 
-    /// Writes one message as a model sees it.
+    /// Writes one message of a model's context.
     pub(crate) fn chat_message(&self, lines: &mut Lines<'_>, message: &ChatMessage) -> Result<()> {
         let output = self.output;
         let name = speaker(message.author.as_deref(), message.role);
-        let beside = message.author.as_ref().map_or_else(String::new, |_| format!(" ({})", message.role));
-        let place = message.seq.map_or_else(String::new, |seq| format!(" · #{seq}"));
-        let rest = format!("{beside}{place}");
-        lines.line(format_args!("{}{}", output.paint(output::speaker(message.role), name), output.paint(DIM, rest)))?;
+        let role_note = message.author.as_ref().map_or_else(String::new, |_| format!(" ({})", message.role));
+        let position = message.seq.map_or_else(String::new, |seq| format!(" · #{seq}"));
+        let rest = format!("{role_note}{position}");
+        lines.line(format_args!(
+            "{}{}",
+            output.paint(output::speaker_style(message.role), name),
+            output.paint(DIM, rest)
+        ))?;
         self.parts(lines, &message.parts)
     }
 
-    /// Writes what is said, and a line to keep it apart.
+    /// Writes the parts of a message and an empty line.
     fn parts(&self, lines: &mut Lines<'_>, parts: &[Part]) -> Result<()> {
         for part in parts {
             match part {
                 Part::Text(text) => self.text(lines, text)?,
-                part => self.aside(lines, &aside(part))?,
+                part => self.dimmed(lines, &part_text(part))?,
             }
         }
         lines.line("")
@@ -71,8 +75,8 @@ impl<'a> Transcript<'a> {
         Ok(())
     }
 
-    fn aside(&self, lines: &mut Lines<'_>, text: &str) -> Result<()> {
-        // Addresses and arguments are only cut where there is a space.
+    fn dimmed(&self, lines: &mut Lines<'_>, text: &str) -> Result<()> {
+        // Breaks URLs and arguments only at spaces.
         for line in wrapped(self.output, text, INDENT, WordSeparator::AsciiSpace) {
             lines.line(self.output.paint(DIM, line))?;
         }
@@ -80,22 +84,22 @@ impl<'a> Transcript<'a> {
     }
 }
 
-/// Who speaks.
+/// Returns the name of a message's author, or its role.
 pub(crate) fn speaker(author: Option<&str>, role: Role) -> String {
     author.map_or_else(|| role.to_string(), printable_line)
 }
 
-/// What a message says, on one line.
+/// Formats the content of a message on one line.
 pub(crate) fn one_line(message: &Message) -> String {
     let parts = message.content.parts.iter().map(|part| match part {
         Part::Text(text) => printable_line(text),
-        part => printable_line(&aside(part)),
+        part => printable_line(&part_text(part)),
     });
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// What is not said in words.
-fn aside(part: &Part) -> String {
+/// Describes a part of a message in text.
+fn part_text(part: &Part) -> String {
     match part {
         Part::Text(text) => text.clone(),
         Part::Reasoning(text) => format!("(thinking) {text}"),
@@ -103,17 +107,17 @@ fn aside(part: &Part) -> String {
         Part::ToolResult(ToolResult { output, is_error: false, .. }) => format!("← {output}"),
         Part::ToolResult(ToolResult { output, is_error: true, .. }) => format!("← failed: {output}"),
         Part::Image(image) => image_text(image),
-        Part::Raw { format, .. } => format!("[an item of {format}]"),
+        Part::Raw { format, .. } => format!("[{format} item]"),
     }
 }
 
-/// The lines of a text, wrapped to the terminal where there is one.
+/// Splits a text into lines, wrapped to the width of the terminal if there is one.
 pub(crate) fn wrapped(output: &Output, text: &str, indent: &str, separator: WordSeparator) -> Vec<String> {
     let text = printable(text);
     let Some(columns) = output.text_columns() else {
         return text.lines().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect();
     };
-    let options = Options::new(columns.max(NARROWEST)).initial_indent(indent).subsequent_indent(indent);
+    let options = Options::new(columns.max(MIN_COLUMNS)).initial_indent(indent).subsequent_indent(indent);
     let options = options.word_separator(separator);
     text.lines().flat_map(|line| textwrap::wrap(line, &options)).map(|line| line.trim_end().to_owned()).collect()
 }

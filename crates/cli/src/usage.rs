@@ -1,4 +1,4 @@
-//! What is wrong with a command line, for a person or as JSON.
+//! Reports invalid command lines as text or JSON.
 
 use std::process::exit;
 
@@ -7,20 +7,20 @@ use clap::{Command, Error};
 
 use crate::failure::{FailureJson, USAGE};
 
-/// Prints help, the version, or what is wrong with the command line, and ends the program.
-pub(crate) fn end(error: Error, command: &mut Command) -> ! {
+/// Prints help, the version or an error, and exits.
+pub(crate) fn exit_with(error: Error, command: &mut Command) -> ! {
     let error = without_secrets(with_plain_usage(error, command));
-    if error.use_stderr() && is_json_asked_for(std::env::args()) {
+    if error.use_stderr() && is_json_requested(std::env::args()) {
         use std::io::Write;
-        // Without a reader there is still the exit code.
+        // If standard error is closed, the exit code still reports the failure.
         drop(writeln!(std::io::stderr().lock(), "{}", as_json(&error)));
         exit(USAGE.into());
     }
     error.exit()
 }
 
-/// Replaces the usage that clap derives from what was typed: there, options that were given, in the environment too, stand
-/// as if they were required.
+/// Replaces the usage line that clap derives from the arguments: it presents options that were given, even through the
+/// environment, as required.
 fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
     let Some(ContextValue::StyledStr(derived)) = error.get(ContextKind::Usage) else { return error };
     let derived = derived.to_string();
@@ -30,22 +30,22 @@ fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
         if at.find_subcommand(word).is_none() {
             break;
         }
-        at = at.find_subcommand_mut(word).expect("it was found");
+        at = at.find_subcommand_mut(word).expect("the subcommand was found above");
     }
     error.insert(ContextKind::Usage, ContextValue::StyledStr(at.render_usage()));
     error
 }
 
-/// Hides passwords and queries of addresses in what the error quotes from the command line.
+/// Redacts passwords and queries of URLs in the parts of the command line that the error quotes.
 fn without_secrets(mut error: Error) -> Error {
-    let hidden = |text: &String| threadkeep::core::without_secrets(text);
+    let redacted = |text: &String| threadkeep::core::without_secrets(text);
     let quoted: Vec<_> = error
         .context()
         .filter_map(|(kind, value)| match value {
-            ContextValue::String(text) => Some((kind, ContextValue::String(hidden(text)))),
-            ContextValue::Strings(texts) => Some((kind, ContextValue::Strings(texts.iter().map(hidden).collect()))),
+            ContextValue::String(text) => Some((kind, ContextValue::String(redacted(text)))),
+            ContextValue::Strings(texts) => Some((kind, ContextValue::Strings(texts.iter().map(redacted).collect()))),
             ContextValue::StyledStrs(texts) => {
-                let texts = texts.iter().map(|text| hidden(&text.ansi().to_string()).into());
+                let texts = texts.iter().map(|text| redacted(&text.ansi().to_string()).into());
                 Some((kind, ContextValue::StyledStrs(texts.collect())))
             }
             _ => None,
@@ -57,8 +57,8 @@ fn without_secrets(mut error: Error) -> Error {
     error
 }
 
-/// The command line could not be read, so that the option is looked for as it stands.
-fn is_json_asked_for(words: impl Iterator<Item = String>) -> bool {
+/// Searches the raw arguments for `--json`, because they could not be parsed.
+fn is_json_requested(words: impl Iterator<Item = String>) -> bool {
     words.take_while(|word| word != "--").any(|word| word == "--json")
 }
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_were_given_are_not_claimed_as_required() {
+    fn given_options_are_not_listed_as_required() {
         for (words, usage) in [
             (&["--store", "x.db", "--as-tenant", "show"][..], "Usage: threadkeep show [OPTIONS] <THREAD>"),
             (
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_shows_the_password_of_an_address() {
+    fn errors_redact_passwords_of_urls() {
         let address = "postgres://ana:hunter2@db/x?key=hunter2";
         let option = format!("--stroe={address}");
         for words in [
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn json_says_what_is_wrong_and_what_to_do() {
+    fn json_has_error_hint_and_exit_code() {
         let json: serde_json::Value = serde_json::from_str(&as_json(&refused(&["serch", "x"]))).unwrap();
         assert_eq!(json["error"], "unrecognized subcommand 'serch'");
         assert!(json["hint"].as_str().unwrap().contains("'search'"), "{json}");
         assert_eq!(json["exit_code"], 2);
         let json: serde_json::Value = serde_json::from_str(&as_json(&refused(&["show"]))).unwrap();
         assert_eq!(json["error"], "the following required arguments were not provided: <THREAD>");
-        assert!(is_json_asked_for(["show", "--json"].map(str::to_owned).into_iter()));
-        assert!(!is_json_asked_for(["append", "--", "--json"].map(str::to_owned).into_iter()));
+        assert!(is_json_requested(["show", "--json"].map(str::to_owned).into_iter()));
+        assert!(!is_json_requested(["append", "--", "--json"].map(str::to_owned).into_iter()));
     }
 }

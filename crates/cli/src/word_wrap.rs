@@ -1,17 +1,17 @@
-//! Wrapping text at words while it arrives in pieces.
+//! Wraps text that arrives in pieces.
 
 use unicode_width::UnicodeWidthStr;
 
-/// Breaks lines between words. A word is held until its end has come, so that it is never torn.
+/// Breaks lines between words. A word is buffered until it is complete, so that it is never split.
 #[derive(Debug, Default)]
 pub(crate) struct WordWrap {
-    /// The width of a line; `None` where nothing is wrapped.
+    /// The width of a line; `None` disables wrapping.
     columns: Option<usize>,
-    /// Columns of the line that are used.
+    /// The number of columns used in the current line.
     used: usize,
     /// White space after the last word, written only if another word follows on the line.
     space: String,
-    /// A word whose end has not come.
+    /// An incomplete word.
     word: String,
 }
 
@@ -20,8 +20,8 @@ impl WordWrap {
         Self { columns, ..Self::default() }
     }
 
-    /// Takes a piece of the text and gives what can be written of it.
-    pub(crate) fn take(&mut self, piece: &str) -> String {
+    /// Adds a piece of the text and returns the output so far.
+    pub(crate) fn push(&mut self, piece: &str) -> String {
         if self.columns.is_none() {
             return piece.to_owned();
         }
@@ -44,7 +44,7 @@ impl WordWrap {
         out
     }
 
-    /// Gives what was held, and begins a new text.
+    /// Returns the buffered rest and resets the wrapper for a new text.
     pub(crate) fn finish(&mut self) -> String {
         let mut out = String::new();
         self.end_word(&mut out);
@@ -78,13 +78,13 @@ mod tests {
 
     fn wrapped(columns: Option<usize>, pieces: impl Iterator<Item = String>) -> String {
         let mut wrap = WordWrap::new(columns);
-        let mut out: String = pieces.map(|piece| wrap.take(&piece)).collect();
+        let mut out: String = pieces.map(|piece| wrap.push(&piece)).collect();
         out.push_str(&wrap.finish());
         out
     }
 
     #[test]
-    fn lines_break_between_words_however_the_text_comes() {
+    fn wrapping_does_not_depend_on_how_the_text_is_split() {
         let whole = wrapped(Some(12), std::iter::once(TEXT.to_owned()));
         assert_eq!(
             whole,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_than_at_a_terminal_nothing_changes() {
+    fn text_is_unchanged_without_a_width() {
         assert_eq!(wrapped(None, std::iter::once(TEXT.to_owned())), TEXT);
     }
 }

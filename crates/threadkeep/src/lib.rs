@@ -1,10 +1,10 @@
-//! Threadkeep keeps an AI assistant's conversations and hands back, for every turn, what its model needs.
+//! Threadkeep stores an AI assistant's conversations and assembles, for every turn, the context that its model needs.
 //!
-//! Start with [`open`], which gives a [`Memory`]: everything that an application calls. [`Memory::append`] keeps what is
-//! said, [`Memory::context`] hands back what the model needs for its next turn, [`Memory::recall`] finds what answers a
-//! question. An [`Agent`] does all of it, and answers by an assistant's [`Definition`]. The nouns (threads, messages,
-//! scopes) and the ports of the engine are those of [`core`]. This crate adds nothing to them but the choice of a backend
-//! by URL, one feature each.
+//! Start with [`open`], which returns a [`Memory`], the interface for applications. [`Memory::append`] stores messages,
+//! [`Memory::context`] assembles the context for the model's next turn, and [`Memory::recall`] finds messages that answer a
+//! question. An [`Agent`] combines these to answer as an assistant's [`Definition`] specifies. The data types (threads,
+//! messages, scopes) and the ports of the engine are defined in [`core`]. This crate only adds the selection of a backend by
+//! URL, with one feature per backend.
 //!
 #![cfg_attr(feature = "memory", doc = "```")]
 #![cfg_attr(not(feature = "memory"), doc = "```no_run")]
@@ -18,7 +18,7 @@
 //! memory.append(&scope, thread, Draft::assistant("Noted.")).await?;
 //! let policy = ContextPolicy { budget: Some(TokenCount(4_000)), ..ContextPolicy::default() };
 //! let assembled = memory.context(&scope, thread, Some("What must she not eat?"), &policy).await?;
-//! assert_eq!(assembled.context.messages.len(), 3); // to send to a model; `report` explains them
+//! assert_eq!(assembled.context.messages.len(), 3); // send these to a model; `report` explains the selection
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -3,19 +3,19 @@ use threadkeep_core::Reason;
 use threadkeep_core::{Backend, StoreError};
 use threadkeep_memory::Memory;
 
-/// Why a store could not be opened.
+/// An error that prevents opening a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The text is not a URL that names a backend. It is not repeated here, as URLs may hold passwords.
-    #[error("not the URL of a store: {0}")]
+    /// The text is not a store URL. The message does not repeat it, because URLs may contain passwords.
+    #[error("invalid store URL: {0}")]
     Url(&'static str),
-    /// The URL names a backend that this program was built without, or that does not exist.
-    #[error("no backend for {scheme}: in this program (it has {available})")]
+    /// The URL names a backend that does not exist or that this program was built without.
+    #[error("unknown backend `{scheme}:`; this program supports {available}")]
     UnknownBackend {
-        /// What stands before the colon.
+        /// The scheme, which is the text before the colon.
         scheme: String,
-        /// The backends that were built in.
+        /// The supported schemes, separated by commas.
         available: String,
     },
     /// The backend could not be opened.
@@ -23,34 +23,35 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-/// Opens the store that a URL names, and a conversation manager over it.
+/// Opens the store that a URL names, and creates a [`Memory`] over it.
 ///
-/// - `sqlite:PATH` is one file, made where it is missing together with its folders; the path is taken as it is, without
-///   slashes before or escapes in it: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
-/// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists what may follow.
-/// - `memory:` keeps everything in this process, and loses it with it.
+/// - `sqlite:PATH` is a file. It is created with its folders if it does not exist. The path is used literally, without a
+///   leading `//` and without percent-encoding: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
+/// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists the parameters.
+/// - `memory:` stores everything in the memory of this process. The data is lost when the process ends.
 ///
 /// # Errors
-/// [`OpenError`], whose variants say what to change.
+/// [`OpenError`]: the URL is invalid, its backend is not supported, or the backend cannot open the store.
 pub async fn open(url: &str) -> Result<Memory, OpenError> {
     Ok(Memory::new(open_backend(url).await?))
 }
 
-/// Opens the store that a URL names, without a manager over it.
+/// Opens the store that a URL names, without a [`Memory`] over it.
 ///
 /// # Errors
 /// As [`open`].
 pub async fn open_backend(url: &str) -> Result<Backend, OpenError> {
     #[cfg_attr(
         not(any(feature = "memory", feature = "sqlite")),
-        expect(unused_variables, reason = "only these two look at what follows the colon")
+        expect(unused_variables, reason = "only these two use the text after the colon")
     )]
-    let (scheme, rest) = url.split_once(':').ok_or(OpenError::Url("there is no colon, as in memory:"))?;
+    let (scheme, rest) =
+        url.split_once(':').ok_or(OpenError::Url("a scheme is missing, such as sqlite: or postgres:"))?;
     match scheme {
         #[cfg(feature = "memory")]
         "memory" if rest.is_empty() => Ok(threadkeep_store_memory::MemoryStore::open()),
         #[cfg(feature = "memory")]
-        "memory" => Err(OpenError::Url("nothing may follow memory:")),
+        "memory" => Err(OpenError::Url("unexpected text after memory:")),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Ok(threadkeep_store_postgres::PostgresStore::open(url).await?.backend()),
         #[cfg(feature = "sqlite")]
@@ -63,9 +64,9 @@ pub async fn open_backend(url: &str) -> Result<Backend, OpenError> {
 async fn open_sqlite(path: &str) -> Result<Backend, OpenError> {
     use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
     if path.is_empty() {
-        return Err(OpenError::Url("a path must follow sqlite:"));
+        return Err(OpenError::Url("a path is missing after sqlite:"));
     }
-    // Opening may wait for another process and migrate an older file: nothing for an async thread.
+    // Opening may block on another process or migrate an older file, so it runs on a blocking thread.
     let path = std::path::PathBuf::from(path);
     let opening = tokio::task::spawn_blocking(move || SqliteStore::open(path, SqliteOptions::default()));
     match opening.await {

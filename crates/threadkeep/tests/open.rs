@@ -3,15 +3,15 @@
 use threadkeep::OpenError;
 
 #[tokio::test]
-async fn what_names_no_backend_is_refused_with_a_reason() {
+async fn invalid_urls_and_unknown_backends_are_rejected() {
     assert!(matches!(threadkeep::open("conversations").await, Err(OpenError::Url(_))));
     let error = threadkeep::open("carrier-pigeon:loft").await.unwrap_err();
-    assert!(error.to_string().starts_with("no backend for carrier-pigeon: in this program"), "{error}");
+    assert!(error.to_string().starts_with("unknown backend `carrier-pigeon:`; this program supports "), "{error}");
 }
 
 #[cfg(feature = "memory")]
 #[tokio::test]
-async fn each_memory_is_its_own() {
+async fn in_memory_stores_are_separate() {
     let scope = threadkeep::Scope::user("acme", "ana").unwrap();
     let (one, other) = (threadkeep::open("memory:").await.unwrap(), threadkeep::open("memory:").await.unwrap());
     let thread = one.open(&scope).await.unwrap().thread.id;
@@ -23,12 +23,12 @@ async fn each_memory_is_its_own() {
 // S0.35, S4.34
 #[cfg(feature = "sqlite")]
 #[tokio::test]
-async fn a_file_keeps_a_conversation_across_sessions() {
+async fn a_conversation_in_a_file_persists_across_sessions() {
     use threadkeep::{Draft, Scope};
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("missing/conversations.db").display());
     let scope = Scope::user("acme", "ana").unwrap();
-    let (thread, said) = {
+    let (thread, messages) = {
         let memory = threadkeep::open(&url).await.unwrap();
         let thread = memory.open_by_key(&scope, "web:42").await.unwrap().thread.id;
         memory.append(&scope, thread, Draft::user("What is amparo?")).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_file_keeps_a_conversation_across_sessions() {
     let found = memory.open_by_key(&scope, "web:42").await.unwrap();
     assert!(!found.created);
     assert_eq!(found.thread.id, thread);
-    assert_eq!(memory.newest(&scope, thread, 16).await.unwrap(), said);
+    assert_eq!(memory.newest(&scope, thread, 16).await.unwrap(), messages);
     assert_eq!(memory.preference::<String>(&scope, "language").await.unwrap().as_deref(), Some("es"));
     memory.append(&scope, thread, Draft::assistant("A remedy.")).await.unwrap();
     assert_eq!(memory.newest(&scope, thread, 16).await.unwrap().len(), 2);
@@ -48,12 +48,12 @@ async fn a_file_keeps_a_conversation_across_sessions() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn a_database_keeps_a_conversation_across_sessions() {
+async fn a_conversation_in_a_database_persists_across_sessions() {
     use threadkeep::{Draft, Scope};
     let Some(server) = threadkeep_postgres_server::Server::shared() else { return };
     let database = server.create_database().await;
     let scope = Scope::user("acme", "ana").unwrap();
-    let said = {
+    let messages = {
         let memory = threadkeep::open(&database.url()).await.unwrap();
         let thread = memory.open_by_key(&scope, "web:42").await.unwrap().thread.id;
         memory.append(&scope, thread, Draft::user("What is amparo?")).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_database_keeps_a_conversation_across_sessions() {
     let memory = threadkeep::open(&url).await.unwrap();
     let found = memory.open_by_key(&scope, "web:42").await.unwrap();
     assert!(!found.created);
-    assert_eq!(memory.newest(&scope, found.thread.id, 16).await.unwrap(), said);
-    let nowhere = threadkeep::open("postgres://ana:secret@127.0.0.1:1/app").await.unwrap_err();
-    assert!(matches!(nowhere, OpenError::Store(_)) && !format!("{nowhere:?}").contains("secret"));
+    assert_eq!(memory.newest(&scope, found.thread.id, 16).await.unwrap(), messages);
+    let error = threadkeep::open("postgres://ana:secret@127.0.0.1:1/app").await.unwrap_err();
+    assert!(matches!(error, OpenError::Store(_)) && !format!("{error:?}").contains("secret"));
 }

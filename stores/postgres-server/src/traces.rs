@@ -1,4 +1,4 @@
-//! Where a text stands in a database: for tests that erase it.
+//! Finds where a database contains a text, for tests of erasure.
 
 use tokio_postgres::{Client, Error};
 
@@ -6,11 +6,11 @@ use crate::Database;
 use crate::server::connect;
 
 impl Database {
-    /// Every place where a text stands in a column, as a text, inside bytes or inside a text of bytes, whatever the case of its
-    /// letters: all columns of all tables and views' tables that are not the server's own.
+    /// Returns the columns that contain a text, as text, as bytes, or as hexadecimal bytes. Ignores case in text. Searches all
+    /// tables except those of the system.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The server reports an error.
     pub async fn columns_with(&self, text: &str) -> Result<Vec<String>, Error> {
         let client = connect(&self.url()).await?;
         let columns = "SELECT format('%I.%I', c.table_schema, c.table_name), format('%I', c.column_name), c.udt_name::text \
@@ -19,14 +19,14 @@ impl Database {
         let mut found = Vec::new();
         for row in client.query(columns, &[]).await? {
             let (table, column, kind): (String, String, String) = (row.get(0), row.get(1), row.get(2));
-            let is_there = match kind.as_str() {
+            let condition = match kind.as_str() {
                 "bytea" => format!("position(convert_to($1::text, 'UTF8') IN {column}) > 0"),
                 _ => format!(
                     "({column}::text ILIKE '%' || $1::text || '%' OR {column}::text LIKE '%' || $2::text || '%')"
                 ),
             };
             let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-            let sql = format!("SELECT count(*) FROM {table} WHERE {is_there} AND ($1::text <> $2::text)");
+            let sql = format!("SELECT count(*) FROM {table} WHERE {condition} AND ($1::text <> $2::text)");
             if client.query_one(&sql, &[&text, &hex]).await?.get::<_, i64>(0) > 0 {
                 found.push(format!("{table}.{column}"));
             }
@@ -34,28 +34,28 @@ impl Database {
         Ok(found)
     }
 
-    /// Runs statements on the database, one at a time, as its owner.
+    /// Runs SQL statements on the database as its owner.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The server reports an error.
     pub async fn run(&self, sql: &str) -> Result<(), Error> {
         connect(&self.url()).await?.batch_execute(sql).await
     }
 
-    /// The statistics in which a text stands: what `ANALYZE` noted of columns' values.
+    /// Returns the columns whose statistics, as collected by `ANALYZE`, contain a text.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The server reports an error.
     pub async fn statistics_with(&self, text: &str) -> Result<Vec<String>, Error> {
         let client = connect(&self.url()).await?;
         let sql = "SELECT format('%I.%I.%I', schemaname, tablename, attname) FROM pg_stats s WHERE s::text ILIKE '%' || $1::text || '%'";
         names(&client, sql, text).await
     }
 
-    /// The files of tables, indexes and large values in which a text stands, after a checkpoint.
+    /// Returns the tables, indexes, TOAST tables and sequences whose files contain a text after a checkpoint.
     ///
     /// # Errors
-    /// Those of the server.
+    /// The server reports an error.
     pub async fn files_with(&self, text: &str) -> Result<Vec<String>, Error> {
         let client = connect(&self.url()).await?;
         client.batch_execute("CHECKPOINT").await?;

@@ -1,4 +1,4 @@
-//! The list holds together, an assistant that is in it needs nothing else, and no other file names one.
+//! Checks that the list is consistent, that listing an assistant is enough to offer it, and that no other file names one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use threadkeep::{JsonText, Map};
 
 use super::*;
 use crate::arguments::Arguments;
-use crate::commands::assistant::{called, run, with_commands_of};
+use crate::commands::assistant::{add_commands, find_invocation, run};
 use crate::commands::config::rows;
 use crate::commands::{App, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::settings::with_those_of;
+use crate::settings::with_settings_of;
 
 const ALMANAC: Setting = Setting {
     variable: "GARDENER_ALMANAC",
@@ -30,7 +30,7 @@ const ALMANAC: Setting = Setting {
     default: SettingDefault::Shown("none"),
 };
 
-/// An assistant of a test, as a crate would export it.
+/// A test assistant, as a crate would export it.
 const GARDENERS: &[AssistantPlugin] = &[AssistantPlugin {
     settings: &[ALMANAC],
     watched: &[ALMANAC],
@@ -59,11 +59,11 @@ const GARDENERS: &[AssistantPlugin] = &[AssistantPlugin {
 fn sow(call: CommandCall<'_>) -> CommandFuture<'_> {
     Box::pin(async move {
         let given = |name| call.arguments.get(name);
-        let words = format!("{:?} {:?} {:?}", given("plant"), given("bed"), given("early"));
+        let text = format!("{:?} {:?} {:?}", given("plant"), given("bed"), given("early"));
         call.host.begin_step("sowing");
         call.host.show_bytes(1, None);
-        call.host.replace_file(Path::new(given("file").unwrap()), words.as_bytes())?;
-        Ok(CommandOutcome { text: words, notes: vec![], json: JsonText::new("{}").unwrap(), has_findings: true })
+        call.host.replace_file(Path::new(given("file").unwrap()), text.as_bytes())?;
+        Ok(CommandOutcome { text, notes: vec![], json: JsonText::new("{}").unwrap(), has_findings: true })
     })
 }
 
@@ -74,19 +74,19 @@ fn app() -> App {
 }
 
 fn program() -> clap::Command {
-    with_commands_of(clap::Command::new("threadkeep"), GARDENERS)
+    add_commands(clap::Command::new("threadkeep"), GARDENERS)
 }
 
 #[test]
-fn the_settings_of_an_assistant_of_the_list_are_shown() {
-    let rows = rows(&app(), &with_those_of(GARDENERS));
+fn settings_of_a_listed_assistant_are_shown() {
+    let rows = rows(&app(), &with_settings_of(GARDENERS));
     let row = rows.iter().find(|row| row.name == "GARDENER_ALMANAC").unwrap();
     assert_eq!((row.key, row.value.as_str(), row.from.as_str()), ("gardener.almanac", "none", "built in"));
     assert_eq!(row.about, "the file with the days for sowing");
 }
 
 #[test]
-fn the_commands_of_an_assistant_of_the_list_are_offered() {
+fn commands_of_a_listed_assistant_are_offered() {
     let help = program().render_help().to_string();
     assert!(help.contains("gardener  Look after the almanac"), "{help}");
     let mut program = program();
@@ -103,7 +103,7 @@ fn the_commands_of_an_assistant_of_the_list_are_offered() {
 }
 
 #[tokio::test]
-async fn a_command_of_an_assistant_of_the_list_is_run() {
+async fn commands_of_a_listed_assistant_are_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sown/beds.txt");
     for (more, written) in
@@ -111,17 +111,17 @@ async fn a_command_of_an_assistant_of_the_list_is_run() {
     {
         let words = ["threadkeep", "gardener", "sow", "carrots", "--file", file.to_str().unwrap()];
         let matches = program().try_get_matches_from([&words, more].concat()).unwrap();
-        let status = run(&app(), called(&matches, GARDENERS).unwrap()).await.unwrap();
+        let status = run(&app(), find_invocation(&matches, GARDENERS).unwrap()).await.unwrap();
         assert_eq!((status, std::fs::read_to_string(&file).unwrap().as_str()), (Status::Findings, written));
     }
-    let left = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
-    assert_eq!(left, 1, "nothing is left beside the file");
+    let count = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
+    assert_eq!(count, 1, "no temporary file remains");
     let error = program().try_get_matches_from(["threadkeep", "gardener", "sow"]).unwrap_err();
     assert_eq!(error.kind(), clap::error::ErrorKind::MissingRequiredArgument);
 }
 
 #[tokio::test]
-async fn each_assistant_of_the_list_is_what_its_value_says() {
+async fn listed_assistants_match_their_plugin_values() {
     let program = Arguments::command();
     for plugin in BUILT_IN {
         check_assistant_name(plugin.name).unwrap();
@@ -132,7 +132,7 @@ async fn each_assistant_of_the_list_is_what_its_value_says() {
         assert_eq!((definition.name.as_str(), definition.description.as_str()), (plugin.name, plugin.about));
         for lookup in plugin.lookups {
             let tool = definition.tools.iter().find(|tool| tool.spec().name() == lookup.tool);
-            let tool = tool.unwrap_or_else(|| panic!("there is no tool {}", lookup.tool));
+            let tool = tool.unwrap_or_else(|| panic!("no tool {}", lookup.tool));
             assert_eq!(tool.effect(&Map::new()), ToolEffect::ReadOnly, "{}", lookup.tool);
             let schema: serde_json::Value = tool.spec().description.parameters.read().unwrap();
             for (_, argument) in lookup.arguments {
@@ -150,7 +150,7 @@ async fn each_assistant_of_the_list_is_what_its_value_says() {
     }
 }
 
-/// What stands in a text of an assistant that only the list may name. "general" is a word of English, too.
+/// Returns the names in a text that only the list may contain. "general" alone is allowed, as an English word.
 fn names_in(text: &str, plugin: &AssistantPlugin) -> Vec<String> {
     let text = text.to_lowercase();
     let mut names = vec![format!("threadkeep_{}", plugin.name), format!("\"{}\"", plugin.name)];
@@ -176,10 +176,10 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn no_other_file_names_an_assistant_of_the_list() {
+fn no_other_file_names_a_listed_assistant() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let list = [here.join("src/assistants.rs"), here.join("src/assistants/tests.rs")];
-    let mut read = 0;
+    let mut count = 0;
     let root = here.ancestors().nth(2).unwrap();
     for package in ["crates", "stores"].iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap()) {
         let source = package.unwrap().path().join("src");
@@ -189,10 +189,10 @@ fn no_other_file_names_an_assistant_of_the_list() {
             for plugin in BUILT_IN {
                 assert_eq!(names_in(code, plugin), Vec::<String>::new(), "{}", file.display());
             }
-            read += 1;
+            count += 1;
         }
     }
-    assert!(read > 200, "{read} files were read");
+    assert!(count > 200, "only {count} files were read");
     for text in ["use threadkeep_gardener::Almanac;", "settings.get(\"GARDENER_ALMANAC\")", "// the Gardener's tools"] {
         assert!(!names_in(text, &GARDENERS[0]).is_empty(), "{text}");
     }

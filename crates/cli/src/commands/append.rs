@@ -12,31 +12,31 @@ use crate::thread_name;
 /// Add a message to a thread
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  threadkeep append notes 'Book the campsite' --create    to the thread with the key `notes`, made if needed
+  threadkeep append notes 'Book the campsite' --create    to the thread with the key `notes`, created if needed
   threadkeep append 0193a5b2 'Done.' --role assistant
-  fortune | threadkeep append notes                       what standard input says
-  threadkeep append notes 'Pay rent' --key rent-may       added once, however often it is run")]
+  fortune | threadkeep append notes                       text from standard input
+  threadkeep append notes 'Pay rent' --key rent-may       added only once, even if run again")]
 pub(crate) struct Arguments {
-    /// The thread: its id, the beginning of it, or its key
+    /// The thread: its id, a prefix of the id, or its key
     thread: String,
-    /// What is said; without it, or as `-`, standard input is read
+    /// The message's text; `-` or nothing reads standard input
     text: Option<String>,
-    /// Who speaks: system, user, assistant, tool
+    /// The author's role: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", default_value = "user")]
     role: Role,
-    /// The speaker's name
+    /// The author's name
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// An idempotency key: the same message with the same key is added once, for seven days
+    /// An idempotency key: within seven days, the same message with the same key is added only once
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Open the thread if it is not there: a UUID becomes its id, anything else its key
+    /// Create the thread if it does not exist: a UUID becomes its id, anything else its key
     #[arg(long)]
     create: bool,
 }
 
 #[derive(Serialize)]
-struct Appended {
+struct AppendedJson {
     thread: ThreadId,
     created: bool,
     id: MessageId,
@@ -46,7 +46,7 @@ struct Appended {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    // Before the store is made: a mistake must not leave an empty one behind.
+    // Checked before the store is created: an error must not leave an empty store behind.
     let text = text(app, arguments.text.as_deref())?;
     let content = Content { author: arguments.author.clone(), ..Content::text(arguments.role, text) };
     let drafts = vec![Draft::new(content)];
@@ -57,27 +57,27 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (thread, created) = thread(&memory, &scope, &arguments).await?;
     let appended = match memory.append_all(&scope, thread, drafts, &options).await {
         Err(error) if created && !error.maybe_applied() && arguments.thread.parse::<ThreadId>().is_err() => {
-            // Its id was made here and nobody knows it, so nothing is lost with it; an id that was given could not come
-            // back for days. The message's own failure is the one to tell.
+            // The new thread's generated id is not known to anyone, so the thread can be deleted. A given id is not deleted: it
+            // could not be used again for days. The append error is returned even if the deletion fails.
             drop(memory.delete_thread(&scope, thread).await);
             return Err(error.into());
         }
         appended => appended?,
     };
-    let Some(placed) = appended.messages.first() else {
-        return Err(Failure::yours("it was added before, and erased since")
+    let Some(message) = appended.messages.first() else {
+        return Err(Failure::user_error("the message was added before and has been erased since")
             .hint("use a new --key to add it again")
             .into());
     };
-    let (id, seq) = (placed.id, placed.seq);
+    let (id, seq) = (message.id, message.seq);
     if app.output.is_json() {
         let (change, replayed) = (appended.change, appended.replayed);
-        app.output.json(&Appended { thread, created, id, seq, change, replayed })?;
+        app.output.json(&AppendedJson { thread, created, id, seq, change, replayed })?;
     } else if appended.replayed {
-        app.output.line(format_args!("added before, as message #{seq} of {thread}"))?;
+        app.output.line(format_args!("already added as message #{seq} of {thread}"))?;
     } else {
-        let made = if created { " (new)" } else { "" };
-        app.output.line(format_args!("added message #{seq} to {thread}{made}"))?;
+        let new = if created { " (new)" } else { "" };
+        app.output.line(format_args!("added message #{seq} to {thread}{new}"))?;
     }
     Ok(Status::Done)
 }
@@ -87,16 +87,16 @@ fn text(app: &App, given: Option<&str>) -> Result<String> {
         Some(text) if text != "-" => text.to_owned(),
         _ => {
             if std::io::stdin().is_terminal() {
-                app.output.note("type the message; Ctrl-D on a line of its own ends it");
+                app.output.note("type the message, then press Ctrl-D on an empty line");
             }
             let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).context("standard input cannot be read")?;
-            let text = String::from_utf8(bytes).map_err(|_| Failure::yours("standard input is not UTF-8 text"))?;
+            std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+            let text = String::from_utf8(bytes).map_err(|_| Failure::user_error("standard input is not UTF-8 text"))?;
             text.trim_end_matches(['\n', '\r']).to_owned()
         }
     };
     if text.trim().is_empty() {
-        return Err(Failure::yours("the message is empty").hint("give its text, or pipe it in").into());
+        return Err(Failure::user_error("the message is empty").hint("give its text, or pipe it in").into());
     }
     Ok(text)
 }
@@ -105,7 +105,7 @@ async fn thread(memory: &Memory, scope: &Scope, arguments: &Arguments) -> Result
     if !arguments.create {
         return Ok((thread_name::get(memory, scope, &arguments.thread).await?.id, false));
     }
-    // With --create a name is whole: the beginning of another thread's id must not take the message.
+    // With --create the name must be complete: the message must not go to another thread whose id starts with it.
     let opened = match arguments.thread.parse() {
         Ok(id) => memory.open_by_id(scope, id).await?,
         Err(_) => memory.open_by_key(scope, &arguments.thread).await?,

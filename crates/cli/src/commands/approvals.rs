@@ -5,20 +5,20 @@ use threadkeep::{Map, ThreadId, Turn, Verdict};
 
 use super::{App, Status, ask, trace};
 use crate::arguments::quoted;
-use crate::assistants::{DEFAULT, Found};
+use crate::assistants::{AssistantSource, DEFAULT};
 use crate::failure::{Failure, sentence};
 use crate::instants;
 use crate::output::{printable, printable_line};
-use crate::session::{Session, told};
+use crate::session::{Session, agent_error};
 use crate::store::Purpose;
-use crate::table::{Side, Table, cut};
+use crate::table::{Align, Table, cut};
 use crate::thread_name;
 
 const PREVIEW: usize = 60;
 
-/// See and decide what assistants ask leave for
+/// List and decide the approvals that assistants request
 ///
-/// An approval names one exact call. It is used once, and is void when it expires.
+/// An approval allows exactly one call. It can be used once, until it expires.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep approvals list
@@ -32,13 +32,13 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// List what can be decided
+    /// List open approvals
     List {
-        /// Those that were decided or are void, too
+        /// Also list decided and expired approvals
         #[arg(long)]
         all: bool,
     },
-    /// Allow a call; it is made at once
+    /// Allow a call and run it immediately
     Approve {
         /// The approval's id
         id: String,
@@ -46,26 +46,26 @@ enum Action {
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
         #[command(flatten)]
-        asked: Asked,
+        options: AssistantOptions,
     },
     /// Refuse a call
     Deny {
         /// The approval's id
         id: String,
-        /// Why, in words that the assistant reads
+        /// The reason, which is passed to the assistant
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
-        asked: Asked,
+        options: AssistantOptions,
     },
 }
 
 #[derive(Debug, clap::Args)]
-struct Asked {
-    /// The assistant that asks, where it is a YAML file outside the folder of assistants
+struct AssistantOptions {
+    /// The assistant that requested the approval, if it is a YAML file outside the assistants folder
     #[arg(long, value_name = "NAME")]
     assistant: Option<String>,
-    /// The model that goes on: offline, PROVIDER, PROVIDER:MODEL
+    /// The model that continues the turn: offline, PROVIDER, PROVIDER:MODEL
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
@@ -80,17 +80,17 @@ struct Row {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     match arguments.action {
         Action::List { all } => list(app, all).await,
-        Action::Approve { id, arguments, asked } => {
+        Action::Approve { id, arguments, options } => {
             let verdict = match arguments.as_deref().map(serde_json::from_str::<Map>) {
                 None => Verdict::Approve,
                 Some(Ok(changed)) => Verdict::ApproveChanged(changed),
                 Some(Err(error)) => {
-                    return Err(Failure::usage(format!("--arguments is no JSON object: {error}")).into());
+                    return Err(Failure::usage(format!("--arguments is not a JSON object: {error}")).into());
                 }
             };
-            decide(app, &id, verdict, &asked).await
+            decide(app, &id, verdict, &options).await
         }
-        Action::Deny { id, reason, asked } => decide(app, &id, Verdict::Deny { reason }, &asked).await,
+        Action::Deny { id, reason, options } => decide(app, &id, Verdict::Deny { reason }, &options).await,
     }
 }
 
@@ -98,7 +98,7 @@ async fn rows(session: &Session, all: bool) -> Result<Vec<Row>> {
     let now = session.memory.now();
     let mut rows = Vec::new();
     for thread in session.threads().await? {
-        let approvals = session.agent.approvals(&session.scope, thread.id).await.map_err(told)?;
+        let approvals = session.agent.approvals(&session.scope, thread.id).await.map_err(agent_error)?;
         let wanted = approvals.into_iter().filter(|approval| all || approval.is_open(now));
         rows.extend(wanted.map(|approval| Row { thread: thread.id, approval }));
     }
@@ -114,11 +114,11 @@ async fn list(app: &App, all: bool) -> Result<Status> {
         return Ok(Status::Done);
     }
     if rows.is_empty() {
-        app.output.note("nothing waits for an approval");
+        app.output.note("no open approvals");
         return Ok(Status::Done);
     }
-    let columns = ["id", "state", "what it will do", "expires (UTC)", "thread"];
-    let mut table = Table::new(columns.map(|name| (name, Side::Left)));
+    let columns = ["id", "state", "call", "expires (UTC)", "thread"];
+    let mut table = Table::new(columns.map(|name| (name, Align::Left)));
     for Row { thread, approval } in &rows {
         table.add_row([
             approval.id.clone(),
@@ -132,20 +132,20 @@ async fn list(app: &App, all: bool) -> Result<Status> {
     Ok(Status::Done)
 }
 
-async fn decide(app: &App, id: &str, verdict: Verdict, asked: &Asked) -> Result<Status> {
-    let looking = Session::open(app, DEFAULT, Some("offline"), Purpose::Change).await?;
-    let found = rows(&looking, true).await?.into_iter().find(|row| row.approval.id == id);
+async fn decide(app: &App, id: &str, verdict: Verdict, options: &AssistantOptions) -> Result<Status> {
+    let session = Session::open(app, DEFAULT, Some("offline"), Purpose::Change).await?;
+    let found = rows(&session, true).await?.into_iter().find(|row| row.approval.id == id);
     let Some(Row { thread, approval }) = found else {
-        let failure = Failure::yours(format!("there is no approval `{}`", cut(&printable_line(id), PREVIEW)));
-        return Err(failure.hint("`threadkeep approvals list` lists those that are open").into());
+        let failure = Failure::user_error(format!("approval `{}` not found", cut(&printable_line(id), PREVIEW)));
+        return Err(failure.hint("`threadkeep approvals list` lists open approvals").into());
     };
-    // The turn goes on with the assistant that asked.
-    let asks = match find_turn_state(&looking.memory, &looking.scope, thread, &approval.turn).await? {
+    // The turn continues with the assistant that requested the approval.
+    let requester = match find_turn_state(&session.memory, &session.scope, thread, &approval.turn).await? {
         Some(TurnState::Running(running)) => running.assistant,
         Some(TurnState::Settled(turn)) => turn.agent,
         _ => DEFAULT.to_owned(),
     };
-    let session = open(app, &asks, asked).await?;
+    let session = open(app, &requester, options).await?;
     let by = app.global.user_id()?;
     let turn = session.decide(&app.interrupt, thread, (id, verdict, &by), &mut |_| {}).await?;
     if app.output.is_json() {
@@ -153,41 +153,43 @@ async fn decide(app: &App, id: &str, verdict: Verdict, asked: &Asked) -> Result<
     } else {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
-        tell_open(app, &session, &turn);
+        print_open_approvals(app, &session, &turn);
     }
     Ok(ask::status(&turn))
 }
 
-/// Opens the assistant that asks, by the name that it has in turns or the one that is given.
-async fn open(app: &App, asks: &str, asked: &Asked) -> Result<Session> {
-    let name = asked.assistant.as_deref().unwrap_or(asks);
-    if let (None, Err(error)) = (&asked.assistant, Found::find(asks, &app.settings)) {
-        let failure = Failure::yours(format!("the assistant that asks cannot be used: {}", sentence(&error)));
-        let file = quoted(&format!("./{}.yaml", printable_line(asks)));
+/// Opens the assistant that requested an approval: the one named in `options`, or else the one recorded in the turn.
+async fn open(app: &App, requester: &str, options: &AssistantOptions) -> Result<Session> {
+    let name = options.assistant.as_deref().unwrap_or(requester);
+    if let (None, Err(error)) = (&options.assistant, AssistantSource::find(requester, &app.settings)) {
+        let failure =
+            Failure::user_error(format!("cannot load the assistant that requested the approval: {}", sentence(&error)));
+        let file = quoted(&format!("./{}.yaml", printable_line(requester)));
         return Err(failure.hint(format!("name its file: --assistant {file}")).into());
     }
-    let session = Session::open(app, name, asked.model.as_deref(), Purpose::Change).await?;
+    let session = Session::open(app, name, options.model.as_deref(), Purpose::Change).await?;
     let given = &session.assistant().definition().name;
-    if given != asks {
-        let (given, asks) = (printable_line(given), printable_line(asks));
-        return Err(Failure::usage(format!("{given} did not ask for this: {asks} did")).into());
+    if given != requester {
+        let (given, requester) = (printable_line(given), printable_line(requester));
+        let failure = Failure::usage(format!("the approval was requested by assistant {requester}, not by {given}"));
+        return Err(failure.into());
     }
     Ok(session)
 }
 
-/// Says how to decide, in any terminal, about what a turn waits for.
-pub(super) fn tell_open(app: &App, session: &Session, turn: &Turn) {
+/// Prints the commands that decide the open approvals of a turn.
+pub(super) fn print_open_approvals(app: &App, session: &Session, turn: &Turn) {
     let open = turn.approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
-    for approval in open.filter(|_| !session.is_forgetful) {
-        tell_how(app, session, &approval.id);
+    for approval in open.filter(|_| !session.is_in_memory) {
+        print_decision_commands(app, session, &approval.id);
     }
 }
 
-/// Says how to decide about an approval in any terminal.
-pub(super) fn tell_how(app: &App, session: &Session, id: &str) {
-    let program = app.global.program();
+/// Prints the commands that decide an approval.
+pub(super) fn print_decision_commands(app: &App, session: &Session, id: &str) {
+    let program = app.global.command_prefix();
     let assistant = session.name_elsewhere().map(|name| format!(" --assistant {}", quoted(&name))).unwrap_or_default();
     app.output.note(format_args!(
-        "to decide: {program} approvals approve {id}{assistant}\n       or: {program} approvals deny {id}{assistant}"
+        "to approve: {program} approvals approve {id}{assistant}\n   to deny: {program} approvals deny {id}{assistant}"
     ));
 }

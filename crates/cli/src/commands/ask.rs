@@ -10,19 +10,19 @@ use crate::store::Purpose;
 
 /// Ask an assistant one question
 ///
-/// Without a key of a language model in the environment the offline model answers. With --thread the question and its answer
-/// become part of that conversation. Without it they are kept for a day, so that a call can wait for an approval and `trace`
-/// can show what happened: they are in no list of threads, and nothing of them is searched, recalled or exported.
+/// If no language model is configured, the offline model answers. With --thread the question and its answer become part of
+/// that conversation. Without it they are stored for one day, so that a call can wait for approval and `trace` can show the
+/// turn; they are not listed, searched, recalled or exported.
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Arguments {
-    /// The assistant (general where none is named), then the question
+    /// The assistant (general if omitted) and the question
     #[arg(required = true, num_args = 1..=2, value_names = ["NAME", "TEXT"])]
     words: Vec<String>,
-    /// The thread: its id, the beginning of it, or its key; one with that key is made where there is none
+    /// The thread: its id, a prefix of the id, or its key; created with that key if it does not exist
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// The model that speaks: offline, PROVIDER, PROVIDER:MODEL
+    /// The model: offline, PROVIDER, PROVIDER:MODEL
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
@@ -31,8 +31,8 @@ fn after_help() -> String {
     format!(
         "Examples:
   threadkeep ask 'What did I say about the tent?'
-  threadkeep ask 'And the stove?' --thread camping     in the thread with the key `camping`, made if needed{}
-  threadkeep ask {DEFAULT} 'Who has the keys?' --json    the whole turn, as docs/cli.md describes it",
+  threadkeep ask 'And the stove?' --thread camping     in the thread with the key `camping`, created if needed{}
+  threadkeep ask {DEFAULT} 'Who has the keys?' --json    the whole turn, as described in docs/cli.md",
         examples_of("ask", 55)
     )
 }
@@ -54,7 +54,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             (session, thread)
         }
         None => {
-            let session = Session::open_for_a_day(app, name, model).await?;
+            let session = Session::open_ephemeral(app, name, model).await?;
             let thread = session.ephemeral_thread().await?;
             (session, thread)
         }
@@ -65,16 +65,16 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     } else {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
-        approvals::tell_open(app, &session, &turn);
-        // An assistant may say that it keeps in mind what it was told.
-        if arguments.thread.is_none() && !session.is_forgetful {
-            app.output.note("kept for a day, in no conversation; --thread NAME keeps it in one");
+        approvals::print_open_approvals(app, &session, &turn);
+        // The reply may claim that the assistant will remember, so say how long it does.
+        if arguments.thread.is_none() && !session.is_in_memory {
+            app.output.note("stored for one day, outside any conversation; --thread NAME stores it in one");
         }
     }
     Ok(status(&turn))
 }
 
-/// How a command ends whose turn ended so.
+/// Returns the command's status for the outcome of a turn.
 pub(super) fn status(turn: &Turn) -> Status {
     match turn.status {
         TurnStatus::Failed if was_stopped(turn) => Status::Interrupted,

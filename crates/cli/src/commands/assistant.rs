@@ -1,4 +1,4 @@
-//! The commands that assistants bring, each below its assistant's name.
+//! Commands that assistants provide, as subcommands of the assistant's name.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -21,21 +21,21 @@ use crate::private;
 use crate::progress;
 use crate::table::number;
 
-/// The column at which an example's words begin.
-const SHOWS: usize = 48;
+/// Column at which the description of an example starts.
+const DESCRIPTION_COLUMN: usize = 48;
 
-/// A command of an assistant, and what it was given.
+/// A command of an assistant, with its arguments.
 #[derive(Debug)]
-pub(crate) struct Called {
+pub(crate) struct Invocation {
     plugin: &'static AssistantPlugin,
     command: &'static PluginCommand,
     arguments: CommandArguments,
 }
 
-pub(crate) async fn run(app: &App, called: Called) -> Result<Status> {
-    let Called { plugin, command, arguments } = called;
+pub(crate) async fn run(app: &App, find_invocation: Invocation) -> Result<Status> {
+    let Invocation { plugin, command, arguments } = find_invocation;
     let host = Host { app, bar: Mutex::default() };
-    let settings = app.settings.of(plugin);
+    let settings = app.settings.for_plugin(plugin);
     let now = clock(app.global.now).now();
     let outcome = (command.run)(CommandCall { arguments, settings, now, host: &host }).await;
     host.clear();
@@ -51,14 +51,14 @@ pub(crate) async fn run(app: &App, called: Called) -> Result<Status> {
     Ok(if outcome.has_findings { Status::Findings } else { Status::Done })
 }
 
-/// The program with the commands of these assistants.
-pub(crate) fn with_commands_of(program: clap::Command, assistants: &'static [AssistantPlugin]) -> clap::Command {
+/// Adds the commands of assistants to the command-line parser.
+pub(crate) fn add_commands(program: clap::Command, assistants: &'static [AssistantPlugin]) -> clap::Command {
     let groups = assistants.iter().filter_map(|plugin| Some((plugin.name, plugin.commands.as_ref()?)));
-    groups.fold(program, |program, (name, group)| program.subcommand(described(name, group)))
+    groups.fold(program, |program, (name, group)| program.subcommand(group_command(name, group)))
 }
 
-/// Reads which command of these assistants was called.
-pub(crate) fn called(matches: &ArgMatches, assistants: &'static [AssistantPlugin]) -> Option<Called> {
+/// Returns the assistant command that the parsed arguments invoke; `None` if they invoke another command.
+pub(crate) fn find_invocation(matches: &ArgMatches, assistants: &'static [AssistantPlugin]) -> Option<Invocation> {
     let (name, matches) = matches.subcommand()?;
     let plugin = assistants.iter().find(|plugin| plugin.name == name)?;
     let (name, matches) = matches.subcommand()?;
@@ -68,20 +68,20 @@ pub(crate) fn called(matches: &ArgMatches, assistants: &'static [AssistantPlugin
         _ => matches.get_one::<String>(argument.name).cloned(),
     };
     let arguments = command.arguments.iter().filter_map(|argument| Some((argument.name, given(argument)?)));
-    Some(Called { plugin, command, arguments: arguments.collect() })
+    Some(Invocation { plugin, command, arguments: arguments.collect() })
 }
 
-fn described(name: &'static str, group: &'static CommandGroup) -> clap::Command {
-    let command =
-        titled(name, group.about, group.details).after_help(format!("Examples:{}", lines(group.examples, SHOWS)));
+fn group_command(name: &'static str, group: &'static CommandGroup) -> clap::Command {
+    let command = with_about(name, group.about, group.details)
+        .after_help(format!("Examples:{}", lines(group.examples, DESCRIPTION_COLUMN)));
     let command = command.subcommand_required(true).arg_required_else_help(true);
     command.subcommands(group.commands.iter().map(|command| {
         let arguments = command.arguments.iter().map(argument);
-        titled(command.name, command.about, command.details).args(arguments)
+        with_about(command.name, command.about, command.details).args(arguments)
     }))
 }
 
-fn titled(name: &'static str, about: &'static str, details: &'static str) -> clap::Command {
+fn with_about(name: &'static str, about: &'static str, details: &'static str) -> clap::Command {
     let command = clap::Command::new(name).about(about);
     if details.is_empty() { command } else { command.long_about(format!("{about}\n\n{details}")) }
 }
@@ -97,9 +97,9 @@ fn argument(argument: &'static Argument) -> Arg {
     }
 }
 
-impl FromArgMatches for Called {
+impl FromArgMatches for Invocation {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        called(matches, BUILT_IN).ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))
+        find_invocation(matches, BUILT_IN).ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -108,13 +108,13 @@ impl FromArgMatches for Called {
     }
 }
 
-impl Subcommand for Called {
+impl Subcommand for Invocation {
     fn augment_subcommands(program: clap::Command) -> clap::Command {
-        with_commands_of(program, BUILT_IN)
+        add_commands(program, BUILT_IN)
     }
 
     fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
-        with_commands_of(program, BUILT_IN)
+        add_commands(program, BUILT_IN)
     }
 
     fn has_subcommand(name: &str) -> bool {
@@ -122,38 +122,40 @@ impl Subcommand for Called {
     }
 }
 
-/// What this program does for a command.
+/// Services of this program for an assistant's command: progress bars and files.
 #[derive(Debug)]
 struct Host<'a> {
     app: &'a App,
     bar: Mutex<Option<Bar>>,
 }
 
-/// What shows the step that is at work.
+/// Progress bar of the current step.
 #[derive(Debug)]
 enum Bar {
+    /// A spinner.
     Waiting(ProgressBar),
+    /// A bar that counts bytes.
     Counting(ProgressBar),
 }
 
 impl Host<'_> {
-    fn show(&self, next: impl FnOnce(Option<Bar>) -> Option<Bar>) {
+    fn update_bar(&self, next: impl FnOnce(Option<Bar>) -> Option<Bar>) {
         let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
         *bar = next(bar.take());
     }
 
     fn clear(&self) {
-        self.show(|bar| {
+        self.update_bar(|bar| {
             bar.inspect(Bar::clear);
             None
         });
     }
 
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<()> {
-        let unwritten = || format!("{} cannot be written", file.display());
-        private::make_folder_of(file).with_context(unwritten)?;
-        let unfinished = Unfinished::beside(self.app, file)?;
-        std::fs::write(unfinished.path(), bytes).with_context(unwritten)?;
+        let cannot_write = || format!("cannot write {}", file.display());
+        private::make_folder_of(file).with_context(cannot_write)?;
+        let unfinished = Unfinished::next_to(self.app, file)?;
+        std::fs::write(unfinished.path(), bytes).with_context(cannot_write)?;
         unfinished.rename(file)
     }
 }
@@ -168,11 +170,11 @@ impl Bar {
 impl CommandHost for Host<'_> {
     fn begin_step(&self, what: &'static str) {
         self.clear();
-        self.show(|_| Some(Bar::Waiting(progress::spinner(what))));
+        self.update_bar(|_| Some(Bar::Waiting(progress::spinner(what))));
     }
 
     fn show_bytes(&self, done: u64, total: Option<u64>) {
-        self.show(|bar| {
+        self.update_bar(|bar| {
             let counting = match bar {
                 Some(Bar::Counting(bar)) => bar,
                 waiting => {

@@ -5,16 +5,17 @@ use threadkeep_server::{AuditFinding, AuditLog, AuditRecord, AuditVerification};
 use super::{App, Status};
 use crate::failure::Failure;
 use crate::store::Purpose;
-use crate::table::{Side, Table, counted};
+use crate::table::{Align, Table, counted};
 
-/// Digits of a hash.
+/// Hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 64;
 
-/// Show who did what an administrator or an approver may do
+/// Show the audit log of administrative actions and approvals
 ///
-/// `threadkeep serve`, `keys`, `erase` and `approvals` write it into the store. It is that of the tenant that --tenant
-/// names, oldest first. Each record names the hash of the one before, those of all tenants together; the head is the hash
-/// of the newest. Keep it elsewhere: `threadkeep audit verify --head` finds what was changed or removed since.
+/// `threadkeep serve`, `keys`, `erase` and `approvals` write the log into the store. The records of the tenant given by
+/// --tenant are listed, oldest first. Each record contains the hash of the previous record of any tenant; the head is the hash
+/// of the newest. Store the head elsewhere: `threadkeep audit verify --head` detects records that were changed or removed
+/// since.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
@@ -22,7 +23,7 @@ const HASH_DIGITS: usize = 64;
   threadkeep audit --limit 5 --json
   threadkeep audit verify --head HASH")]
 pub(crate) struct Arguments {
-    /// So many of the newest records
+    /// The maximum number of records; the newest are shown
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     limit: usize,
     #[command(subcommand)]
@@ -33,10 +34,10 @@ pub(crate) struct Arguments {
 enum Action {
     /// Check that no record was changed or removed
     ///
-    /// Reads the records of all tenants. Records that versions without the chain wrote are counted, and not checked.
-    /// Exits with 3 if anything is wrong.
+    /// Reads the records of all tenants. Records written by versions without the hash chain are counted but not checked.
+    /// Exits with 3 if there are findings.
     Verify {
-        /// A head that was printed earlier; the log must still contain it
+        /// A head printed earlier, which the log must still contain
         #[arg(long, value_name = "HASH", value_parser = head)]
         head: Option<String>,
     },
@@ -65,10 +66,10 @@ async fn list(app: &App, log: &AuditLog, limit: usize) -> Result<Status> {
         return Ok(Status::Done);
     }
     if records.is_empty() {
-        app.output.line("nothing was done")?;
+        app.output.line("no records")?;
         return Ok(Status::Done);
     }
-    let mut table = Table::new(["at", "by", "for", "act", "target", "outcome"].map(|name| (name, Side::Left)));
+    let mut table = Table::new(["at", "by", "for", "act", "target", "outcome"].map(|name| (name, Align::Left)));
     for record in records {
         let user = record.user.unwrap_or_else(|| "the tenant".to_owned());
         let target = record.target.unwrap_or_default();
@@ -94,24 +95,24 @@ async fn verify(app: &App, log: &AuditLog, head: Option<&str>) -> Result<Status>
         app.output.line(format_args!("damage: {place}: {detail}"))?;
     }
     let verdict =
-        if findings.is_empty() { "all is well".to_owned() } else { counted(findings.len() as u64, "finding") };
+        if findings.is_empty() { "no problems found".to_owned() } else { counted(findings.len() as u64, "finding") };
     app.output.line(format_args!("{} in the chain: {verdict}", counted(*records, "record")))?;
     if *unchained > 0 {
-        app.output.line(format_args!("{} from before the chain, not covered by it", counted(*unchained, "record")))?;
+        app.output.line(format_args!("{} from before the hash chain, not verified", counted(*unchained, "record")))?;
     }
     if let Some(head) = head {
         app.output.line(format_args!("head: {head}"))?;
     }
     if !findings.is_empty() {
-        app.output.note("hint: compare the log with that of a backup: --store FILE.db names one");
+        app.output.note("hint: compare with the log of a backup: --store FILE.db");
     }
     Ok(status)
 }
 
-/// A head as it is printed.
+/// Parses a head as printed.
 fn head(text: &str) -> Result<String, Failure> {
     if text.len() == HASH_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text.to_ascii_lowercase());
     }
-    Err(Failure::usage(format!("a head has {HASH_DIGITS} hexadecimal digits, as `threadkeep audit` prints it")))
+    Err(Failure::usage(format!("expected {HASH_DIGITS} hexadecimal digits, as printed by `threadkeep audit`")))
 }

@@ -16,38 +16,38 @@ use crate::private;
 use crate::progress;
 use crate::store::Purpose;
 
-/// Copy the store into a file, while others read and write
+/// Back up the store to a file while other programs use it
 ///
-/// The copy holds the store as it was at one instant, however much is written meanwhile. A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
-/// in .jsonl, .ndjson or .gz asks for lines of JSON instead, verbatim as well, which any store is written as and restored
-/// from (docs/export-format.md).
+/// The backup is a snapshot of the store as of one instant, whatever is written meanwhile. A SQLite store is copied page by
+/// page: --store FILE opens the copy, `threadkeep restore FILE` restores it. If the name ends in .jsonl, .ndjson or .gz, a
+/// portable backup in JSON Lines is written instead, from any store and for any store (docs/export-format.md).
 ///
-/// What was written is read again and its checksums are held against it. Damage is named and the backup is kept, as it is
-/// what there is; the exit code is 3.
+/// The finished backup is read again and its checksums are verified. If it is damaged, the damage is listed and the exit code
+/// is 3; the backup stays, since it may be the best copy available.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep backup monday.db
-  threadkeep backup monday.jsonl.gz      of any store, for any store")]
+  threadkeep backup monday.jsonl.gz      from any store, for any store")]
 pub(crate) struct Arguments {
-    /// The file to write; it must not be there yet
+    /// The file to write; it must not exist
     file: PathBuf,
 }
 
-/// Findings that are told to a person; JSON tells more.
-const TOLD: usize = 20;
+/// Maximum number of findings in the text output; the JSON output contains all of them.
+const PRINTED_FINDINGS: usize = 20;
 
 #[derive(Serialize)]
-struct BackedUp {
+struct BackupReport {
     file: PathBuf,
     bytes: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     written: Option<Progress>,
-    /// What is as of one instant.
+    /// What was read as of one instant: the whole store, or each thread.
     as_of: Consistency,
-    /// By how much the log beside a SQLite store grew, as it is not emptied while the store is read.
+    /// Growth of a SQLite store's write-ahead log, which is not truncated while the store is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_growth_bytes: Option<u64>,
-    /// What of it does not hold together.
+    /// Damage that was found in the backup.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     findings: Vec<Finding>,
 }
@@ -55,24 +55,24 @@ struct BackedUp {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let file = arguments.file;
     if file.exists() {
-        let failure = Failure::yours(format!("there is a file {} already", file.display()));
-        return Err(failure.hint("name another; a backup never overwrites").into());
+        let failure = Failure::user_error(format!("{} already exists", file.display()));
+        return Err(failure.hint("choose another name; a backup never overwrites a file").into());
     }
     let store = app.open(Purpose::Read).await?;
-    let backed_up = match store.sqlite {
-        _ if portable::is_asked_for(&file) => portable::write(app, &store.memory, &file).await?,
+    let report = match store.sqlite {
+        _ if portable::is_portable(&file) => portable::write(app, &store.memory, &file).await?,
         Some(sqlite) => copy_pages(app, sqlite, file).await?,
         None => {
-            let failure = Failure::usage("only a SQLite store is copied into a file of its own kind");
+            let failure = Failure::usage("only a SQLite store can be backed up to a SQLite file");
             let hint = "name it FILE.jsonl.gz, or copy the store with `threadkeep migrate --from URL --to FILE`";
             return Err(failure.hint(hint).into());
         }
     };
-    backed_up.print(app)?;
-    Ok(if backed_up.is_damaged() { Status::Incomplete } else { Status::Done })
+    report.print(app)?;
+    Ok(if report.is_damaged() { Status::Incomplete } else { Status::Done })
 }
 
-impl BackedUp {
+impl BackupReport {
     fn is_damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Damage)
     }
@@ -82,51 +82,51 @@ impl BackedUp {
             return app.output.json(self);
         }
         let mut lines = app.output.lines();
-        for finding in self.findings.iter().take(TOLD) {
-            lines.line(super::check::told(finding))?;
+        for finding in self.findings.iter().take(PRINTED_FINDINGS) {
+            lines.line(super::check::describe(finding))?;
         }
-        let untold = self.findings.len().saturating_sub(TOLD);
-        if untold > 0 {
-            lines.line(format_args!("and {untold} more findings"))?;
+        let more = self.findings.len().saturating_sub(PRINTED_FINDINGS);
+        if more > 0 {
+            lines.line(format_args!("and {more} more findings"))?;
         }
-        let grown = self.log_growth_bytes.filter(|grown| *grown > 0);
-        let grown = grown.map(|grown| format!("; the store's log grew by {} meanwhile", HumanBytes(grown)));
-        let grown = grown.unwrap_or_default();
-        lines.line(format_args!("backed up {} to {}{grown}", HumanBytes(self.bytes), self.file.display()))?;
+        let growth = self.log_growth_bytes.filter(|growth| *growth > 0);
+        let growth = growth.map(|growth| format!("; the write-ahead log grew by {} meanwhile", HumanBytes(growth)));
+        let growth = growth.unwrap_or_default();
+        lines.line(format_args!("backed up {} to {}{growth}", HumanBytes(self.bytes), self.file.display()))?;
         lines.finish()?;
         if self.is_damaged() {
             app.output.note(
-                "hint: the store is damaged, and so is this copy of it: keep the older backups; \
-                 `threadkeep check --salvage NEW` brings out what can be read",
+                "hint: the store is damaged, and so is this backup: keep older backups; \
+                 `threadkeep check --salvage NEW` recovers what is readable",
             );
         }
         Ok(())
     }
 }
 
-/// Writes a store as lines.
-pub(super) async fn write_lines(app: &App, memory: &Memory, file: &Path) -> Result<()> {
+/// Writes a portable backup of a store.
+pub(super) async fn write_portable(app: &App, memory: &Memory, file: &Path) -> Result<()> {
     portable::write(app, memory, file).await.map(drop)
 }
 
-/// Whether a file's name asks for lines.
-pub(super) fn is_of_lines(file: &Path) -> bool {
-    portable::is_asked_for(file)
+/// Whether a file's name is that of a portable backup.
+pub(super) fn is_portable(file: &Path) -> bool {
+    portable::is_portable(file)
 }
 
-async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackedUp> {
-    let copy = Unfinished::beside(app, &file)?;
+async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackupReport> {
+    let copy = Unfinished::next_to(app, &file)?;
     let log_bytes_before = store.log_bytes();
-    copy_store(store.clone(), copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
+    copy_store(store.clone(), copy.path()).await.with_context(|| format!("cannot write {}", file.display()))?;
     let log_growth_bytes = Some(store.log_bytes().saturating_sub(log_bytes_before));
-    // What is damaged is the best copy there is: it is kept, and named.
+    // A damaged backup is kept and reported: it may be the best copy available.
     let findings = verify_copy(copy.path()).await;
     copy.finish(&file)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
-    Ok(BackedUp { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes, findings })
+    Ok(BackupReport { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes, findings })
 }
 
-/// Reads the copy whole, as `check` does.
+/// Reads the whole copy, as `check` does, and returns the findings.
 async fn verify_copy(copy: &Path) -> Vec<Finding> {
     let spinner = progress::spinner("reading the copy…");
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
@@ -139,13 +139,13 @@ async fn verify_copy(copy: &Path) -> Vec<Finding> {
     match verified {
         Ok(report) => report.findings,
         Err(error) => {
-            let detail = format!("the copy cannot be read: {error}");
+            let detail = format!("cannot read the copy: {error}");
             vec![Finding { severity: Severity::Damage, thread: None, detail }]
         }
     }
 }
 
-/// Copies a store where it holds up nobody, with progress.
+/// Copies a store on a blocking thread, with a progress bar.
 pub(super) async fn copy_store(store: SqliteStore, target: &Path) -> Result<()> {
     let target = target.to_owned();
     let copied = tokio::task::spawn_blocking(move || {
@@ -160,18 +160,18 @@ pub(super) async fn copy_store(store: SqliteStore, target: &Path) -> Result<()> 
     Ok(copied.await??)
 }
 
-/// A file that has another name until it is whole, and is removed if it never is.
+/// A file with a temporary name until it is complete. It is removed if it is dropped before.
 pub(super) struct Unfinished {
     folder: tempfile::TempDir,
     file: PathBuf,
 }
 
 impl Unfinished {
-    /// Makes a place for it in the folder of its later name, so that renaming it is one step.
-    pub(super) fn beside(app: &App, file: &Path) -> Result<Self> {
+    /// Creates a temporary folder next to the final file, so that renaming is atomic.
+    pub(super) fn next_to(app: &App, file: &Path) -> Result<Self> {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = private::temporary_folder(".threadkeep-", Some(parent));
-        let folder = folder.with_context(|| format!("{} cannot be written", file.display()))?;
+        let folder = folder.with_context(|| format!("cannot write {}", file.display()))?;
         let unfinished = folder.path().join("unfinished.db");
         app.interrupt.remove_if_interrupted(folder.path());
         Ok(Self { folder, file: unfinished })
@@ -181,30 +181,30 @@ impl Unfinished {
         &self.file
     }
 
-    /// Another file in the same place, for steps on the way.
+    /// Returns the path of another temporary file in the same folder, for intermediate steps.
     pub(super) fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Gives it its name, when all of it is on the disk. Nobody else may read it.
+    /// Syncs the file and gives it its final name, readable by its owner only.
     pub(super) fn finish(self, file: &Path) -> Result<()> {
-        private::close_to_others(&self.file).with_context(|| format!("{} cannot be written", file.display()))?;
+        private::make_private(&self.file).with_context(|| format!("cannot write {}", file.display()))?;
         self.rename(file)
     }
 
-    /// Gives it the name of a file that is there, and that file's rights.
+    /// Syncs the file and replaces an existing file, whose permissions it takes over.
     pub(super) fn finish_as(self, file: &Path) -> Result<()> {
-        let unwritten = || format!("{} cannot be written", file.display());
-        let rights = std::fs::metadata(file).with_context(unwritten)?.permissions();
-        std::fs::set_permissions(&self.file, rights).with_context(unwritten)?;
+        let cannot_write = || format!("cannot write {}", file.display());
+        let rights = std::fs::metadata(file).with_context(cannot_write)?.permissions();
+        std::fs::set_permissions(&self.file, rights).with_context(cannot_write)?;
         self.rename(file)
     }
 
-    /// Gives it its name with the rights that it has.
+    /// Syncs the file and gives it its final name with its current permissions.
     pub(super) fn rename(self, file: &Path) -> Result<()> {
-        let unwritten = || format!("{} cannot be written", file.display());
-        std::fs::File::open(&self.file).and_then(|copy| copy.sync_all()).with_context(unwritten)?;
-        std::fs::rename(&self.file, file).with_context(unwritten)?;
-        private::sync_folder(file).with_context(unwritten)
+        let cannot_write = || format!("cannot write {}", file.display());
+        std::fs::File::open(&self.file).and_then(|copy| copy.sync_all()).with_context(cannot_write)?;
+        std::fs::rename(&self.file, file).with_context(cannot_write)?;
+        private::sync_folder(file).with_context(cannot_write)
     }
 }

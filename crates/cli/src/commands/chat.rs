@@ -1,5 +1,5 @@
 mod lines;
-mod says;
+mod reply;
 mod slash;
 
 use std::io::IsTerminal;
@@ -11,21 +11,21 @@ use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
 use super::{App, Status, approvals, ask, trace};
 use crate::assistants::{DEFAULT, chat_details, examples_of, names};
 use crate::output::{DIM, printable_line};
-use crate::session::{Session, told};
+use crate::session::{Session, agent_error};
 use crate::store::Purpose;
 use lines::{Line, Reader};
-use says::Says;
+use reply::ReplyPrinter;
 
-/// Talk with an assistant
+/// Chat with an assistant
 #[derive(Debug, clap::Args)]
 #[command(long_about = chat_details(), after_help = after_help())]
 pub(crate) struct Arguments {
     #[arg(default_value = DEFAULT, value_name = "NAME", help = assistant_help())]
     assistant: String,
-    /// The thread: its id, the beginning of it, or its key; one with that key is made where there is none
+    /// The thread: its id, a prefix of the id, or its key; created with that key if it does not exist
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// The model that speaks: offline, PROVIDER, PROVIDER:MODEL
+    /// The model: offline, PROVIDER, PROVIDER:MODEL
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
@@ -34,9 +34,9 @@ fn after_help() -> String {
     format!(
         "Examples:
   threadkeep chat                              a new conversation with the {DEFAULT} assistant{}
-  threadkeep chat --thread camping             goes on in the thread with that key, made if needed
-  threadkeep chat ./gardener.yaml              an assistant of your own (docs/assistants.md)
-  threadkeep chat {DEFAULT} --json < questions   a turn a line
+  threadkeep chat --thread camping             continue the thread with that key, created if needed
+  threadkeep chat ./gardener.yaml              your own assistant (docs/assistants.md)
+  threadkeep chat {DEFAULT} --json < questions   one turn per line
 
 In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit",
         examples_of("chat", 47)
@@ -44,7 +44,7 @@ In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit",
 }
 
 fn assistant_help() -> String {
-    format!("The assistant: {}, a name in the folder of assistants, or a YAML file", names())
+    format!("The assistant: {}, a name in the assistants folder, or a YAML file", names())
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -59,7 +59,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Chat { app, session, thread, last: None }.run().await
 }
 
-/// Answers each line of standard input by a turn on a line.
+/// Answers each line of standard input with a turn, printed as one line of JSON.
 async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Result<Status> {
     let mut opened = None;
     let mut status = Status::Done;
@@ -84,19 +84,19 @@ async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Res
     }
 }
 
-/// A conversation at a terminal.
+/// An interactive conversation.
 struct Chat<'a> {
     app: &'a App,
     session: Session,
-    /// Made with the first message, so that looking in leaves nothing behind.
+    /// Created with the first message, so that a chat without messages stores nothing.
     thread: Option<ThreadId>,
     last: Option<Turn>,
 }
 
-/// Whether the conversation goes on.
+/// Whether the chat continues after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    Go,
+    Continue,
     Quit,
 }
 
@@ -108,15 +108,15 @@ impl Chat<'_> {
         self.show_open().await?;
         loop {
             let line = match tokio::task::block_in_place(|| reader.read())? {
-                Line::Said(line) => line,
+                Line::Text(line) => line,
                 Line::Interrupted => {
-                    self.app.output.note("/quit or Ctrl-D ends the conversation");
+                    self.app.output.note("to quit, type /quit or press Ctrl-D");
                     continue;
                 }
                 Line::End => break,
             };
             let line = line.trim();
-            if let Err(error) = self.catch_up().await {
+            if let Err(error) = self.show_decided_elsewhere().await {
                 self.last = None;
                 let _code = crate::failure::report(&error, &self.app.output);
             }
@@ -125,17 +125,17 @@ impl Chat<'_> {
             }
             let next = match line.strip_prefix('/') {
                 Some(command) => self.command(command).await,
-                None => self.say(line).await.map(|()| Next::Go),
+                None => self.ask(line).await.map(|()| Next::Continue),
             };
             match next {
-                Ok(Next::Go) => {}
+                Ok(Next::Continue) => {}
                 Ok(Next::Quit) => break,
-                // What went wrong with one message is no reason to end the conversation.
+                // An error with one message does not end an interactive chat.
                 Err(error) if is_terminal => drop(crate::failure::report(&error, &self.app.output)),
                 Err(error) => return Err(error),
             }
         }
-        self.part();
+        self.print_resume_command();
         Ok(Status::Done)
     }
 
@@ -151,7 +151,7 @@ impl Chat<'_> {
                 match found.message_count {
                     0 => "a new conversation".to_owned(),
                     count => format!(
-                        "{}, so far {}",
+                        "{}, {} so far",
                         crate::thread_name::title(&found),
                         crate::table::counted(count, "message")
                     ),
@@ -159,8 +159,10 @@ impl Chat<'_> {
             }
             None => "a new conversation".to_owned(),
         };
-        let kept = if self.session.is_forgetful { " that is not kept" } else { "" };
-        self.app.output.note(format_args!("{} · {model} · {which}{kept} · /help", printable_line(&definition.name)));
+        let not_stored = if self.session.is_in_memory { ", not stored" } else { "" };
+        self.app
+            .output
+            .note(format_args!("{} · {model} · {which}{not_stored} · /help", printable_line(&definition.name)));
         Ok(())
     }
 
@@ -171,78 +173,80 @@ impl Chat<'_> {
         }
     }
 
-    async fn say(&mut self, text: &str) -> Result<()> {
+    async fn ask(&mut self, text: &str) -> Result<()> {
         let thread = self.thread().await?;
-        let mut says = Says::new(&self.app.output);
-        let turn = self.session.ask(self.app, thread, text, &mut |event| says.hear(&event)).await?;
-        self.heard(says, turn)
+        let mut printer = ReplyPrinter::new(&self.app.output);
+        let turn = self.session.ask(self.app, thread, text, &mut |event| printer.on_event(&event)).await?;
+        self.finish_turn(printer, turn)
     }
 
-    fn heard(&mut self, says: Says<'_>, turn: Turn) -> Result<()> {
-        says.finish(&turn)?;
+    /// Prints the rest of a turn: the reply's end, its sources, and how to decide open approvals.
+    fn finish_turn(&mut self, printer: ReplyPrinter<'_>, turn: Turn) -> Result<()> {
+        printer.finish(&turn)?;
         trace::print_sources(&self.app.output, &turn)?;
         let waits = turn.approvals.iter().any(|approval| approval.state == ApprovalState::Pending);
         if turn.status == TurnStatus::WaitingForApproval && waits {
-            self.app.output.note("/approve or /deny [REASON] decides");
-            approvals::tell_open(self.app, &self.session, &turn);
+            self.app.output.note("decide with /approve or /deny [REASON]");
+            approvals::print_open_approvals(self.app, &self.session, &turn);
         }
         self.app.output.line("")?;
         self.last = Some(turn);
         Ok(())
     }
 
-    /// Decides about the oldest approval that is open.
+    /// Decides the oldest open approval.
     async fn decide(&mut self, verdict: Verdict) -> Result<()> {
         let open = match self.thread {
             Some(thread) => {
-                let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(told)?;
+                let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(agent_error)?;
                 open.into_iter().next().map(|approval| (thread, approval))
             }
             None => None,
         };
         let Some((thread, approval)) = open else {
-            self.app.output.note("nothing waits for an approval here");
+            self.app.output.note("no open approval in this conversation");
             return Ok(());
         };
         let by = self.app.global.user_id()?;
-        let mut says = Says::new(&self.app.output);
+        let mut printer = ReplyPrinter::new(&self.app.output);
         let decision = (approval.id.as_str(), verdict, &by);
-        let sink = &mut |event| says.hear(&event);
+        let sink = &mut |event| printer.on_event(&event);
         let turn = self.session.decide(&self.app.interrupt, thread, decision, sink).await?;
-        self.heard(says, turn)
+        self.finish_turn(printer, turn)
     }
 
-    /// Tells what was decided elsewhere about what the last turn waited for.
-    async fn catch_up(&mut self) -> Result<()> {
+    /// Prints the last turn again if it waited for an approval that was decided by another program.
+    async fn show_decided_elsewhere(&mut self) -> Result<()> {
         let Some(last) = self.last.as_ref().filter(|last| last.status == TurnStatus::WaitingForApproval) else {
             return Ok(());
         };
-        let found = self.session.agent.find_turn(&self.session.scope, last.thread, &last.turn).await.map_err(told)?;
+        let found =
+            self.session.agent.find_turn(&self.session.scope, last.thread, &last.turn).await.map_err(agent_error)?;
         let Some(turn) = found.filter(|turn| turn.status != TurnStatus::WaitingForApproval) else { return Ok(()) };
         self.app.output.note("decided elsewhere:");
-        self.heard(Says::new(&self.app.output), turn)
+        self.finish_turn(ReplyPrinter::new(&self.app.output), turn)
     }
 
-    /// Shows what waits in the thread that the chat begins with.
+    /// Prints the open approvals of the current thread.
     async fn show_open(&self) -> Result<()> {
         let Some(thread) = self.thread else { return Ok(()) };
-        let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(told)?;
+        let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(agent_error)?;
         for approval in &open {
-            self.app.output.line(format_args!("⚠️ waits for an approval: {}", printable_line(&approval.preview)))?;
-            self.app.output.note("/approve or /deny [REASON] decides");
-            approvals::tell_how(self.app, &self.session, &approval.id);
+            self.app.output.line(format_args!("⚠️ waiting for approval: {}", printable_line(&approval.preview)))?;
+            self.app.output.note("decide with /approve or /deny [REASON]");
+            approvals::print_decision_commands(self.app, &self.session, &approval.id);
         }
         Ok(())
     }
 
-    /// Says how to come back.
-    fn part(&self) {
-        if let Some(thread) = self.thread.filter(|_| !self.session.is_forgetful) {
-            let program = self.app.global.program();
+    /// Prints the command that resumes the conversation.
+    fn print_resume_command(&self) {
+        if let Some(thread) = self.thread.filter(|_| !self.session.is_in_memory) {
+            let program = self.app.global.command_prefix();
             let name = &self.session.name;
             let name = if name == DEFAULT { String::new() } else { format!(" {}", crate::arguments::quoted(name)) };
-            let back = format!("{program} chat{name} --thread {thread}");
-            self.app.output.note(self.app.output.paint(DIM, format!("to go on: {back}")));
+            let command = format!("{program} chat{name} --thread {thread}");
+            self.app.output.note(self.app.output.paint(DIM, format!("to resume: {command}")));
         }
     }
 }

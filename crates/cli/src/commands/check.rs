@@ -9,40 +9,40 @@ use threadkeep::StoreError;
 use threadkeep::core::{Finding, Severity, VerifyReport};
 
 use super::{App, Status};
-use crate::exposure::{self, Exposed};
+use crate::exposure::{self, ExposedFile};
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
 
-/// Read everything and say what does not hold together
+/// Check the store for damage and inconsistencies
 ///
-/// The whole store is read, whoever owns what: pages, messages and their checksums, and the search index beside the text.
-/// Exits with 1 if anything was found. With --salvage all that can be read of a damaged SQLite file is written into a new
-/// store, and what is lost is named; the damaged file stays as it is, and the exit code is 3 if anything is lost.
-/// Files that others on this machine can read are named as well; they alone do not change the exit code.
+/// Reads the whole store, for all tenants and users: pages, messages and their checksums, and the search index, which is
+/// compared with the text. Exits with 1 if there are findings. With --salvage, everything readable in a damaged SQLite file is
+/// written to a new store, and what is lost is listed; the damaged file does not change, and the exit code is 3 if anything is
+/// lost. Files that other users of this machine can read are listed too; they do not change the exit code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep check
-  threadkeep check --repair     build anew what is derived: counts and indexes
+  threadkeep check --repair     rebuild derived data: counts and indexes
   threadkeep check --store damaged.db --salvage new.db")]
 pub(crate) struct Arguments {
-    /// Rebuild what is derived (counts, indexes) from the messages
+    /// Rebuild derived data (counts, indexes) from the messages
     #[arg(long)]
     repair: bool,
-    /// Write what can be read of a damaged SQLite file into a new store, or with .jsonl.gz into a backup of lines
+    /// Write what is readable in a damaged SQLite file to a new store, or to a portable backup (.jsonl.gz)
     #[arg(long, value_name = "FILE", conflicts_with = "repair")]
     salvage: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
-struct Checked {
+struct CheckJson {
     #[serde(flatten)]
     report: VerifyReport,
-    /// How many threads the damage touches, of those that are named.
+    /// Number of threads named in findings of damage.
     damaged_threads: u64,
     repaired: bool,
-    /// Files that others on this machine can read.
-    exposed: Vec<Exposed>,
+    /// Files that other users of this machine can read.
+    exposed: Vec<ExposedFile>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -57,33 +57,33 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     };
     let maintenance = &memory.backend().maintenance;
     if arguments.repair {
-        let spinner = progress::spinner("rebuilding what is derived…");
+        let spinner = progress::spinner("rebuilding derived data…");
         let repaired = maintenance.repair(memory.now()).await;
         spinner.finish_and_clear();
         repaired?;
     }
-    let spinner = progress::spinner("reading everything…");
+    let spinner = progress::spinner("reading the store…");
     let report = maintenance.verify().await;
     spinner.finish_and_clear();
-    tell(app, report?, arguments.repair)
+    print_report(app, report?, arguments.repair)
 }
 
-/// Says how far the damage goes of a file that cannot be opened as a store.
+/// Reports the damage of a file that cannot be opened as a store. Returns `error` if the cause is not damage.
 fn examine(app: &App, error: anyhow::Error) -> Result<Status> {
     let is_damaged = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Corrupt { .. })));
     let location = app.location()?;
     let Some(file) = location.file().filter(|_| is_damaged) else { return Err(error) };
     match threadkeep_store_sqlite::examine(file) {
-        Ok(report) => tell(app, report, false),
-        Err(_) => Err(error.context("nothing of the file can be read")),
+        Ok(report) => print_report(app, report, false),
+        Err(_) => Err(error.context("no part of the file is readable")),
     }
 }
 
-fn tell(app: &App, report: VerifyReport, repaired: bool) -> Result<Status> {
+fn print_report(app: &App, report: VerifyReport, repaired: bool) -> Result<Status> {
     let is_clean = report.findings.is_empty();
     let exposed = exposure::of_data(app);
     if app.output.is_json() {
-        app.output.json(&Checked { damaged_threads: damaged_threads(&report), report, repaired, exposed })?;
+        app.output.json(&CheckJson { damaged_threads: damaged_threads(&report), report, repaired, exposed })?;
     } else {
         print(app, &report, repaired)?;
         exposed.iter().for_each(|exposed| app.output.note(format_args!("note: {exposed}")));
@@ -97,7 +97,7 @@ fn damaged_threads(report: &VerifyReport) -> u64 {
 }
 
 fn print(app: &App, report: &VerifyReport, repaired: bool) -> Result<()> {
-    let seen = [
+    let checked = [
         counted(report.tenants, "tenant"),
         counted(report.threads, "thread"),
         counted(report.messages, "message"),
@@ -105,13 +105,13 @@ fn print(app: &App, report: &VerifyReport, repaired: bool) -> Result<()> {
     ];
     let mut lines = app.output.lines();
     for finding in &report.findings {
-        lines.line(told(finding))?;
+        lines.line(describe(finding))?;
     }
     let verdict = match report.findings.len() as u64 {
-        0 => "all is well".to_owned(),
+        0 => "no problems found".to_owned(),
         count => counted(count, "finding"),
     };
-    lines.line(format_args!("{}: {verdict}", seen.join(", ")))?;
+    lines.line(format_args!("{}: {verdict}", checked.join(", ")))?;
     let damaged = damaged_threads(report);
     if damaged > 0 {
         let (verb, of) = (if damaged == 1 { "is" } else { "are" }, crate::table::number(report.threads));
@@ -120,21 +120,22 @@ fn print(app: &App, report: &VerifyReport, repaired: bool) -> Result<()> {
     lines.finish()?;
     if report.unchecked > 0 {
         let unchecked = counted(report.unchecked, "message");
-        app.output.note(format_args!("note: {unchecked} without a checksum, from before there were any"));
+        app.output.note(format_args!("note: {unchecked} without a checksum, written by earlier versions"));
     }
     let is_damaged = report.findings.iter().any(|finding| finding.severity == Severity::Damage);
     if is_damaged {
         app.output.note(
-            "hint: messages themselves are damaged: `threadkeep restore FILE` puts a backup back, \
-             `threadkeep check --salvage NEW` brings out what can be read",
+            "hint: messages are damaged: `threadkeep restore FILE` restores a backup, \
+             `threadkeep check --salvage NEW` recovers what is readable",
         );
     } else if !report.findings.is_empty() && !repaired {
-        app.output.note("hint: nothing is lost: `threadkeep check --repair` builds it anew");
+        app.output.note("hint: no messages are lost: `threadkeep check --repair` rebuilds derived data");
     }
     Ok(())
 }
 
-pub(super) fn told(finding: &Finding) -> String {
+/// Describes a finding in one line.
+pub(super) fn describe(finding: &Finding) -> String {
     let severity = match finding.severity {
         Severity::Damage => "damage",
         Severity::Derived => "derived",

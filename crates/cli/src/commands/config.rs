@@ -9,17 +9,18 @@ use crate::exposure;
 use crate::failure::Failure;
 use crate::local_token;
 use crate::output::printable_line;
-use crate::settings::{From, Kind, SETTINGS, Setting, Settings};
+use crate::settings::{Kind, SETTINGS, Setting, SettingSource, Settings};
 use crate::store::data_folder;
-use crate::table::{Side, Table, cut};
+use crate::table::{Align, Table, cut};
 
-const VALUE: usize = 60;
+/// Columns after which a value is cut.
+const VALUE_COLUMNS: usize = 60;
 
-/// Show what is set and where each value comes from, or check it
+/// Show all settings and where their values come from, or check them
 ///
-/// A value comes from an option, else from the environment, else from the configuration file, else it is built in. The
-/// file is threadkeep.toml (or config.yaml) in your configuration folder, or what --config names; it holds a line for each
-/// setting, as `ollama.host = "127.0.0.1"`. Secrets never stand in it, and are never shown.
+/// A value comes from an option, or else from the environment, the configuration file, or the built-in default. The file is
+/// threadkeep.toml (or config.yaml) in your configuration folder, or the file given by --config, with one line per setting,
+/// such as `ollama.host = "127.0.0.1"`. Secrets are not allowed in the file, and are never printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep config show
@@ -34,8 +35,8 @@ pub(crate) struct Arguments {
 enum Action {
     /// List all settings
     Show,
-    /// Name all that is wrong with the configuration file and the environment; exits with 1 if anything is. Names the files
-    /// that others on this machine can read as well; they alone do not change the exit code
+    /// List all errors in the configuration file and the environment; exits with 1 if there are any. Files that other users of
+    /// this machine can read are listed too; they do not change the exit code
     Check,
 }
 
@@ -46,7 +47,7 @@ impl Arguments {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Shown {
+pub(crate) struct SettingJson {
     pub(crate) name: &'static str,
     pub(crate) key: &'static str,
     pub(crate) value: String,
@@ -61,24 +62,24 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
 }
 
-/// What an assistant that is built in says of what it stands on.
+/// Status of a built-in assistant's data.
 #[derive(Serialize)]
-struct State {
+struct AssistantState {
     name: &'static str,
     state: String,
 }
 
 fn check(app: &App) -> Result<Status> {
     let Settings { problems, file, .. } = &app.settings;
-    // Where a line of the file is wrong, the rest says little of a server.
-    let (problems, assistants) = if problems.is_empty() { examined(app) } else { (problems.clone(), Vec::new()) };
+    // With an invalid line in the file, further errors would be misleading.
+    let (problems, assistants) = if problems.is_empty() { check_server(app) } else { (problems.clone(), Vec::new()) };
     let exposed: Vec<_> = exposure::of_secrets(&app.settings).into_iter().chain(exposure::of_data(app)).collect();
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
     if app.output.is_json() {
-        let found = serde_json::json!({
+        let report = serde_json::json!({
             "file": file, "problems": problems, "exposed": exposed, "assistants": assistants,
         });
-        app.output.json(&found)?;
+        app.output.json(&report)?;
     } else {
         for problem in &problems {
             app.output.line(problem)?;
@@ -87,21 +88,22 @@ fn check(app: &App) -> Result<Status> {
             app.output.line(exposed)?;
         }
         if problems.is_empty() && exposed.is_empty() {
-            app.output.line(format_args!("{}: all is well", file.as_deref().unwrap_or("no configuration file")))?;
+            app.output
+                .line(format_args!("{}: no problems found", file.as_deref().unwrap_or("no configuration file")))?;
         }
-        for State { name, state } in &assistants {
+        for AssistantState { name, state } in &assistants {
             app.output.note(format_args!("{name}: {state}"));
         }
     }
     Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
 }
 
-/// What keeps a server from starting, and what the assistants say that it would serve.
-fn examined(app: &App) -> (Vec<String>, Vec<State>) {
+/// Returns the errors that would keep a server from starting, and the status of the built-in assistants' data.
+fn check_server(app: &App) -> (Vec<String>, Vec<AssistantState>) {
     let (mut problems, mut states) = (super::serve::problems(app), Vec::new());
     for plugin in BUILT_IN {
-        match (plugin.health)(&app.settings.of(plugin)) {
-            Ok(state) => states.extend(state.map(|state| State { name: plugin.name, state })),
+        match (plugin.health)(&app.settings.for_plugin(plugin)) {
+            Ok(state) => states.extend(state.map(|state| AssistantState { name: plugin.name, state })),
             Err(error) => problems.push(Failure::from(error).to_string()),
         }
     }
@@ -115,9 +117,9 @@ fn show(app: &App) -> Result<Status> {
         app.output.json(&serde_json::json!({"file": file, "settings": settings}))?;
         return Ok(Status::Done);
     }
-    let mut table = Table::new(["key", "variable", "value", "from", "what it is"].map(|name| (name, Side::Left)));
+    let mut table = Table::new(["key", "variable", "value", "from", "description"].map(|name| (name, Align::Left)));
     for setting in &settings {
-        let value = cut(&printable_line(&setting.value), VALUE);
+        let value = cut(&printable_line(&setting.value), VALUE_COLUMNS);
         table.add_row([
             setting.key.to_owned(),
             setting.name.to_owned(),
@@ -133,20 +135,20 @@ fn show(app: &App) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// What `show` tells of these settings.
-pub(crate) fn rows(app: &App, settings: &[Setting]) -> Vec<Shown> {
-    settings.iter().map(|setting| shown(app, setting)).collect()
+/// Returns the rows of `config show` for these settings.
+pub(crate) fn rows(app: &App, settings: &[Setting]) -> Vec<SettingJson> {
+    settings.iter().map(|setting| setting_json(app, setting)).collect()
 }
 
-fn shown(app: &App, setting: &Setting) -> Shown {
+fn setting_json(app: &App, setting: &Setting) -> SettingJson {
     let (value, from) = match (app.global.typed_value(setting.name), app.settings.find(setting.name)) {
-        (Some(value), _) => (value, From::Option),
+        (Some(value), _) => (value, SettingSource::Option),
         (None, Some(found)) => found,
-        (None, None) => (built_in(app, setting), From::BuiltIn),
+        (None, None) => (built_in(app, setting), SettingSource::BuiltIn),
     };
     let is_secret = setting.kind == Kind::Secret;
-    let value = if is_secret && from != From::BuiltIn { "(set)".to_owned() } else { shown_address(&value) };
-    Shown { name: setting.name, key: setting.key, value, from: from.to_string(), about: setting.about }
+    let value = if is_secret && from != SettingSource::BuiltIn { "(set)".to_owned() } else { shown_address(&value) };
+    SettingJson { name: setting.name, key: setting.key, value, from: from.to_string(), about: setting.about }
 }
 
 fn built_in(app: &App, setting: &Setting) -> String {

@@ -21,67 +21,67 @@ use crate::thread_name;
 use crate::transcript::Transcript;
 pub(super) use explanation::Explanation;
 
-/// Columns of a question that is repeated.
-const QUESTION: usize = 60;
+/// Columns after which a printed question or name is cut.
+const QUESTION_COLUMNS: usize = 60;
 
-/// Show what a model sees of a thread, and why
+/// Show the context that a model receives for a thread, and why
 ///
-/// The newest messages, a summary of those before, and with --recall the messages from far back that bear on the
-/// question, within a budget of tokens.
+/// A context contains the newest messages, a summary of older ones, and with --recall the older messages that are relevant to
+/// the question, within a token budget.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  threadkeep context notes                                   what its newest message is answered with
-  threadkeep context notes 'Who has the keys?' --recall      with what was said about it long ago
-  threadkeep context notes 'Who has the keys?' --explain     what became of each message, and why
-  threadkeep context notes --budget 2000 --counter gpt-4o    within 2,000 tokens of that model
+  threadkeep context notes                                   the context for answering its newest message
+  threadkeep context notes 'Who has the keys?' --recall      with relevant older messages
+  threadkeep context notes 'Who has the keys?' --explain     what happened to each message, and why
+  threadkeep context notes --budget 2000 --counter gpt-4o    within 2,000 tokens of this model
   threadkeep context notes --transcript                      as one text
-  threadkeep context notes --keep turn-7                     keep the explanation for 30 days
+  threadkeep context notes --keep turn-7                     store the explanation for 30 days
   threadkeep context --turn turn-7                           show it again")]
 pub(crate) struct Arguments {
-    /// The thread: its id, the beginning of it, or its key
+    /// The thread: its id, a prefix of the id, or its key
     #[arg(required_unless_present = "turn")]
     thread: Option<String>,
-    /// What is asked now; without it the newest message is what is to be answered
+    /// The question; without it, the context is for answering the newest message
     question: Option<String>,
     #[command(flatten)]
     policy: Policy,
-    /// Show what became of each message and what took how many tokens, instead of the context
+    /// Show what happened to each message and how many tokens each part takes, instead of the context
     #[arg(long)]
     explain: bool,
-    /// Keep the explanation under a name of yours, for 30 days
+    /// Store the explanation under this name for 30 days
     #[arg(long, value_name = "ID")]
     keep: Option<String>,
-    /// Show the explanation that was kept under a name; without THREAD it is looked for in all threads
+    /// Show the explanation stored under this name; without THREAD, all threads are searched for it
     #[arg(long, value_name = "ID", conflicts_with_all = ["question", "Policy", "keep"])]
     turn: Option<String>,
 }
 
-/// What the context may hold.
+/// Options that decide what the context contains.
 #[derive(Debug, clap::Args)]
 pub(super) struct Policy {
-    /// Messages of the thread at most
+    /// The maximum number of messages of the thread
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     window: u16,
-    /// Tokens at most, whatever the context holds
+    /// The maximum number of tokens of the whole context
     #[arg(long, value_name = "TOKENS", default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
-    /// Add what bears on the question: from the thread, or with `user` from all threads of its user
-    #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "thread", value_parser = place)]
-    recall: Option<Where>,
-    /// Leave out the summary of what is not shown
+    /// Add messages relevant to the question: from the thread, or with `user` from all threads of its user
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "thread", value_parser = recall_scope)]
+    recall: Option<RecallScope>,
+    /// Omit the summary of older messages
     #[arg(long)]
     no_summary: bool,
-    /// Write the history as one text between markers, instead of as messages
+    /// Write the history as one text between markers, instead of separate messages
     #[arg(long)]
     transcript: bool,
-    /// What counts the tokens: a model's name, cl100k, o200k or approximate
+    /// The token counter: a model's name, cl100k, o200k or approximate
     #[arg(long, value_name = "NAME", default_value = "approximate")]
     counter: String,
 }
 
-/// Where messages that bear on the question are looked for.
+/// Where relevant messages are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Where {
+pub(super) enum RecallScope {
     Thread,
     User,
 }
@@ -99,7 +99,7 @@ struct ContextJson<'a> {
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     if arguments.question.as_ref().is_some_and(|question| question.trim().is_empty()) {
-        let hint = "leave it out to have the newest message answered";
+        let hint = "omit it to answer the newest message";
         return Err(Failure::usage("the question is empty").hint(hint).into());
     }
     for name in arguments.keep.iter().chain(&arguments.turn) {
@@ -113,16 +113,16 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     match (&arguments.turn, thread) {
         (Some(turn), thread) => turn::show(app, &memory, &scope, turn, thread).await,
         (None, Some(thread)) => assemble(app, &memory, &scope, &thread, &arguments).await,
-        (None, None) => Err(Failure::usage("no thread is named").into()),
+        (None, None) => Err(Failure::usage("no thread given").into()),
     }
 }
 
-/// Reads where to look.
-fn place(text: &str) -> Result<Where, &'static str> {
+/// Parses the value of `--recall`.
+fn recall_scope(text: &str) -> Result<RecallScope, &'static str> {
     match text {
-        "thread" => Ok(Where::Thread),
-        "user" => Ok(Where::User),
-        _ => Err("it is `thread` or `user`, and a question stands before --recall"),
+        "thread" => Ok(RecallScope::Thread),
+        "user" => Ok(RecallScope::User),
+        _ => Err("expected `thread` or `user`; put the question before --recall"),
     }
 }
 
@@ -136,8 +136,8 @@ impl Policy {
         };
         policy.recall.from = match self.recall {
             None => RecallFrom::Nowhere,
-            Some(Where::Thread) => RecallFrom::Thread,
-            Some(Where::User) => RecallFrom::User,
+            Some(RecallScope::Thread) => RecallFrom::Thread,
+            Some(RecallScope::User) => RecallFrom::User,
         };
         policy.summary = policy.summary.filter(|_| !self.no_summary);
         policy
@@ -162,34 +162,34 @@ async fn assemble(app: &App, memory: &Memory, scope: &Scope, thread: &Thread, ar
         print_json(app, thread, &assembled, arguments.keep.as_deref())?;
     } else if arguments.explain {
         let explanation = Explanation::read(memory, scope, thread, &assembled.context.report).await?;
-        explanation.print(&app.output, &asked(question))?;
-        tell(&app.output, &assembled, arguments);
+        explanation.print(&app.output, &question_label(question))?;
+        print_notes(&app.output, &assembled, arguments);
     } else {
         print(&app.output, &assembled.context.messages, arguments.policy.transcript)?;
-        tell(&app.output, &assembled, arguments);
+        print_notes(&app.output, &assembled, arguments);
         app.output.note(summary(&assembled));
     }
     let is_whole = assembled.unreadable.is_empty() && (arguments.keep.is_none() || assembled.is_report_kept);
     Ok(if is_whole { Status::Done } else { Status::Incomplete })
 }
 
-/// What is asked, as it stands in an explanation.
-pub(super) fn asked(question: Option<&str>) -> String {
+/// Describes the question in the heading of an explanation.
+pub(super) fn question_label(question: Option<&str>) -> String {
     question.map_or_else(
         || "answering its newest message".to_owned(),
-        |question| format!("asked “{}”", cut(&printable_line(question), QUESTION)),
+        |question| format!("asked “{}”", cut(&printable_line(question), QUESTION_COLUMNS)),
     )
 }
 
 fn print(output: &Output, messages: &[ChatMessage], is_transcript: bool) -> Result<()> {
     let mut lines = output.lines();
     let transcript = Transcript::new(output);
-    for (place, message) in messages.iter().enumerate() {
+    for (index, message) in messages.iter().enumerate() {
         if !is_transcript {
             transcript.chat_message(&mut lines, message)?;
             continue;
         }
-        if place > 0 {
+        if index > 0 {
             lines.line("")?;
         }
         for text in message.parts.iter().filter_map(|part| part.text()) {
@@ -220,10 +220,10 @@ fn is_incomplete(recall: &RecallOutcome) -> bool {
     matches!(recall, RecallOutcome::Searched { unsearched, .. } if !unsearched.is_empty())
 }
 
-/// Tells what is not as it was asked for.
-fn tell(output: &Output, assembled: &AssembledContext, arguments: &Arguments) {
+/// Prints notes about everything that differs from the request.
+fn print_notes(output: &Output, assembled: &AssembledContext, arguments: &Arguments) {
     for row in &assembled.unreadable {
-        output.note(format_args!("message #{} cannot be read: {}", row.seq, row.detail));
+        output.note(format_args!("cannot read message #{}: {}", row.seq, row.detail));
     }
     let report = &assembled.context.report;
     if report.question_was_cut {
@@ -231,35 +231,35 @@ fn tell(output: &Output, assembled: &AssembledContext, arguments: &Arguments) {
     }
     match &assembled.recall {
         RecallOutcome::Failed { reason, .. } => {
-            output.note(format_args!("nothing is recalled, as the search failed: {reason}"))
+            output.note(format_args!("no messages recalled, because the search failed: {reason}"))
         }
         RecallOutcome::Searched { .. } if report.recalled.is_empty() => {
-            output.note("nothing was found for the question")
+            output.note("no relevant messages found for the question")
         }
         RecallOutcome::NotAsked if arguments.policy.recall.is_some() => {
-            output.note("nothing is asked, so nothing is recalled")
+            output.note("no messages recalled, because there is no question")
         }
         recall if is_incomplete(recall) => {
-            output.note("the newest messages are not indexed yet: ask again in a moment")
+            output.note("the newest messages are not indexed yet: try again in a moment")
         }
         _ => {}
     }
     match &arguments.keep {
         Some(turn) if assembled.is_report_kept => {
-            output.note(format_args!("the explanation is kept as {}", printable_line(turn)));
+            output.note(format_args!("the explanation is stored as {}", printable_line(turn)));
         }
-        Some(_) => output.note("the explanation could not be kept"),
+        Some(_) => output.note("the explanation could not be stored"),
         None => {}
     }
 }
 
-/// What a context holds, in a line.
+/// Describes the size of a context in one line.
 fn summary(assembled: &AssembledContext) -> String {
     let AssembledContext { context, .. } = assembled;
     if context.messages.is_empty() {
-        return "there is nothing to show: the thread has no messages yet, and nothing is asked".to_owned();
+        return "nothing to show: the thread has no messages, and there is no question".to_owned();
     }
     let tokens = number(context.report.tokens.total.0);
     let budget = context.report.budget.map_or_else(String::new, |budget| format!(" of {}", number(budget.0)));
-    format!("{tokens}{budget} tokens; --explain says what became of each message")
+    format!("{tokens}{budget} tokens; --explain shows what happened to each message")
 }

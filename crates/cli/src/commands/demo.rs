@@ -5,10 +5,10 @@ use threadkeep::{
     ThreadQuery, TokenCount,
 };
 
-use super::context::{Explanation, asked};
+use super::context::{Explanation, question_label};
 use super::import::{self, Import};
 use super::{App, Status, search};
-use crate::arguments::{called, quoted};
+use crate::arguments::{program_name, quoted};
 use crate::output::{BOLD, DIM};
 use crate::private;
 use crate::store::{Location, Purpose};
@@ -16,19 +16,19 @@ use crate::table::counted;
 use crate::thread_name;
 use crate::transcript::Transcript;
 
-/// The conversation, in the export format.
+/// The demo's conversation, in the export format.
 const CONVERSATION: &str = include_str!("demo/conversation.jsonl");
-const SHOWN: usize = 4;
+const NEWEST_MESSAGES: usize = 4;
 const SEARCH: &str = "who brings the stove";
-/// What is asked at the end; the answer was given long before the messages that the window shows.
+/// The answer to this question is in a message far older than the window.
 const QUESTION: &str = "Is anyone allergic to something?";
 const WINDOW: usize = 6;
 const BUDGET: TokenCount = TokenCount(500);
 
-/// Try everything on a small conversation
+/// Try Threadkeep on a small conversation
 ///
-/// Imports it into a store of its own, shows it, searches it, explains what a model sees of it when it is asked
-/// something that was said long ago, and says what to type next.
+/// Imports the conversation into a separate store, shows and searches it, explains which messages a model receives when it is
+/// asked about something from long ago, and suggests what to type next.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep demo
@@ -36,34 +36,34 @@ const BUDGET: TokenCount = TokenCount(500);
 pub(crate) struct Arguments {}
 
 #[derive(Serialize)]
-struct Demonstrated {
+struct DemoJson {
     store: String,
     threads: u64,
     messages: u64,
 }
 
 pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
-    let (name, location) = place(app)?;
+    let (name, location) = demo_store(app)?;
     let memory = app.open_at(&location, Purpose::Fill).await?.memory;
     let report = Import::begin(app, memory.clone())?.run(&[import::built_in(CONVERSATION)], None).await?;
     let scope = app.scope()?;
     let page = memory.list_threads(&scope, &ThreadQuery::new(ThreadOrder::Created, 1)).await?;
-    let thread = page.threads.into_iter().next().context("the demo's thread is not there")?;
+    let thread = page.threads.into_iter().next().context("the demo's thread is missing")?;
     if app.output.is_json() {
         let messages = thread.message_count;
-        app.output.json(&Demonstrated { store: name, threads: 1, messages })?;
+        app.output.json(&DemoJson { store: name, threads: 1, messages })?;
         return Ok(report.status());
     }
-    heading(app, &format!("A conversation is imported into {name}"))?;
+    heading(app, &format!("Import a conversation into {name}"))?;
     report.print(&app.output)?;
     app.output.line("")?;
-    heading(app, &format!("Its newest {SHOWN} messages"))?;
+    heading(app, &format!("Show its newest {NEWEST_MESSAGES} messages"))?;
     show(app, &memory, &scope, &thread).await?;
-    heading(app, &format!("A search for: {SEARCH}"))?;
+    heading(app, &format!("Search for: {SEARCH}"))?;
     let options = SearchOptions { limit: 2, ..SearchOptions::default() };
     let found = memory.search(&scope, SEARCH, &options).await?;
     search::print(app, &memory, &scope, &found.hits).await?;
-    heading(app, &format!("What a model sees within {BUDGET} tokens, asked about something said long ago"))?;
+    heading(app, &format!("Explain the context of a question about an old message, within {BUDGET} tokens"))?;
     explain(app, &memory, &scope, &thread).await?;
     app.output.line("")?;
     heading(app, "What to type next")?;
@@ -71,14 +71,14 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     Ok(report.status())
 }
 
-/// The store that was typed, else a new one in the folder for temporary files. One from the environment is somebody's
-/// real one.
-fn place(app: &App) -> Result<(String, Location)> {
+/// Returns the store given on the command line, or else a new one in the folder for temporary files. A store named by the
+/// environment is ignored: it holds real data.
+fn demo_store(app: &App) -> Result<(String, Location)> {
     if app.global.is_store_typed() {
         return Ok((app.global.store.clone().unwrap_or_default(), app.location()?));
     }
     let folder = private::temporary_folder("threadkeep-demo-", None);
-    let file = folder.context("there is no folder for temporary files")?.keep().join("demo.db");
+    let file = folder.context("cannot create a temporary folder")?.keep().join("demo.db");
     Ok((file.display().to_string(), Location::Sqlite(file)))
 }
 
@@ -87,7 +87,7 @@ fn heading(app: &App, text: &str) -> Result<()> {
 }
 
 async fn show(app: &App, memory: &Memory, scope: &Scope, thread: &Thread) -> Result<()> {
-    let page = memory.messages(scope, thread.id, &MessageQuery::newest(SHOWN)).await?;
+    let page = memory.messages(scope, thread.id, &MessageQuery::newest(NEWEST_MESSAGES)).await?;
     let mut lines = app.output.lines();
     let earlier = counted(thread.message_count - page.messages.len() as u64, "earlier message");
     lines.line(app.output.paint(DIM, format_args!("{} · {earlier}", thread_name::title(thread))))?;
@@ -104,25 +104,25 @@ async fn explain(app: &App, memory: &Memory, scope: &Scope, thread: &Thread) -> 
     let policy = ContextPolicy { window: Some(WINDOW), budget: Some(BUDGET), recall, ..ContextPolicy::default() };
     let assembled = memory.context(scope, thread.id, Some(QUESTION), &policy).await?;
     let explanation = Explanation::read(memory, scope, thread, &assembled.context.report).await?;
-    explanation.print(&app.output, &asked(Some(QUESTION)))
+    explanation.print(&app.output, &question_label(Some(QUESTION)))
 }
 
 fn next_steps(app: &App, store: &str, thread: &Thread) -> Result<()> {
-    let (called, program) = (called(), app.global.program());
-    let there =
+    let (program_name, program) = (program_name(), app.global.command_prefix());
+    let with_store =
         if app.global.is_store_typed() { program.clone() } else { format!("{program} --store {}", quoted(store)) };
     let key = thread.key.as_ref().map_or_else(|| thread.id.to_string(), ToString::to_string);
     let mut lines = app.output.lines();
     for (command, what) in [
-        (format!("{there} show {key}"), "the whole conversation"),
+        (format!("{with_store} show {key}"), "the whole conversation"),
         (
-            format!("{there} context {key} '{QUESTION}' --recall --window {WINDOW} --budget {BUDGET}"),
-            "the context that was explained above",
+            format!("{with_store} context {key} '{QUESTION}' --recall --window {WINDOW} --budget {BUDGET}"),
+            "the context explained above",
         ),
-        (format!("{there} recall 'When does Sam leave?'"), "what answers a question, and why"),
-        (format!("{there} append {key} 'I have the keys.'"), "say something"),
-        (format!("{called} import conversations.json"), "your own, from ChatGPT or Claude"),
-        (format!("{called} --help"), "everything else"),
+        (format!("{with_store} recall 'When does Sam leave?'"), "the messages that answer a question, and why"),
+        (format!("{with_store} append {key} 'I have the keys.'"), "add a message"),
+        (format!("{program_name} import conversations.json"), "import your own conversations from ChatGPT or Claude"),
+        (format!("{program_name} --help"), "everything else"),
     ] {
         lines.line(format_args!("  {command}\n      {}", app.output.paint(DIM, what)))?;
     }

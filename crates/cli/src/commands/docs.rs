@@ -17,17 +17,18 @@ use crate::models;
 use crate::output::{DIM, printable, printable_line};
 use crate::progress;
 use crate::store::Purpose;
-use crate::table::{Side, Table, counted, cut, number};
+use crate::table::{Align, Table, counted, cut, number};
 use files::File;
 
-/// Says how documents are parted: documents that were parted otherwise are added anew.
-const PARTING: &str = "1";
-const TITLE: usize = 60;
+/// Version of the splitting into passages. Documents that were split by another version are added again.
+const SPLIT_VERSION: &str = "1";
+/// Columns after which a title is cut.
+const TITLE_COLUMNS: usize = 60;
 
-/// Keep documents that answers can stand on
+/// Manage documents that assistants can cite
 ///
-/// Text, Markdown and HTML files are parted into passages, which assistants find by their words, and with an embedding
-/// model by their meaning. With --as-tenant they are there for all users of the tenant.
+/// Text, Markdown and HTML files are split into passages, which assistants find by their words and, with an embedding model, by
+/// their meaning. With --as-tenant the documents are available to all users of the tenant.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep docs add notes/ handbook.html     all .txt, .md and .html files; unchanged ones are skipped
@@ -37,14 +38,14 @@ const TITLE: usize = 60;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
-    /// The library that holds them
+    /// The library that contains the documents
     #[arg(long, global = true, value_name = "NAME", default_value = "documents", value_parser = library)]
     library: String,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Add files and folders, or what changed in them
+    /// Add new and changed files
     Add {
         /// Files and folders
         #[arg(required = true, value_name = "PATH")]
@@ -54,7 +55,7 @@ enum Action {
     List,
     /// Remove a document
     Remove {
-        /// Its id, or the path of its file
+        /// The document's id, or the path of its file
         id: String,
     },
     /// Find passages that answer a question
@@ -62,7 +63,7 @@ enum Action {
         /// The question
         #[arg(required = true)]
         question: Vec<String>,
-        /// How many passages to show
+        /// The maximum number of passages
         #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
         limit: u8,
     },
@@ -82,27 +83,27 @@ fn library(name: &str) -> Result<String, &'static str> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     match (1..=100).contains(&name.len()) && name.chars().all(is_plain) {
         true => Ok(name.to_owned()),
-        false => Err("a name has 1 to 100 letters, digits, and - _ ."),
+        false => Err("expected 1 to 100 letters, digits, - _ ."),
     }
 }
 
 #[derive(Default, Serialize)]
-struct Report {
-    added: Vec<Added>,
+struct AddReport {
+    added: Vec<AddedJson>,
     unchanged: usize,
-    problems: Vec<Problem>,
+    problems: Vec<ProblemJson>,
     interrupted: bool,
 }
 
 #[derive(Serialize)]
-struct Added {
+struct AddedJson {
     id: String,
     title: String,
     passages: usize,
 }
 
 #[derive(Serialize)]
-struct Problem {
+struct ProblemJson {
     path: String,
     reason: String,
 }
@@ -111,11 +112,11 @@ async fn add(app: &App, library: &str, paths: &[PathBuf]) -> Result<Status> {
     let files = files::find(paths)?;
     let embedder = models::embedder(&app.settings)?;
     let (memory, scope) = (app.open(Purpose::Fill).await?.memory, app.scope()?);
-    app.interrupt.stop_by_itself();
+    app.interrupt.enable_graceful_stop();
     let bar = progress::count(files.len() as u64, "files");
-    let mut report = Report::default();
+    let mut report = AddReport::default();
     for file in &files {
-        if app.interrupt.is_asked_to_stop() {
+        if app.interrupt.is_stop_requested() {
             report.interrupted = true;
             break;
         }
@@ -123,11 +124,11 @@ async fn add(app: &App, library: &str, paths: &[PathBuf]) -> Result<Status> {
         match add_file(&memory, &scope, library, file, embedder.as_ref()).await {
             Ok(Some(document)) => {
                 let LibraryDocument { id, title, passages, .. } = document;
-                report.added.push(Added { id, title, passages });
+                report.added.push(AddedJson { id, title, passages });
             }
             Ok(None) => report.unchanged += 1,
             Err(error) => {
-                let problem = Problem { path: file.path.display().to_string(), reason: sentence(&error) };
+                let problem = ProblemJson { path: file.path.display().to_string(), reason: sentence(&error) };
                 bar.suspend(|| app.output.note(format_args!("{}: {}", problem.path, problem.reason)));
                 report.problems.push(problem);
             }
@@ -153,7 +154,7 @@ async fn add(app: &App, library: &str, paths: &[PathBuf]) -> Result<Status> {
     })
 }
 
-/// Adds a file unless it is there as it is.
+/// Adds a file. Returns `None` if the library already contains its current content.
 async fn add_file(
     memory: &Memory,
     scope: &Scope,
@@ -163,17 +164,20 @@ async fn add_file(
 ) -> Result<Option<LibraryDocument>> {
     let text = read_document(&file.path)?;
     let revision = revision(&text);
-    let known = memory.find_library_document(scope, library, &file.id).await?;
+    let existing = memory.find_library_document(scope, library, &file.id).await?;
     let embedded_by = embedder.map(|embedder| embedder.model().to_owned());
-    let is_known = |known: &LibraryDocument| {
-        known.is_complete && known.revision == revision && known.title == file.title && known.embedded_by == embedded_by
+    let is_current = |existing: &LibraryDocument| {
+        existing.is_complete
+            && existing.revision == revision
+            && existing.title == file.title
+            && existing.embedded_by == embedded_by
     };
-    if known.as_ref().is_some_and(is_known) {
+    if existing.as_ref().is_some_and(is_current) {
         return Ok(None);
     }
     let split = split_document(&text, DocumentFormat::of_path(&file.path).unwrap_or(DocumentFormat::Text))?;
     if split.passages.is_empty() {
-        anyhow::bail!("it holds no words");
+        anyhow::bail!("the file contains no text");
     }
     let passages = split.passages.into_iter().map(|DocumentPassage { place, text }| Passage { place, text }).collect();
     let document = NewLibraryDocument { id: file.id.clone(), title: file.title.clone(), revision, passages };
@@ -184,11 +188,11 @@ async fn add_file(
 fn revision(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{PARTING}:{hash}")
+    format!("{SPLIT_VERSION}:{hash}")
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct ListJson {
     documents: Vec<LibraryDocument>,
 }
 
@@ -196,23 +200,23 @@ async fn list(app: &App, library: &str) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let documents = memory.list_library(&scope, library).await?;
     if app.output.is_json() {
-        app.output.json(&Listed { documents })?;
+        app.output.json(&ListJson { documents })?;
         return Ok(Status::Done);
     }
     if documents.is_empty() {
-        app.output.note("no documents; `threadkeep docs add PATH` adds some");
+        app.output.note("no documents; add some with `threadkeep docs add PATH`");
         return Ok(Status::Done);
     }
     let mut table = Table::new([
-        ("document", Side::Left),
-        ("passages", Side::Right),
-        ("added (UTC)", Side::Left),
-        ("id", Side::Left),
+        ("document", Align::Left),
+        ("passages", Align::Right),
+        ("added (UTC)", Align::Left),
+        ("id", Align::Left),
     ]);
     for document in &documents {
         let mark = if document.is_complete { "" } else { " (incomplete)" };
         table.add_row([
-            cut(&format!("{}{mark}", printable_line(&document.title)), TITLE),
+            cut(&format!("{}{mark}", printable_line(&document.title)), TITLE_COLUMNS),
             number(document.passages as u64),
             instants::minute(document.added_at),
             printable_line(&document.id),
@@ -232,8 +236,8 @@ async fn remove(app: &App, library: &str, id: &str) -> Result<Status> {
         }
     }
     let Some(removed) = removed else {
-        let failure = Failure::yours(format!("there is no document `{}`", cut(&printable_line(id), TITLE)));
-        return Err(failure.hint("`threadkeep docs list` lists them with their ids").into());
+        let failure = Failure::user_error(format!("document `{}` not found", cut(&printable_line(id), TITLE_COLUMNS)));
+        return Err(failure.hint("`threadkeep docs list` lists the documents with their ids").into());
     };
     if app.output.is_json() {
         app.output.json(&serde_json::json!({"removed": removed}))?;
@@ -272,7 +276,7 @@ async fn search(app: &App, library: &str, question: &str, limit: u8) -> Result<S
         return Ok(Status::Done);
     }
     if found.passages.is_empty() {
-        app.output.note("nothing found; `threadkeep docs list` lists what is there");
+        app.output.note("no passages found; `threadkeep docs list` lists the documents");
     }
     let mut lines = app.output.lines();
     for passage in &found.passages {

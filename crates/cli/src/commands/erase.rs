@@ -7,16 +7,16 @@ use threadkeep_server::AuditLog;
 
 use super::{App, Status};
 use crate::failure::Failure;
-use crate::place;
+use crate::position;
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::{counted, cut};
 use crate::thread_name;
 
-/// Erase a thread, a message, or everything of a user
+/// Erase a thread, a message, or all data of a user
 ///
-/// What is erased is gone from the store's files when the command ends, its words from the search index too. It is asked
-/// for on a terminal; elsewhere --yes has to be given.
+/// When the command ends, the erased data is gone from the store's files, including the search index. On a terminal the command
+/// asks for confirmation; elsewhere --yes is required.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep erase 0193a5b2                  a thread with all its messages
@@ -24,24 +24,24 @@ use crate::thread_name;
   threadkeep erase --everything --user ana   all threads and documents of a user")]
 #[command(group = ArgGroup::new("what").required(true).args(["thread", "message", "everything"]))]
 pub(crate) struct Arguments {
-    /// The thread: its id, the beginning of it, or its key
+    /// The thread: its id, a prefix of the id, or its key
     thread: Option<String>,
     /// One message of a thread, by its position or id
     #[arg(long, num_args = 2, value_names = ["THREAD", "SEQ|ID"])]
     message: Option<Vec<String>>,
-    /// Everything of the user that --user names: threads, documents, and what `docs add` took in
+    /// All data of the user given by --user: threads, documents, and files added with `docs add`
     #[arg(long)]
     everything: bool,
-    /// With --everything and --as-tenant: also the messages in shared threads whose author is the user
+    /// With --everything and --as-tenant: also the user's messages in shared threads
     #[arg(long, requires = "everything", requires = "as_tenant")]
     shared_messages: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
 #[derive(Serialize)]
-struct Erased {
+struct EraseJson {
     #[serde(flatten)]
     report: EraseReport,
     swept: bool,
@@ -60,9 +60,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     };
     sweep(&memory).await?;
     if app.output.is_json() {
-        app.output.json(&Erased { report, swept: true })?;
+        app.output.json(&EraseJson { report, swept: true })?;
     } else {
-        app.output.line(told(&report))?;
+        app.output.line(summary(&report))?;
     }
     Ok(Status::Done)
 }
@@ -70,7 +70,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 async fn erase_thread(app: &App, memory: &Memory, scope: &Scope, name: &str, yes: bool) -> Result<EraseReport> {
     let thread = thread_name::get(memory, scope, name).await?;
     let messages = counted(thread.message_count, "message");
-    app.confirm(&format!("Erase the thread “{}” with {messages}?", titled(&thread)), yes)?;
+    app.confirm(&format!("Erase the thread “{}” with {messages}?", short_title(&thread)), yes)?;
     let deleting = memory.delete_thread(scope, thread.id);
     AuditLog::new(memory).around_command(scope, "erase thread", &thread.id.to_string(), deleting).await?;
     Ok(EraseReport { threads: 1, messages: thread.message_count, ..EraseReport::default() })
@@ -84,12 +84,13 @@ async fn erase_message(
     yes: bool,
 ) -> Result<EraseReport> {
     let thread = thread_name::get(memory, scope, thread).await?;
-    let name = place::message(message).ok_or_else(|| {
-        Failure::yours(format!("`{message}` is neither a position nor an id")).hint("`threadkeep show` tells positions")
+    let name = position::message(message).ok_or_else(|| {
+        Failure::user_error(format!("`{message}` is neither a position nor an id"))
+            .hint("`threadkeep show` prints the positions")
     })?;
     let found = memory.find_messages(scope, thread.id, &[name]).await?;
     let Some(Message { id, seq, .. }) = found.first() else { return Err(thread_name::no_message(message)) };
-    app.confirm(&format!("Erase message #{seq} of “{}”?", titled(&thread)), yes)?;
+    app.confirm(&format!("Erase message #{seq} of “{}”?", short_title(&thread)), yes)?;
     let (target, ids) = (format!("{}/{id}", thread.id), [*id]);
     let erasing = memory.erase_messages(scope, thread.id, &ids);
     AuditLog::new(memory).around_command(scope, "erase message", &target, Box::pin(erasing)).await?;
@@ -99,7 +100,7 @@ async fn erase_message(
 async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: &Arguments) -> Result<EraseReport> {
     let user = app.global.user_id()?;
     let tenant = app.global.tenant_id()?;
-    let shared = if arguments.shared_messages { ", and what the user said in shared threads" } else { "" };
+    let shared = if arguments.shared_messages { ", and the user's messages in shared threads" } else { "" };
     let question = format!("Erase all threads and documents of the user “{user}” of “{tenant}”{shared}?");
     app.confirm(&question, arguments.yes)?;
     let shared_messages = if arguments.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
@@ -107,20 +108,20 @@ async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: 
     Ok(AuditLog::new(memory).around_command(scope, "erase everything", user.as_str(), Box::pin(erasing)).await?)
 }
 
-fn titled(thread: &Thread) -> String {
+fn short_title(thread: &Thread) -> String {
     cut(&thread_name::title(thread), 60)
 }
 
-/// Removes the bytes of what was erased from the store's files.
+/// Removes the bytes of erased data from the store's files.
 async fn sweep(memory: &Memory) -> Result<()> {
-    let spinner = progress::spinner("removing every trace…");
+    let spinner = progress::spinner("removing erased data from the files…");
     let swept = memory.backend().maintenance.sweep(memory.now()).await;
     spinner.finish_and_clear();
-    swept.context("erased, but not yet gone from the files; `threadkeep vacuum` finishes it")?;
+    swept.context("erased, but some bytes remain in the store's files; `threadkeep vacuum` removes them")?;
     Ok(())
 }
 
-fn told(report: &EraseReport) -> String {
+fn summary(report: &EraseReport) -> String {
     let parts = [
         (report.threads, "thread", ""),
         (report.messages, "message", ""),
@@ -130,5 +131,5 @@ fn told(report: &EraseReport) -> String {
     ];
     let parts = parts.into_iter().filter(|(count, _, _)| *count > 0);
     let parts: Vec<_> = parts.map(|(count, what, place)| format!("{}{place}", counted(count, what))).collect();
-    if parts.is_empty() { "there was nothing to erase".to_owned() } else { format!("erased {}", parts.join(", ")) }
+    if parts.is_empty() { "nothing to erase".to_owned() } else { format!("erased {}", parts.join(", ")) }
 }

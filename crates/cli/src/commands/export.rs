@@ -19,25 +19,25 @@ use crate::store::Purpose;
 use crate::table::counted;
 use crate::thread_name;
 
-/// Write threads out as JSON Lines
+/// Export threads as JSON Lines
 ///
-/// docs/export-format.md describes the format. Without threads, everything that you have is written. `threadkeep import`
-/// reads it again; ids are kept.
+/// docs/export-format.md describes the format. Without THREADS, all your threads and documents are report. `threadkeep
+/// import` imports the file again; ids do not change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  threadkeep export -o everything.jsonl.gz       packed by gzip, as the name ends in .gz
+  threadkeep export -o everything.jsonl.gz       compressed with gzip, as the name ends in .gz
   threadkeep export 0193a5b2 | jq .              one thread, to standard output
   threadkeep export --as-tenant -o tenant.jsonl  all users of the tenant")]
 pub(crate) struct Arguments {
-    /// The threads: ids, beginnings of ids, or keys
+    /// The threads: ids, prefixes of ids, or keys
     threads: Vec<String>,
-    /// The file to write, replaced when it is whole; standard output without it
+    /// The file to write, replaced once the export is complete [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Exported {
+struct ExportReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     threads: u64,
@@ -59,39 +59,43 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     match arguments.output.filter(|path| path.as_os_str() != "-") {
         None => {
             let mut lines = app.output.lines();
-            let exported = write_all(app, parts, |line| lines.line(line)).await?;
+            let report = write_all(app, parts, |line| lines.line(line)).await?;
             lines.finish()?;
-            Ok(exported.status())
+            Ok(report.status())
         }
         Some(path) => to_file(app, parts, &path).await,
     }
 }
 
 async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Status> {
-    let unwritten = || format!("{} cannot be written", path.display());
+    let cannot_write = || format!("cannot write {}", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::Builder::new().prefix(".threadkeep-export-").tempfile_in(folder).with_context(unwritten)?;
+    let file = tempfile::Builder::new().prefix(".threadkeep-export-").tempfile_in(folder).with_context(cannot_write)?;
     app.interrupt.remove_if_interrupted(file.path());
     let spinner = progress::spinner("exporting…");
     let mut writer = Writer::new(file, path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz")));
-    let written = write_all(app, parts, |line| writer.line(line).with_context(unwritten)).await;
+    let result = write_all(app, parts, |line| writer.line(line).with_context(cannot_write)).await;
     spinner.finish_and_clear();
-    let mut exported = written?;
-    let file = writer.finish().with_context(unwritten)?;
-    file.persist(path).with_context(unwritten)?;
+    let mut report = result?;
+    let file = writer.finish().with_context(cannot_write)?;
+    file.persist(path).with_context(cannot_write)?;
     if app.output.is_json() {
-        exported.file = Some(path.to_owned());
-        app.output.json(&exported)?;
+        report.file = Some(path.to_owned());
+        app.output.json(&report)?;
     } else {
-        let (threads, messages) = (counted(exported.threads, "thread"), counted(exported.messages, "message"));
-        app.output.line(format_args!("exported {threads}, {messages} to {}", path.display()))?;
+        let (threads, messages) = (counted(report.threads, "thread"), counted(report.messages, "message"));
+        app.output.line(format_args!("report {threads}, {messages} to {}", path.display()))?;
     }
-    Ok(exported.status())
+    Ok(report.status())
 }
 
-/// Writes all parts as one export: only the first header is kept.
-async fn write_all(app: &App, parts: Vec<ExportLines>, mut write: impl FnMut(&str) -> Result<()>) -> Result<Exported> {
-    let mut exported = Exported::default();
+/// Writes all parts as one export, with the header of the first part only.
+async fn write_all(
+    app: &App,
+    parts: Vec<ExportLines>,
+    mut write: impl FnMut(&str) -> Result<()>,
+) -> Result<ExportReport> {
+    let mut report = ExportReport::default();
     let mut has_header = false;
     for mut part in parts {
         while let Some(line) = part.next().await {
@@ -99,21 +103,21 @@ async fn write_all(app: &App, parts: Vec<ExportLines>, mut write: impl FnMut(&st
                 Ok(ExportLine::Threadkeep { .. }) if has_header => {}
                 Ok(line) => {
                     has_header = true;
-                    exported.count(&line);
+                    report.count(&line);
                     write(&json_line(&line)?)?;
                 }
                 Err(error @ MemoryError::Store(StoreError::Corrupt { what: "message", .. })) => {
-                    app.output.note(format_args!("left out: {error}"));
-                    exported.unreadable += 1;
+                    app.output.note(format_args!("skipped: {error}"));
+                    report.unreadable += 1;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
-    Ok(exported)
+    Ok(report)
 }
 
-impl Exported {
+impl ExportReport {
     fn count(&mut self, line: &ExportLine) {
         match line {
             ExportLine::Threadkeep { .. } => {}
@@ -128,30 +132,30 @@ impl Exported {
     }
 }
 
-/// A file that is being written, packed or not.
+/// Writes lines to a file, compressed or not.
 pub(super) enum Writer {
     Plain(BufWriter<NamedTempFile>),
-    Packed(Box<GzEncoder<BufWriter<NamedTempFile>>>),
+    Gzip(Box<GzEncoder<BufWriter<NamedTempFile>>>),
 }
 
 impl Writer {
-    pub(super) fn new(file: NamedTempFile, packed: bool) -> Self {
+    pub(super) fn new(file: NamedTempFile, gzip: bool) -> Self {
         let file = BufWriter::new(file);
-        if packed { Self::Packed(Box::new(GzEncoder::new(file, Compression::default()))) } else { Self::Plain(file) }
+        if gzip { Self::Gzip(Box::new(GzEncoder::new(file, Compression::default()))) } else { Self::Plain(file) }
     }
 
     pub(super) fn line(&mut self, line: &str) -> io::Result<()> {
         match self {
             Self::Plain(file) => writeln!(file, "{line}"),
-            Self::Packed(file) => writeln!(file, "{line}"),
+            Self::Gzip(file) => writeln!(file, "{line}"),
         }
     }
 
-    /// Writes what is left and brings it to the disk, so that the name never stands for half a file.
+    /// Flushes and syncs the file, so that it is complete on disk before it gets its final name.
     pub(super) fn finish(self) -> io::Result<NamedTempFile> {
         let file = match self {
             Self::Plain(file) => file,
-            Self::Packed(file) => file.finish()?,
+            Self::Gzip(file) => file.finish()?,
         };
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         File::sync_all(file.as_file())?;

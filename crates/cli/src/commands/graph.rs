@@ -4,9 +4,9 @@ use threadkeep::Memory;
 use threadkeep::agent::plugin::AssistantParts;
 
 use super::{App, Status};
-use crate::assistants::{BUILT_IN, DEFAULT, Found, examples_of};
+use crate::assistants::{AssistantSource, BUILT_IN, DEFAULT, examples_of};
 
-/// Draw how an assistant works, as a Mermaid flowchart
+/// Draw an assistant's graph as a Mermaid flowchart
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Arguments {
@@ -32,7 +32,7 @@ fn after_help() -> String {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let memory: Memory = threadkeep::open("memory:").await?;
     let parts = AssistantParts { memory, model: None, embedder: None };
-    let assistant = Found::find(&arguments.name, &app.settings)?.make(parts, &app.settings)?;
+    let assistant = AssistantSource::find(&arguments.name, &app.settings)?.make(parts, &app.settings)?;
     let definition = assistant.definition();
     let mermaid = definition.graph.mermaid();
     if !app.output.is_json() {

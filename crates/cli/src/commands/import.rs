@@ -19,14 +19,14 @@ use files::{File, Origin};
 use intake::{Intake, Items};
 pub(super) use report::Report;
 
-/// Messages that are indexed between two looks at the clock and at Ctrl-C.
+/// Number of messages that are indexed between two checks for Ctrl-C.
 const INDEX_STEP: usize = 2_000;
 
-/// Take in conversations from files and folders
+/// Import conversations from files and folders
 ///
-/// The format is found out: an export of ChatGPT, Claude or Threadkeep, OpenAI chat JSON Lines, ShareGPT, LoCoMo, SGD;
-/// packed by gzip or not. Importing a file again changes nothing. A record that cannot be read is named, and the rest
-/// goes on. Of a conversation with branches the current one becomes the thread, each other one a fork.
+/// The format is detected: an export of ChatGPT, Claude or Threadkeep, OpenAI chat JSON Lines, ShareGPT, LoCoMo or SGD,
+/// compressed with gzip or not. Importing a file again changes nothing. Records that cannot be read are listed and skipped. If
+/// a conversation has branches, the current branch becomes the thread, and each other branch a fork.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep import conversations.json
@@ -34,10 +34,10 @@ const INDEX_STEP: usize = 2_000;
   threadkeep import chats.jsonl --format sharegpt
   ssh host cat chats.jsonl.gz | threadkeep import -")]
 pub(crate) struct Arguments {
-    /// Files and folders; - is standard input
+    /// Files and folders; - reads standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The format, where it cannot be found out
+    /// The format, if it cannot be detected
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format: Option<Format>,
 }
@@ -55,7 +55,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(report.status())
 }
 
-/// An import at work.
+/// A running import.
 pub(super) struct Import<'a> {
     app: &'a App,
     memory: Memory,
@@ -64,43 +64,43 @@ pub(super) struct Import<'a> {
 
 impl<'a> Import<'a> {
     pub(super) fn begin(app: &'a App, memory: Memory) -> Result<Self> {
-        app.interrupt.stop_by_itself();
+        app.interrupt.enable_graceful_stop();
         Ok(Self { app, memory, scope: app.scope()? })
     }
 
-    /// Takes in files one after the other, then has the search index catch up.
+    /// Imports files one after the other, then updates the search index.
     pub(super) async fn run(&self, files: &[File], format: Option<Format>) -> Result<Report> {
         let bar = progress::bytes(files.iter().map(File::bytes).sum());
         let mut report = Report::default();
         let mut bytes_before = 0;
         let mut failure = None;
         for file in files {
-            if self.app.interrupt.is_asked_to_stop() {
+            if self.app.interrupt.is_stop_requested() {
                 break;
             }
             bar.set_position(bytes_before);
             if let Err(error) = self.file(file, format, &bar, &mut report).await {
-                failure = Some(error.context(format!("the import of {file} stopped")));
+                failure = Some(error.context(format!("import of {file} failed")));
                 break;
             }
             bytes_before += file.bytes();
         }
         bar.finish_and_clear();
-        report.interrupted = self.app.interrupt.is_asked_to_stop();
+        report.interrupted = self.app.interrupt.is_stop_requested();
         match failure {
-            // What was imported until then stays, so it is told.
+            // What was imported before the error stays imported, so it is reported.
             Some(error) => {
                 report.print(&self.app.output)?;
                 Err(error)
             }
             None if report.is_without_files() && report.problems.is_empty() && !report.interrupted => {
-                let hint = format!("known formats are {}", Format::ALL.map(Format::as_str).join(", "));
-                Err(Failure::yours("there is no file of conversations").hint(hint).into())
+                let hint = format!("known formats: {}", Format::ALL.map(Format::as_str).join(", "));
+                Err(Failure::user_error("no conversation files found").hint(hint).into())
             }
             None => {
                 let is_whole = !report.interrupted;
                 report.indexed = catch_up(self.app, &self.memory, report.messages_added()).await?;
-                report.indexing_interrupted = is_whole && self.app.interrupt.is_asked_to_stop();
+                report.indexing_interrupted = is_whole && self.app.interrupt.is_stop_requested();
                 Ok(report)
             }
         }
@@ -115,7 +115,7 @@ impl<'a> Import<'a> {
                 return Ok(());
             }
             Err(error) => {
-                intake.refuse(&sentence(&error.into()));
+                intake.report_unreadable_file(&sentence(&error.into()));
                 return Ok(());
             }
         };
@@ -125,21 +125,21 @@ impl<'a> Import<'a> {
 
     async fn items(&self, reader: Reader, intake: &Intake<'_>) -> Result<()> {
         let items = Items::new(reader, intake, &self.app.interrupt);
-        let progress = |done: &threadkeep::ImportReport| intake.heard(done);
+        let progress = |done: &threadkeep::ImportReport| intake.on_progress(done);
         let imported = self.memory.import(&self.scope, items, ImportOptions::default(), progress).await;
-        let done = imported.context("the store did not take it")?;
-        intake.heard(&done);
+        let done = imported.context("cannot write to the store")?;
+        intake.on_progress(&done);
         Ok(())
     }
 }
 
-/// Has the search index take in what is new, and says how much it was. Left to the next search where there is no time.
+/// Updates the search index and returns the number of indexed messages. Stops early on Ctrl-C; later searches do the rest.
 pub(super) async fn catch_up(app: &App, memory: &Memory, added: u64) -> Result<u64> {
     let bar = progress::count(added, "messages indexed");
     let search = &memory.backend().search;
     let mut indexed = 0;
-    while !app.interrupt.is_asked_to_stop() {
-        let step = search.catch_up(INDEX_STEP).await.context("the search index did not catch up")?;
+    while !app.interrupt.is_stop_requested() {
+        let step = search.catch_up(INDEX_STEP).await.context("cannot update the search index")?;
         indexed += step.indexed;
         bar.set_length(added.max(indexed));
         bar.set_position(indexed);
@@ -151,17 +151,17 @@ pub(super) async fn catch_up(app: &App, memory: &Memory, added: u64) -> Result<u
     Ok(indexed)
 }
 
-/// `3 threads, 40 messages`.
+/// Formats two counts, as in `3 threads, 40 messages`.
 fn threads_and_messages(threads: u64, messages: u64) -> String {
     format!("{}, {}", counted(threads, "thread"), counted(messages, "message"))
 }
 
-/// A file that was named.
+/// Returns a file given by the user.
 pub(super) fn named(path: PathBuf) -> File {
     File::named(path)
 }
 
-/// A file that is part of the program.
+/// Returns a file that is part of the program.
 pub(super) fn built_in(text: &'static str) -> File {
     File::built_in(text)
 }

@@ -6,15 +6,15 @@ use threadkeep_server::{AuditLog, KeyRecord, KeyRole, KeySecret, Keys, NewKey, Q
 
 use super::{App, Status};
 use crate::store::Purpose;
-use crate::table::{Side, Table};
+use crate::table::{Align, Table};
 
-/// Make, list, revoke and rotate the keys of clients of `threadkeep serve`
+/// Create, list, revoke and rotate the keys of clients of `threadkeep serve`
 ///
-/// A key belongs to the tenant that --tenant names. It is told once; the store keeps a hash of it.
+/// A key belongs to the tenant given by --tenant. It is printed only once; the store contains just a hash of it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep keys create phone --for-user ana          acts for ana alone
-  threadkeep keys create backend --role write          acts for the whole tenant, or for a user that a request names
+  threadkeep keys create backend --role write          acts for the whole tenant, or for the user named in a request
   threadkeep keys revoke 5f0c1d2e3a4b5c6d")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -23,34 +23,34 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make a key and tell it, once
+    /// Create a key and print it, once
     Create {
-        /// What people call it
+        /// A descriptive name
         name: String,
-        /// The only user on whose behalf it acts
+        /// The only user that the key acts for
         #[arg(long, value_name = "USER")]
         for_user: Option<String>,
-        /// What it lets its holder do: read, write, approve, admin in its tenant; operate reads the figures of the server
+        /// What the key permits: read, write, approve or admin within its tenant, or operate, to read the server's metrics
         #[arg(long = "role", value_name = "ROLE", default_value = "write")]
         roles: Vec<KeyRole>,
-        /// From when on it is refused, such as 2027-01-01T00:00:00Z
+        /// The instant at which the key expires, such as 2027-01-01T00:00:00Z
         #[arg(long, value_name = "INSTANT")]
         expires: Option<Timestamp>,
-        /// Requests that it may make in a minute
+        /// The maximum number of requests per minute
         #[arg(long, value_name = "COUNT")]
         rate: Option<RateLimit>,
-        /// Requests that it may make in a day of UTC
+        /// The maximum number of requests per UTC day
         #[arg(long, value_name = "COUNT")]
         quota: Option<Quota>,
     },
-    /// List the tenant's keys, without what only their holders know
+    /// List the tenant's keys, without their secrets
     List,
-    /// Revoke a key at once
+    /// Revoke a key immediately
     Revoke {
         /// The key's id
         id: String,
     },
-    /// Give a key a new secret; the old one is refused at once
+    /// Give a key a new secret; the old one stops working immediately
     Rotate {
         /// The key's id
         id: String,
@@ -89,19 +89,19 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             let (record, secret) =
                 keys.create(NewKey { tenant, user, name, roles, expires_at, rate_limit, quota }).await?;
             audit.record_command(&record.tenant, "keys create", &record.id).await?;
-            tell(app, &record, &secret)?;
+            print_secret(app, &record, &secret)?;
         }
         Action::Rotate { id } => {
             let (record, secret) = keys.rotate(&tenant, &id).await?;
             audit.record_command(&tenant, "keys rotate", &id).await?;
-            tell(app, &record, &secret)?;
+            print_secret(app, &record, &secret)?;
         }
         Action::List => list(app, &keys.list(Some(&tenant)).await?)?,
         Action::Revoke { id } => {
             let record = keys.revoke(&tenant, &id).await?;
             audit.record_command(&tenant, "keys revoke", &id).await?;
             if app.output.is_json() {
-                app.output.json(&shown(&record, None))?;
+                app.output.json(&key_json(&record, None))?;
             } else {
                 app.output.line(format_args!("revoked {} ({})", record.id, record.name))?;
             }
@@ -110,30 +110,30 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn tell(app: &App, record: &KeyRecord, secret: &KeySecret) -> Result<()> {
+fn print_secret(app: &App, record: &KeyRecord, secret: &KeySecret) -> Result<()> {
     if app.output.is_json() {
-        return app.output.json(&shown(record, Some(secret)));
+        return app.output.json(&key_json(record, Some(secret)));
     }
     app.output.line(secret.as_str())?;
-    app.output.note(format_args!("this is the only time that the key {} ({}) is shown", record.id, record.name));
+    app.output.note(format_args!("the key {} ({}) cannot be displayed again", record.id, record.name));
     Ok(())
 }
 
-const HEADERS: [(&str, Side); 6] = [
-    ("id", Side::Left),
-    ("name", Side::Left),
-    ("acts for", Side::Left),
-    ("roles", Side::Left),
-    ("limits", Side::Left),
-    ("state", Side::Left),
+const HEADERS: [(&str, Align); 6] = [
+    ("id", Align::Left),
+    ("name", Align::Left),
+    ("acts for", Align::Left),
+    ("roles", Align::Left),
+    ("limits", Align::Left),
+    ("state", Align::Left),
 ];
 
 fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
     if app.output.is_json() {
-        return app.output.json(&KeysJson { keys: records.iter().map(|record| shown(record, None)).collect() });
+        return app.output.json(&KeysJson { keys: records.iter().map(|record| key_json(record, None)).collect() });
     }
     if records.is_empty() {
-        return app.output.line("there is no key");
+        return app.output.line("no keys");
     }
     let mut table = Table::new(HEADERS);
     for record in records {
@@ -141,8 +141,8 @@ fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
         let roles: Vec<_> = record.roles.iter().map(|role| role.as_str()).collect();
         let state = match (record.revoked_at, record.expires_at) {
             (Some(at), _) => format!("revoked {at}"),
-            (None, Some(at)) => format!("until {at}"),
-            (None, None) => "good".to_owned(),
+            (None, Some(at)) => format!("expires {at}"),
+            (None, None) => "active".to_owned(),
         };
         let rate = record.rate_limit.map(|limit| format!("{}/min", limit.per_minute));
         let quota = record.quota.map(|quota| format!("{}/day", quota.per_day));
@@ -152,7 +152,7 @@ fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
     app.output.line(table.text())
 }
 
-fn shown<'a>(record: &'a KeyRecord, secret: Option<&'a KeySecret>) -> KeyJson<'a> {
+fn key_json<'a>(record: &'a KeyRecord, secret: Option<&'a KeySecret>) -> KeyJson<'a> {
     KeyJson {
         id: &record.id,
         name: &record.name,

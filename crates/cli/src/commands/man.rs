@@ -6,13 +6,13 @@ use clap::CommandFactory;
 use super::{App, Status};
 use crate::table::counted;
 
-/// Print the manual page, or write one for each command
+/// Print the manual page, or write one page per command
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep man | man -l -
   threadkeep man ~/.local/share/man/man1")]
 pub(crate) struct Arguments {
-    /// A folder to write the pages to, one for each command
+    /// The folder to write the pages to, one per command
     folder: Option<PathBuf>,
 }
 
@@ -24,10 +24,10 @@ pub(crate) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
         app.output.line(String::from_utf8_lossy(&page).trim_end())?;
         return Ok(Status::Done);
     };
-    let unwritten = || format!("the pages cannot be written to {}", folder.display());
-    std::fs::create_dir_all(folder).with_context(unwritten)?;
-    clap_mangen::generate_to(command, folder).with_context(unwritten)?;
-    let pages = std::fs::read_dir(folder).with_context(unwritten)?.filter_map(Result::ok);
+    let cannot_write = || format!("cannot write the pages to {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(cannot_write)?;
+    clap_mangen::generate_to(command, folder).with_context(cannot_write)?;
+    let pages = std::fs::read_dir(folder).with_context(cannot_write)?.filter_map(Result::ok);
     let ours = pages.filter(|page| page.file_name().to_string_lossy().starts_with("threadkeep")).count();
     app.output.note(format_args!("wrote {} to {}", counted(ours as u64, "page"), folder.display()));
     Ok(Status::Done)

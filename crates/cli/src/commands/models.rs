@@ -11,39 +11,39 @@ use super::{App, Status};
 use crate::failure::Failure;
 use crate::models;
 use crate::progress;
-use crate::table::{Side, Table};
+use crate::table::{Align, Table};
 
-/// Show the language models that are found, and whether they answer
+/// List the configured language models, and whether they respond
 ///
-/// Models are found by the variables that docs/models.md lists. Asking them whether they are there costs no tokens. Keys
-/// are never printed. Exits with 1 if the model that would speak does not answer.
+/// Models are configured by the variables that docs/models.md lists. Checking whether they respond costs no tokens. Keys are
+/// never printed. Exits with 1 if the selected model does not respond.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep models
-  threadkeep models --model ollama:qwen3     is this one there?
-  threadkeep models --no-ping                only what the environment says")]
+  threadkeep models --model ollama:qwen3     check this model
+  threadkeep models --no-ping                do not contact the providers")]
 pub(crate) struct Arguments {
-    /// The model to speak: offline, PROVIDER, PROVIDER:MODEL, or a model of the first provider that is found
+    /// The model to select: offline, PROVIDER, PROVIDER:MODEL, or a model of the first configured provider
     #[arg(long, value_name = "NAME", env = "THREADKEEP_MODEL", hide_env_values = true)]
     model: Option<String>,
-    /// Ask nobody
+    /// Do not contact the providers
     #[arg(long)]
     no_ping: bool,
-    /// Prices beside the built-in ones: JSON, as docs/models.md shows
+    /// A JSON file with prices in addition to the built-in ones, as described in docs/models.md
     #[arg(long, value_name = "FILE", env = "THREADKEEP_PRICES", hide_env_values = true)]
     prices: Option<PathBuf>,
 }
 
-/// What stands for a setting that no variable holds.
+/// Origin of a value that is not set by a variable.
 const BUILT_IN: &str = "built in";
 
-/// What is printed for programs.
+/// The JSON output.
 #[derive(Serialize)]
-struct Models {
-    /// The model that would speak, as `PROVIDER:MODEL` or `offline`; null where it cannot be used.
+struct ModelsJson {
+    /// The selected model, as `PROVIDER:MODEL` or `offline`; null if it cannot be used.
     selected: Option<String>,
     models: Vec<Row>,
-    /// The embedding model, if one is named.
+    /// The embedding model, if one is configured.
     embedder: Option<String>,
 }
 
@@ -54,7 +54,7 @@ struct Row {
     model_from: Option<String>,
     address: Option<String>,
     address_from: Option<String>,
-    /// The variable that holds the key.
+    /// The variable that contains the key.
     key: Option<&'static str>,
     price: Option<Price>,
     /// `ready`, `answers`, `unknown_model`, `unauthorized`, `unreachable`, `unusable`, or `not_asked`.
@@ -65,7 +65,7 @@ struct Row {
 }
 
 impl Row {
-    /// The name that selects it.
+    /// Returns the name that selects the model.
     fn name(&self) -> String {
         match &self.model {
             Some(model) if self.address.is_some() => format!("{}:{model}", self.provider),
@@ -73,7 +73,7 @@ impl Row {
         }
     }
 
-    /// The variables that it comes from.
+    /// Returns the variables that configure the model.
     fn set_by(&self) -> String {
         let origins = [self.key, self.model_from.as_deref(), self.address_from.as_deref()];
         let origins: Vec<&str> = origins.into_iter().flatten().filter(|origin| *origin != BUILT_IN).collect();
@@ -85,13 +85,13 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let environment = models::environment(arguments.model.as_deref(), &app.settings);
     let prices = models::prices(arguments.prices.as_deref(), &app.settings)?;
     let selected = match select(arguments.model.as_deref(), &environment) {
-        // What stands in the environment is listed with what is wrong with it.
+        // An invalid model in the environment is listed with its error.
         Err(error) if arguments.model.is_none() => Err(error),
         selected => Ok(selected.map_err(unselected)?),
     };
     let embedder = select_embedder(None, &environment).map_err(unselected)?;
     let found = listed(find_models(&environment), selected.as_ref().ok());
-    let spinner = progress::spinner("asking the providers…");
+    let spinner = progress::spinner("contacting the providers…");
     let mut rows = Vec::new();
     for found in &found {
         let is_selected = matches!((found, &selected), (Ok(found), Ok(Selected::Provider(one))) if **one == *found);
@@ -99,11 +99,11 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
     spinner.finish_and_clear();
     rows.push(offline(matches!(selected, Ok(Selected::Offline))));
-    let speaks = rows.iter().find(|row| row.is_selected);
-    let answers = speaks.is_some_and(|row| matches!(row.status, "ready" | "answers" | "not_asked"));
+    let selected_row = rows.iter().find(|row| row.is_selected);
+    let responds = selected_row.is_some_and(|row| matches!(row.status, "ready" | "answers" | "not_asked"));
     if app.output.is_json() {
-        let selected = speaks.map(Row::name);
-        app.output.json(&Models { selected, models: rows, embedder: embedder.map(|embedder| embedder.model) })?;
+        let selected = selected_row.map(Row::name);
+        app.output.json(&ModelsJson { selected, models: rows, embedder: embedder.map(|embedder| embedder.model) })?;
     } else {
         print(app, &rows)?;
         if let Some(embedder) = embedder {
@@ -114,11 +114,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             ))?;
         }
     }
-    Ok(if answers { Status::Done } else { Status::Findings })
+    Ok(if responds { Status::Done } else { Status::Findings })
 }
 
-/// The models of the environment, and first the one that was named, which may be another than its provider's variables
-/// name.
+/// Returns the configured models, with the selected one first. It may differ from the model that its provider's variables name.
 fn listed(
     mut found: Vec<Result<FoundModel, SelectionError>>,
     selected: Option<&Selected>,
@@ -138,21 +137,26 @@ fn print(app: &App, rows: &[Row]) -> Result<()> {
         }
     }
     if rows.len() == 1 {
-        app.output.note("hint: docs/models.md lists the variables that let a language model speak");
+        app.output.note("hint: docs/models.md lists the variables that configure a language model");
     }
     Ok(())
 }
 
 pub(super) fn unselected(error: SelectionError) -> Failure {
-    Failure::yours(error.to_string()).hint("docs/models.md lists the variables and names")
+    Failure::user_error(error.to_string()).hint("docs/models.md lists the variables and names")
 }
 
-async fn row(found: &Result<FoundModel, SelectionError>, is_selected: bool, prices: &PriceTable, asks: bool) -> Row {
+async fn row(
+    found: &Result<FoundModel, SelectionError>,
+    is_selected: bool,
+    prices: &PriceTable,
+    can_ping: bool,
+) -> Row {
     let found = match found {
         Ok(found) => found,
         Err(error) => return unusable(error),
     };
-    let (status, detail) = if asks { asked(found).await } else { ("not_asked", None) };
+    let (status, detail) = if can_ping { ping(found).await } else { ("not_asked", None) };
     Row {
         provider: found.provider.to_string(),
         model: Some(found.model.clone()),
@@ -167,7 +171,7 @@ async fn row(found: &Result<FoundModel, SelectionError>, is_selected: bool, pric
     }
 }
 
-async fn asked(found: &FoundModel) -> (&'static str, Option<String>) {
+async fn ping(found: &FoundModel) -> (&'static str, Option<String>) {
     let model = match ProviderModel::new(found.config(PriceTable::default())) {
         Ok(model) => model,
         Err(error) => return ("unusable", Some(error.to_string())),
@@ -219,7 +223,7 @@ fn offline(is_selected: bool) -> Row {
 
 fn table(rows: &[Row]) -> String {
     let columns = ["", "model", "status", "$/M in, out", "address", "set by"];
-    let mut table = Table::new(columns.map(|name| (name, Side::Left)));
+    let mut table = Table::new(columns.map(|name| (name, Align::Left)));
     for row in rows {
         table.add_row([
             if row.is_selected { "*" } else { "" }.to_owned(),

@@ -18,14 +18,15 @@ use crate::table::cut;
 use crate::thread_name;
 use crate::transcript::one_line;
 
-/// Columns of a message that are shown at most.
-const WORDS: usize = 400;
-const BAR: usize = 20;
+/// Columns after which a message is cut.
+const TEXT_COLUMNS: usize = 400;
+/// Columns of the longest bar.
+const BAR_COLUMNS: usize = 20;
 
 /// Find the turns that answer a question
 ///
-/// A turn is found for its words, for what was said around it, for who said it and when. It need not hold a word of the
-/// question itself. Each says what its score is made of.
+/// A turn is found by its words, the messages around it, its speaker and its time. It need not contain a word of the question.
+/// Each result shows how its score is composed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep recall 'Who has the keys?'
@@ -35,16 +36,16 @@ pub(crate) struct Arguments {
     /// The question
     #[arg(required = true)]
     question: Vec<String>,
-    /// Only from one thread: its id, the beginning of it, or its key
+    /// Only turns of this thread: its id, a prefix of the id, or its key
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// How many turns to show
+    /// The maximum number of turns
     #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct RecallJson {
     turns: Vec<TurnJson>,
     incomplete: bool,
 }
@@ -70,8 +71,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let question = arguments.question.join(" ");
     if threadkeep::core::text::terms(&question).is_empty() {
-        let hint = "ask with at least one word of letters or digits";
-        return Err(Failure::yours("there is no word to look for").hint(hint).into());
+        let hint = "use at least one word of letters or digits";
+        return Err(Failure::user_error("the question contains no word to search for").hint(hint).into());
     }
     let thread = match &arguments.thread {
         Some(name) => Some(thread_name::get(&memory, &scope, name).await?.id),
@@ -82,15 +83,17 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let incomplete = !found.unsearched.is_empty();
     if app.output.is_json() {
         let turns = found.turns.into_iter().map(TurnJson::from).collect();
-        app.output.json(&Answer { turns, incomplete })?;
+        app.output.json(&RecallJson { turns, incomplete })?;
         return Ok(Status::Done);
     }
     print(app, &memory, &scope, &found.turns).await?;
     if found.turns.is_empty() {
-        app.output.note("nothing found\nhint: ask with words that were said, or names and days; `threadkeep threads` lists what is there");
+        app.output.note(
+            "nothing found\nhint: use words, names or days from the conversations; `threadkeep threads` lists them",
+        );
     }
     if incomplete {
-        app.output.note("the newest messages are not indexed yet: ask again in a moment");
+        app.output.note("the newest messages are not indexed yet: try again in a moment");
     }
     Ok(Status::Done)
 }
@@ -111,7 +114,7 @@ async fn print(app: &App, memory: &Memory, scope: &Scope, turns: &[Recalled]) ->
     let mut lines = output.lines();
     for turn in turns {
         lines.line(heading(output, titles.get(&turn.thread), turn.thread, &turn.message))?;
-        for line in wrapped(output, &cut(&one_line(&turn.message), WORDS)) {
+        for line in wrapped(output, &cut(&one_line(&turn.message), TEXT_COLUMNS)) {
             lines.line(line)?;
         }
         for line in why(output, turn, best) {
@@ -128,22 +131,23 @@ fn wrapped(output: &Output, text: &str) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
-/// The score as a bar of what it is made of; the parts on a line of their own where one is too short.
+/// Returns the score as a bar of its parts, with the parts' values on the same line, or on a second line if it is too long.
 fn why(output: &Output, turn: &Recalled, best: f64) -> Vec<String> {
     let parts = parts(&turn.parts);
-    let blocks = Scale { columns: BAR, whole: best }.shades(parts.map(|(_, value, _)| value));
+    let blocks = Scale { columns: BAR_COLUMNS, whole: best }.shades(parts.map(|(_, value, _)| value));
     let blocks = blocks.iter().zip(&parts).map(|(blocks, (_, _, style))| output.paint(*style, blocks).to_string());
     let bar = format!("  {:>6.2}  {}", turn.score, blocks.collect::<String>());
-    let told = parts.iter().zip(SHADES).filter(|((_, value, _), _)| *value >= 0.005);
-    let told: Vec<_> =
-        told.map(|((name, value, style), shade)| (format!("{name} {value:.2}"), output.paint(*style, shade))).collect();
-    let width = told.iter().map(|(text, _)| text.width() + 4).sum::<usize>() + BAR + 10;
-    let told: Vec<_> = told.iter().map(|(text, shade)| format!("{shade} {}", output.paint(DIM, text))).collect();
-    let told = told.join("  ");
+    let labels = parts.iter().zip(SHADES).filter(|((_, value, _), _)| *value >= 0.005);
+    let labels: Vec<_> = labels
+        .map(|((name, value, style), shade)| (format!("{name} {value:.2}"), output.paint(*style, shade)))
+        .collect();
+    let width = labels.iter().map(|(text, _)| text.width() + 4).sum::<usize>() + BAR_COLUMNS + 10;
+    let labels: Vec<_> = labels.iter().map(|(text, shade)| format!("{shade} {}", output.paint(DIM, text))).collect();
+    let labels = labels.join("  ");
     if output.columns().is_some_and(|columns| columns < width) {
-        vec![bar, format!("          {told}")]
+        vec![bar, format!("          {labels}")]
     } else {
-        vec![format!("{bar}  {told}")]
+        vec![format!("{bar}  {labels}")]
     }
 }
 

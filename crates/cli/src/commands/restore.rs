@@ -15,38 +15,38 @@ use super::backup::{Unfinished, copy_store};
 use super::import::{self, Import};
 use super::{App, Status};
 use crate::clock::clock;
-use crate::erasures::{self, Applied, Known};
+use crate::erasures::{self, Applied, LedgerContents};
 use crate::failure::Failure;
 use crate::private;
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
 
-/// How long a store that nobody uses takes to be closed, at most.
-const CLOSING: Duration = Duration::from_secs(2);
-const SQLITE: &[u8] = b"SQLite format 3\0";
+/// Maximum time until a store that is no longer used is closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// First bytes of a SQLite file.
+const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
 
-/// Put a backup back in the place of the store
+/// Restore the store from a backup
 ///
-/// What was erased since the backup was made is erased from it again, as the erasure ledger has it.
-/// The backup is opened and read whole first; a damaged one is refused, and the store stays as it is. A backup of lines
-/// (.jsonl.gz) goes into any store beside what is there, unless that holds other data under the same ids. An export file
-/// is taken, too: its threads are then imported beside what is there.
+/// Data that was erased after the backup was made is erased again, as recorded in the erasure ledger. The backup is first read
+/// completely; a damaged one is refused, and the store does not change. A portable backup (.jsonl.gz) is added to the existing
+/// data of any store, unless that has other data under the same ids. An export file is imported in the same way.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep restore monday.db
   threadkeep restore monday.jsonl.gz --store postgres://threadkeep@db.example/app
   threadkeep restore everything.jsonl.gz")]
 pub(crate) struct Arguments {
-    /// A file of `threadkeep backup` or `threadkeep export`
+    /// A file written by `threadkeep backup` or `threadkeep export`
     file: PathBuf,
-    /// Overwrite a store that holds something without asking
+    /// Replace a store that contains data without asking
     #[arg(long, short)]
     yes: bool,
 }
 
 #[derive(Serialize)]
-struct Restored {
+struct RestoreJson {
     store: PathBuf,
     threads: u64,
     messages: u64,
@@ -56,7 +56,7 @@ struct Restored {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let Arguments { file, yes } = arguments;
     if !is_database(&file)? {
-        if portable::is_one(&file)? {
+        if portable::is_portable_backup(&file)? {
             return portable::restore(app, &file).await;
         }
         let import = Import::begin(app, app.open(Purpose::Fill).await?.memory)?;
@@ -66,21 +66,23 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
     let location = app.location()?;
     let Some(target) = location.file() else {
-        let failure = Failure::usage("a backup is restored into a SQLite file only");
-        let hint = format!("`threadkeep migrate --from {} --to URL` moves it into any store", file.display());
+        let failure = Failure::usage("a SQLite backup can only be restored to a SQLite file");
+        let hint = format!("`threadkeep migrate --from {} --to URL` copies it to any store", file.display());
         return Err(failure.hint(hint).into());
     };
     let is_same = matches!((target.canonicalize(), file.canonicalize()), (Ok(one), Ok(other)) if one == other);
     if is_same {
-        return Err(Failure::usage("the backup is the store itself").hint("name another store with --store").into());
+        return Err(Failure::usage("the backup and the store are the same file")
+            .hint("name another store with --store")
+            .into());
     }
     if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        private::make_folder(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        private::make_folder(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let known = erasures::load(app, &location)?;
-    let unfinished = Unfinished::beside(app, target)?;
+    let unfinished = Unfinished::next_to(app, target)?;
     let (report, erasures) = prepare(app, &file, &unfinished, known).await?;
-    give_way(app, target, yes).await?;
+    confirm_replacing(app, target, yes).await?;
     if target.exists() {
         unfinished.finish_as(target)?;
     } else {
@@ -91,7 +93,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         (report.threads.saturating_sub(removed.threads), report.messages.saturating_sub(removed.messages));
     let status = erasures.status();
     if app.output.is_json() {
-        app.output.json(&Restored { store: target.to_owned(), threads, messages, erasures })?;
+        app.output.json(&RestoreJson { store: target.to_owned(), threads, messages, erasures })?;
     } else {
         let (threads, messages) = (counted(threads, "thread"), counted(messages, "message"));
         app.output.line(format_args!("restored {threads}, {messages} to {}", target.display()))?;
@@ -102,50 +104,53 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 fn is_database(file: &Path) -> Result<bool> {
     let mut start = Vec::new();
-    let opened = File::open(file).and_then(|file| file.take(SQLITE.len() as u64).read_to_end(&mut start));
+    let opened = File::open(file).and_then(|file| file.take(SQLITE_HEADER.len() as u64).read_to_end(&mut start));
     if let Err(error) = opened {
-        let failure = Failure::yours(format!("{} cannot be read: {error}", file.display()));
-        return Err(failure.hint("check the name and whether you may read it").into());
+        let failure = Failure::user_error(format!("cannot read {}: {error}", file.display()));
+        return Err(failure.hint("check its name and permissions").into());
     }
-    Ok(start == SQLITE)
+    Ok(start == SQLITE_HEADER)
 }
 
-/// Makes a whole, checked store of a backup. The backup itself is only read.
+/// Makes a complete, verified store from a backup. The backup itself is only read.
+///
+/// # Errors
+/// Fails if the backup is damaged.
 async fn prepare(
     app: &App,
     file: &Path,
     unfinished: &Unfinished,
-    mut known: Option<Known>,
+    mut known: Option<LedgerContents>,
 ) -> Result<(VerifyReport, Applied)> {
-    let bad = || format!("{} cannot be restored", file.display());
+    let cannot_restore = || format!("cannot restore {}", file.display());
     let copy = unfinished.sibling("backup.db");
-    // A store that was copied by hand may have its last commits beside it.
-    for end in ["", "-wal"] {
-        let from = with_end(file, end);
-        if end.is_empty() || from.exists() {
-            std::fs::copy(&from, with_end(&copy, end)).with_context(bad)?;
+    // The last commits of a store that was copied by hand may be in its write-ahead log.
+    for suffix in ["", "-wal"] {
+        let from = with_suffix(file, suffix);
+        if suffix.is_empty() || from.exists() {
+            std::fs::copy(&from, with_suffix(&copy, suffix)).with_context(cannot_restore)?;
         }
     }
     let store = SqliteStore::open(&copy, SqliteOptions { background: false, ..SqliteOptions::default() });
-    let store = store.with_context(bad)?;
+    let store = store.with_context(cannot_restore)?;
     let spinner = progress::spinner("reading the backup…");
     let report = store.backend().maintenance.verify().await;
     spinner.finish_and_clear();
-    let report = report.with_context(bad)?;
+    let report = report.with_context(cannot_restore)?;
     if let Some(damage) = report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
-        let failure = Failure::other_side(format!("{} is damaged: {}", file.display(), damage.detail));
-        return Err(failure.hint("restore another backup, or bring out what can be read with `threadkeep check --store FILE --salvage NEW`; the store was left as it is").into());
+        let failure = Failure::system_error(format!("{} is damaged: {}", file.display(), damage.detail));
+        return Err(failure.hint("restore another backup, or recover what is readable with `threadkeep check --store FILE --salvage NEW`; the store was not changed").into());
     }
-    // Before the copy that gets the store's name, so that it never holds a byte of what was erased.
+    // Applied before the final copy is made, so that it never contains erased data.
     let restored = Memory::with_clock(store.backend(), clock(app.global.now));
     let erasures = erasures::apply(app, known.as_mut(), &restored, None).await?;
-    // Copied once more by the store itself: the result is one file, and no cursor of another restoration fits it.
-    copy_store(store, unfinished.path()).await.with_context(bad)?;
+    // The store copies itself: the result is one file, and cursors of other restored copies are not valid for it.
+    copy_store(store, unfinished.path()).await.with_context(cannot_restore)?;
     Ok((report, erasures))
 }
 
-/// Makes sure that the store may be replaced: asked for, Threadkeep's own, and open nowhere.
-async fn give_way(app: &App, target: &Path, yes: bool) -> Result<()> {
+/// Makes sure that the store can be replaced: it is a Threadkeep store, the user agrees, and no program has it open.
+async fn confirm_replacing(app: &App, target: &Path, yes: bool) -> Result<()> {
     if !target.exists() {
         return Ok(());
     }
@@ -159,33 +164,33 @@ async fn give_way(app: &App, target: &Path, yes: bool) -> Result<()> {
         }
         Err(StoreError::Corrupt { .. }) => {
             app.confirm(&question, yes)?;
-            remove_beside(target)?;
+            remove_logs(target)?;
         }
         Err(error) => {
-            return Err(error).with_context(|| format!("{} cannot be replaced", target.display()));
+            return Err(error).with_context(|| format!("cannot replace {}", target.display()));
         }
     }
-    // Whoever closes a store last removes its log. If it stays somebody else has the store open, and would go on in a
-    // file that no longer has a name. Our own store may be closed by its background thread, a moment later.
-    let log = with_end(target, "-wal");
+    // The last program that closes a store removes its log. If the log stays, another program has the store open and would keep
+    // writing to the replaced file. The store opened above may be closed a moment later, by its background thread.
+    let log = with_suffix(target, "-wal");
     let gone = async {
         while log.exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    if tokio::time::timeout(CLOSING, gone).await.is_err() {
-        let failure = Failure::other_side(format!("the store {} is in use", target.display()));
+    if tokio::time::timeout(CLOSE_TIMEOUT, gone).await.is_err() {
+        let failure = Failure::system_error(format!("the store {} is in use", target.display()));
         return Err(failure.hint("stop the other program that has it open, then restore again").into());
     }
     Ok(())
 }
 
-/// Removes the log of a file that cannot be opened: it must not be read into the one that comes in its place.
-fn remove_beside(target: &Path) -> Result<()> {
-    for end in ["-wal", "-shm"] {
-        match std::fs::remove_file(with_end(target, end)) {
+/// Removes the write-ahead log of a file that cannot be opened, so that it is not applied to the file that replaces it.
+fn remove_logs(target: &Path) -> Result<()> {
+    for suffix in ["-wal", "-shm"] {
+        match std::fs::remove_file(with_suffix(target, suffix)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("{}{end} cannot be removed", target.display()));
+                return Err(error).with_context(|| format!("cannot remove {}{suffix}", target.display()));
             }
             _ => {}
         }
@@ -193,8 +198,8 @@ fn remove_beside(target: &Path) -> Result<()> {
     Ok(())
 }
 
-fn with_end(file: &Path, end: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
-    name.push(end);
+    name.push(suffix);
     PathBuf::from(name)
 }

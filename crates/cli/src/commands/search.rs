@@ -18,34 +18,34 @@ use crate::table::cut;
 use crate::thread_name;
 use crate::transcript::speaker;
 
-/// Columns below which a title is left out.
-const SHORTEST_TITLE: usize = 12;
+/// A title is omitted if less than this width is available.
+const MIN_TITLE_COLUMNS: usize = 12;
 
-/// Find what was said
+/// Search messages
 ///
-/// A message is found by any of the words, in any form; the best come first.
+/// Finds messages with any of the words, in any grammatical form, best matches first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep search camping stove
   threadkeep search 'who has the keys' --thread 0193a5b2 --role user
   threadkeep search tent --json | jq -r '.hits[].snippet.text'")]
 pub(crate) struct Arguments {
-    /// Words to look for
+    /// Words to search for
     #[arg(required = true)]
     words: Vec<String>,
-    /// Only in one thread: its id, the beginning of it, or its key
+    /// Only messages of this thread: its id, a prefix of the id, or its key
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// Only messages of these roles: system, user, assistant, tool
+    /// Only messages with these roles: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     role: Vec<Role>,
-    /// How many messages to show
+    /// The maximum number of messages
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
 
 #[derive(Serialize)]
-struct Found {
+struct SearchJson {
     hits: Vec<HitJson>,
     truncated: bool,
     incomplete: bool,
@@ -63,8 +63,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let query = arguments.words.join(" ");
     if threadkeep::core::text::terms(&query).is_empty() {
-        let hint = "give at least one word of letters or digits";
-        return Err(Failure::yours("there is no word to look for").hint(hint).into());
+        let hint = "use at least one word of letters or digits";
+        return Err(Failure::user_error("no word to search for").hint(hint).into());
     }
     let thread = match &arguments.thread {
         Some(name) => Some(thread_name::get(&memory, &scope, name).await?.id),
@@ -76,7 +76,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let incomplete = !found.unsearched.is_empty();
     if app.output.is_json() {
         let hits = found.hits.into_iter().map(HitJson::from).collect();
-        app.output.json(&Found { hits, truncated: found.truncated, incomplete })?;
+        app.output.json(&SearchJson { hits, truncated: found.truncated, incomplete })?;
         return Ok(Status::Done);
     }
     print(app, &memory, &scope, &found.hits).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         app.output.note("nothing found");
     }
     if incomplete {
-        app.output.note("the newest messages are not indexed yet: search again in a moment");
+        app.output.note("the newest messages are not indexed yet: try again in a moment");
     }
     Ok(Status::Done)
 }
@@ -96,7 +96,7 @@ impl From<Hit> for HitJson {
     }
 }
 
-/// Prints hits, each with who said it where and when.
+/// Prints hits, each with speaker, time, position and thread.
 pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<()> {
     let output = &app.output;
     let titles = titles(memory, scope, hits.iter().map(|hit| hit.thread)).await?;
@@ -111,20 +111,21 @@ pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit
     lines.finish()
 }
 
-/// Who said a message, when and where.
+/// Returns the heading of a message: speaker, time, position and thread.
 pub(super) fn heading(output: &Output, title: Option<&String>, thread: ThreadId, message: &Message) -> String {
     let role = message.content.role;
     let name = speaker(message.content.author.as_deref(), role);
     let at = instants::minute(message.created_at);
-    let mut place = format!(" · {at} · #{} of {}", message.seq, thread_name::short(thread));
-    let room = output.columns().map_or(usize::MAX, |columns| columns.saturating_sub(name.width() + place.width() + 3));
-    if room >= SHORTEST_TITLE {
-        place = format!("{place} · {}", cut(title.map_or("", String::as_str), room.min(60)));
+    let mut details = format!(" · {at} · #{} of {}", message.seq, thread_name::short(thread));
+    let room =
+        output.columns().map_or(usize::MAX, |columns| columns.saturating_sub(name.width() + details.width() + 3));
+    if room >= MIN_TITLE_COLUMNS {
+        details = format!("{details} · {}", cut(title.map_or("", String::as_str), room.min(60)));
     }
-    format!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, place))
+    format!("{}{}", output.paint(output::speaker_style(role), name), output.paint(DIM, details))
 }
 
-/// What people call threads.
+/// Returns the titles of threads.
 pub(super) async fn titles(
     memory: &Memory,
     scope: &Scope,
@@ -132,15 +133,16 @@ pub(super) async fn titles(
 ) -> Result<BTreeMap<ThreadId, String>> {
     let mut titles = BTreeMap::new();
     for id in threads {
-        if let Entry::Vacant(place) = titles.entry(id) {
+        if let Entry::Vacant(entry) = titles.entry(id) {
             let thread = memory.find_thread(scope, id).await?;
-            place.insert(thread.as_ref().map(thread_name::title).unwrap_or_default());
+            entry.insert(thread.as_ref().map(thread_name::title).unwrap_or_default());
         }
     }
     Ok(titles)
 }
 
-/// A snippet with its matches marked. It is wrapped here, as marks are neither printable nor as wide as they are long.
+/// Returns the lines of a snippet with highlighted matches. It is wrapped here because the width of the colour codes must not
+/// count.
 fn wrapped(output: &Output, snippet: &Snippet) -> Vec<String> {
     let text = highlighted(output, snippet);
     match output.text_columns() {
@@ -166,7 +168,7 @@ fn highlighted(output: &Output, snippet: &Snippet) -> String {
     text
 }
 
-/// A piece of a line: white space stays where it joins the next piece.
+/// Makes a piece of a line printable. Outer white space stays, since it separates the piece from the next one.
 fn line_piece(text: &str) -> String {
     output::printable(text).chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).collect()
 }

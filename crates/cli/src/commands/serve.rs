@@ -1,6 +1,6 @@
+mod announce;
 mod log;
 mod signals;
-mod tell;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -19,137 +19,138 @@ use crate::failure::Failure;
 use crate::listen::ListenAddress;
 use crate::local_token;
 use crate::models;
-use crate::served::Served;
+use crate::served::ServedAssistants;
 use crate::settings::{self, Settings};
 use crate::store::Purpose;
-use log::begin_log;
-use signals::asked_to_stop;
-use tell::{Access, tell};
+use announce::{Access, announce};
+use log::init_log;
+use signals::shutdown_requested;
 
 const PORT: u16 = 7437;
-/// Holds the ends of some thousand threads. They are looked at before they are shown, whoever else writes to the store.
-const TAIL_BYTES: usize = 16 * 1024 * 1024;
+/// Default size of the thread cache, enough for several thousand threads. Entries are validated on use, so other programs may
+/// write to the store.
+const THREAD_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Serve the store and the assistants over HTTP: REST, live events, the OpenAI wire
+/// Serve store and assistants over HTTP: REST, live events, OpenAI-compatible API
 ///
-/// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`), programs
-/// on this machine may call with the server's token, and act as the user that --user names. The token is made once and kept in
-/// the user's state folder; a terminal is told it in a line to paste, anything else where it is. Ctrl-C and SIGTERM finish what
-/// was accepted and end every stream with an event; a second one ends at once. What no option says comes from the
-/// environment and the configuration file: `threadkeep config show` lists it all.
+/// Listens on this machine only, unless --listen is given. Until the first key is created (`threadkeep keys create`), programs
+/// on this machine authenticate with the server's token and act as the user given by --user. The token is generated once and
+/// stored in the user's state folder. On a terminal it is printed in a line to paste; otherwise only the path of its file is
+/// printed. Ctrl-C and SIGTERM finish accepted requests and end every stream with an event; a second signal exits immediately.
+/// Options that are not given are read from the environment and the configuration file: `threadkeep config show` lists them.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep serve                                     on 127.0.0.1:7437
-  threadkeep open                                      its page in the browser
+  threadkeep open                                      open its web page in the browser
   curl http://127.0.0.1:7437/v1/threads -H \"Authorization: Bearer $OPENAI_API_KEY\"
   threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437")]
 pub(crate) struct Arguments {
-    /// The host and port to listen on; port 0 takes a free one [default: 127.0.0.1:7437]
+    /// The host and port to listen on; port 0 picks a free port [default: 127.0.0.1:7437]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<ListenAddress>,
-    /// What clients show while there is no key, 16 characters or more [default: one that is made and kept]. Others can read it
-    /// in the list of processes: rather set THREADKEEP_TOKEN, or THREADKEEP_TOKEN_FILE to a file that holds it
+    /// The token that clients send while no key exists, at least 16 characters [default: generated and stored]. Other users can
+    /// read it in the process list; prefer THREADKEEP_TOKEN, or THREADKEEP_TOKEN_FILE with the path of a file
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// Have every program on this machine call without a token while there is no key. INSECURE: so may everyone for whom a
-    /// proxy on this machine calls
+    /// Let every program on this machine call without a token while no key exists. INSECURE: this includes all clients of a
+    /// proxy on this machine
     #[arg(long, conflicts_with = "token")]
     insecure_no_token: bool,
-    /// Requests that a key without a limit of its own may make in a minute [default: no bound]
+    /// Requests per minute for a key without its own limit [default: unlimited]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
-    /// Requests that a key without a quota of its own may make in a day of UTC [default: no bound]
+    /// Requests per UTC day for a key without its own quota [default: unlimited]
     #[arg(long, value_name = "COUNT")]
     quota: Option<Quota>,
-    /// Take tokens (JWT) of this issuer, for users of the tenant that --tenant names
+    /// Accept tokens (JWT) of this issuer, for users of the tenant given by --tenant
     #[arg(long, value_name = "ISSUER")]
     token_issuer: Option<String>,
-    /// What such a token has to name as its audience
+    /// The audience that such tokens must have
     #[arg(long, value_name = "AUDIENCE")]
     token_audience: Option<String>,
-    /// The file that holds the secret such tokens are signed with (HS256)
+    /// The file with the secret that signs such tokens (HS256)
     #[arg(long, value_name = "FILE")]
     token_secret_file: Option<PathBuf>,
-    /// The file or the URL with the public keys of such tokens (JWKS)
-    #[arg(long, value_name = "PLACE", conflicts_with = "token_secret_file")]
+    /// The file or URL with the public keys of such tokens (JWKS)
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "token_secret_file")]
     token_jwks: Option<String>,
-    /// Take such tokens of the role `service_role` for the whole tenant
+    /// Accept such tokens with the role `service_role` for the whole tenant
     #[arg(long)]
     token_service_role: bool,
-    /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
+    /// The model of the OpenAI-compatible API, as `threadkeep models` names it [default: the first one found]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Answer with this assistant only: general, or one written in YAML, by its name or its path; may be given more than once
-    /// [default: all that there are]. Files are followed: what is written in them counts without a restart
+    /// Serve only this assistant: a built-in one, or a YAML file by name or path; can be repeated [default: all assistants].
+    /// Changes to the files take effect without a restart
     #[arg(long = "assistant", value_name = "NAME")]
     assistants: Vec<String>,
-    /// The server's certificate and those above it, in PEM: speaks TLS
+    /// The server's certificate chain in PEM; enables TLS
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// The private key of the certificate, in PEM
+    /// The certificate's private key in PEM
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// Write the log as JSON, one object a line
+    /// Write the log as JSON, one object per line
     #[arg(long)]
     log_json: bool,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let settings = &app.settings;
-    begin_log(settings, arguments.log_json)?;
-    app.interrupt.stop_by_itself();
+    init_log(settings, arguments.log_json)?;
+    app.interrupt.enable_graceful_stop();
     let memory = app.open(Purpose::Serve).await?.memory;
     if let Some(ledger) = app.erasure_ledger().ledger(&app.location()?)
-        && let Err(unwritten) = ledger.try_open()
+        && let Err(error) = ledger.try_open()
     {
-        tracing::warn!("{unwritten}; --erasure-ledger names another file");
+        tracing::warn!("{error}; choose another file with --erasure-ledger");
     }
-    let tail_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(TAIL_BYTES);
+    let tail_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(THREAD_CACHE_BYTES);
     let memory = memory.with_options(MemoryOptions { tail_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
-    let is_guarded = !token_issuers.is_empty() || keys.is_any_known().await?;
+    let has_keys_or_issuer = !token_issuers.is_empty() || keys.is_any_known().await?;
     let listen = either(arguments.listen.clone(), "THREADKEEP_LISTEN", settings)?;
     let listen = listen.unwrap_or_else(|| ListenAddress::loopback(PORT));
     let addresses = listen.resolve()?;
-    if !addresses.iter().all(|address| address.ip().is_loopback()) && !is_guarded {
-        let failure = Failure::usage(format!("{listen} is no address of this machine alone, and there is no key yet"));
-        return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
+    if !addresses.iter().all(|address| address.ip().is_loopback()) && !has_keys_or_issuer {
+        let failure = Failure::usage(format!("other machines can reach {listen}, and no key exists yet"));
+        return Err(failure.hint("create a key with `threadkeep keys create NAME`").into());
     }
-    let access = match (is_guarded, arguments.insecure_no_token) {
+    let access = match (has_keys_or_issuer, arguments.insecure_no_token) {
         (true, _) => Access::Keys,
         (false, true) => Access::ThisMachine,
         (false, false) => Access::Token(local_token::find(arguments.token.as_deref(), settings)?),
     };
     let options = ServerOptions { local_access: access.to_server(), ..options(app, token_issuers, &arguments)? };
     let scheme = if options.tls.is_some() { "https" } else { "http" };
-    let served = Served::open(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
+    let served = ServedAssistants::open(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
     let server = Server::new(memory, options).with_assistants(served.assistants());
     let server = with_models(server, arguments.model.as_deref(), settings)?;
     let listener = listen.bind(&addresses).await?;
-    tell(app, scheme, listener.local_addr()?, &access);
+    announce(app, scheme, listener.local_addr()?, &access);
     tokio::select! {
-        ended = server.serve(listener, asked_to_stop(app.interrupt.clone())) => ended?,
-        never = served.follow() => match never {},
+        ended = server.serve(listener, shutdown_requested(app.interrupt.clone())) => ended?,
+        never = served.watch() => match never {},
     }
     Ok(Status::Done)
 }
 
-/// What would keep a server from starting with these settings, as far as they tell it by themselves.
+/// Returns the errors in the settings that would keep a server from starting. Nothing is opened.
 pub(crate) fn problems(app: &App) -> Vec<String> {
     let (arguments, settings) = (Arguments::default(), &app.settings);
     let found = [
         issuer(app, &arguments).map(drop),
         tls(&arguments, settings).map(drop),
-        local_token::check_given(settings),
+        local_token::check_setting(settings),
         telemetry(settings).map(drop),
-        models::speaker(None, settings).map(drop),
+        models::chat_model(None, settings).map(drop),
         models::embedder(settings).map(drop),
     ];
     found.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect()
 }
 
-/// What an option says, else the settings.
+/// Returns the value of an option, or else of the setting.
 fn either<T: FromStr>(typed: Option<T>, name: &str, settings: &Settings) -> Result<Option<T>> {
     match typed {
         Some(typed) => Ok(Some(typed)),
@@ -177,32 +178,32 @@ fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) ->
     })
 }
 
-/// What clients of the documents' endpoints show: the first of the assistants' keys that is set.
+/// Returns the shared client key of the assistants' endpoints: the first of their key settings that is set.
 fn shared_key(settings: &Settings) -> Option<SharedKey> {
     let keys = BUILT_IN.iter().filter_map(|plugin| plugin.client_key);
     keys.filter_map(|key| settings.get(key.variable)).find_map(|key| SharedKey::new(&key))
 }
 
-/// What connections are encrypted with.
+/// Returns the certificate and key for TLS; `None` if neither is set.
 fn tls(arguments: &Arguments, settings: &Settings) -> Result<Option<Tls>> {
     let certificates = either(arguments.tls_cert.clone(), "THREADKEEP_TLS_CERT", settings)?;
     let key = either(arguments.tls_key.clone(), "THREADKEEP_TLS_KEY", settings)?;
     match (certificates, key) {
         (None, None) => Ok(None),
         (Some(certificates), Some(key)) => Ok(Some(Tls::from_pem_files(&certificates, &key)?)),
-        _ => {
-            Err(Failure::usage("a certificate and its key come together").hint("give --tls-cert and --tls-key").into())
-        }
+        _ => Err(Failure::usage("TLS needs both a certificate and its key")
+            .hint("give both --tls-cert and --tls-key")
+            .into()),
     }
 }
 
-/// Where traces go.
+/// Returns where traces are exported to; `None` if they are not.
 fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
     if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
         let failure =
-            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is no address of HTTP", shown_address(&endpoint)));
-        return Err(failure.hint("give the collector's, such as http://127.0.0.1:4318").into());
+            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is not an HTTP URL", shown_address(&endpoint)));
+        return Err(failure.hint("give the collector's URL, such as http://127.0.0.1:4318").into());
     }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());
     let given = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
@@ -210,25 +211,25 @@ fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     for header in given.split(',').filter(|header| !header.trim().is_empty()) {
         let (name, value) = header
             .split_once('=')
-            .ok_or_else(|| Failure::usage("OTEL_EXPORTER_OTLP_HEADERS is not a list such as api-key=…,other=…"))?;
+            .ok_or_else(|| Failure::usage("invalid OTEL_EXPORTER_OTLP_HEADERS: expected api-key=…,other=…"))?;
         headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     let proxy = proxy(settings, &endpoint);
     Ok(Some(TelemetryOptions { endpoint, headers, service, proxy }))
 }
 
-/// Through which proxy a place is reached.
-fn proxy(settings: &Settings, place: &str) -> Option<OutgoingProxy> {
+/// Returns the proxy for requests to a URL, from the conventional proxy variables.
+fn proxy(settings: &Settings, target: &str) -> Option<OutgoingProxy> {
     let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-    let those_of_http = if place.starts_with("https:") { 0 } else { 2 };
-    let url = names[those_of_http..].iter().find_map(|name| settings.get(name))?;
+    let first = if target.starts_with("https:") { 0 } else { 2 };
+    let url = names[first..].iter().find_map(|name| settings.get(name))?;
     let exceptions = ["NO_PROXY", "no_proxy"].iter().find_map(|name| settings.get(name));
     Some(OutgoingProxy { url, exceptions })
 }
 
-/// The server with the model and the embedder that the settings name.
+/// Adds the model and the embedder that the settings name.
 fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> Result<Server> {
-    if let Some(model) = models::speaker(model, settings)? {
+    if let Some(model) = models::chat_model(model, settings)? {
         server = server.with_model(model);
     }
     if let Some(embedder) = models::embedder(settings)? {
@@ -237,7 +238,7 @@ fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> 
     Ok(server)
 }
 
-/// Whose tokens are taken.
+/// Returns the issuer whose tokens are accepted; `None` if there is none.
 fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     let settings = &app.settings;
     let given = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
@@ -250,17 +251,16 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
         (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
         (None, None) => {
             let secret = settings.get("THREADKEEP_TOKEN_SECRET").ok_or_else(|| {
-                let failure =
-                    Failure::usage(format!("tokens cannot be taken: there is nothing to check those of {issuer} with"));
+                let failure = Failure::usage(format!("no key or secret to verify the tokens of {issuer}"));
                 failure.hint(
-                    "name their keys by --token-jwks or THREADKEEP_TOKEN_JWKS, or their secret by --token-secret-file",
+                    "give the keys with --token-jwks or THREADKEEP_TOKEN_JWKS, or the secret with --token-secret-file",
                 )
             })?;
             TokenIssuer::hs256(secret, issuer, audience, tenant)
         }
     };
     let mut issuer = issuer.map_err(|error| {
-        let failure = Failure::usage(format!("tokens cannot be taken: {error}"));
+        let failure = Failure::usage(format!("invalid token settings: {error}"));
         failure.hint("--token-issuer needs --token-audience, and --token-jwks or --token-secret-file")
     })?;
     issuer.takes_service_role =

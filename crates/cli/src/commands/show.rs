@@ -9,47 +9,47 @@ use crate::arguments::quoted;
 use crate::instants;
 use crate::json::{ThreadJson, Unreadable};
 use crate::output::{BOLD, DIM, printable_line};
-use crate::place;
+use crate::position;
 use crate::store::Purpose;
 use crate::table::{counted, number};
 use crate::thread_name;
 use crate::transcript::{Transcript, wrapped};
 
-/// Messages that are held at a time where a whole thread is shown.
+/// Number of messages per read when a whole thread is printed.
 const PAGE: usize = 500;
 
 /// Show a thread's messages
 ///
-/// Without bounds the newest messages are shown; with only --after the ones that follow it.
+/// Without bounds, the newest messages are shown; with only --after, the messages that follow it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  threadkeep show 0193a5b2                        the newest 50, by the beginning of the id
+  threadkeep show 0193a5b2                        the newest 50, by a prefix of the id
   threadkeep show slack:T1:C123:1717.0001 -n 10   the newest 10, by key
-  threadkeep show 0193a5b2 --before 101           those before the message at position 101
-  threadkeep show 0193a5b2 --after 2026-05-04     those said after a day began
-  threadkeep show 0193a5b2 --all --role user      everything that the user said")]
+  threadkeep show 0193a5b2 --before 101           messages before position 101
+  threadkeep show 0193a5b2 --after 2026-05-04     messages since the start of a day
+  threadkeep show 0193a5b2 --all --role user      all messages of the user")]
 pub(crate) struct Arguments {
-    /// The thread: its id, the beginning of it, or its key
+    /// The thread: its id, a prefix of the id, or its key
     thread: String,
-    /// How many messages to show
+    /// The maximum number of messages
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// Show all of them
+    /// Show all messages
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// Only messages before a position, day or instant
-    #[arg(long, value_name = "PLACE", value_parser = place::bound)]
+    /// Only messages before this position, day or instant
+    #[arg(long, value_name = "BOUND", value_parser = position::bound)]
     before: Option<Bound>,
-    /// Only messages after a position, day or instant
-    #[arg(long, value_name = "PLACE", value_parser = place::bound)]
+    /// Only messages after this position, day or instant
+    #[arg(long, value_name = "BOUND", value_parser = position::bound)]
     after: Option<Bound>,
-    /// Only messages of these roles: system, user, assistant, tool
+    /// Only messages with these roles: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     role: Vec<Role>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct ShowJson {
     thread: ThreadJson,
     messages: Vec<ExportedMessage>,
     unreadable: Vec<Unreadable>,
@@ -67,19 +67,19 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 }
 
 fn query(arguments: &Arguments) -> MessageQuery {
-    let follows = arguments.all || (arguments.after.is_some() && arguments.before.is_none());
+    let from_oldest = arguments.all || (arguments.after.is_some() && arguments.before.is_none());
     MessageQuery {
         before: arguments.before,
         after: arguments.after,
         roles: arguments.role.clone(),
-        take: if follows { Take::Oldest } else { Take::Newest },
+        take: if from_oldest { Take::Oldest } else { Take::Newest },
         on_corrupt: OnCorrupt::Report,
         ..MessageQuery::newest(if arguments.all { PAGE } else { arguments.limit.into() })
     }
 }
 
-/// What to ask for after a page, on the way through a whole thread.
-fn following(query: &MessageQuery, page: &MessagePage) -> Option<MessageQuery> {
+/// Returns the query for the page after this one; `None` after the last page.
+fn next_query(query: &MessageQuery, page: &MessagePage) -> Option<MessageQuery> {
     let broken = page.corrupt.iter().map(|row| row.seq);
     let reached = page.messages.iter().map(|message| message.seq).chain(broken).max()?;
     page.more.then(|| MessageQuery { after: Some(Bound::Seq(reached)), ..query.clone() })
@@ -94,16 +94,16 @@ async fn show_json(
     all: bool,
 ) -> Result<Status> {
     let (id, mut next) = (thread.id, Some(query));
-    let mut shown = Shown { thread: thread.into(), messages: Vec::new(), unreadable: Vec::new(), more: false };
+    let mut json = ShowJson { thread: thread.into(), messages: Vec::new(), unreadable: Vec::new(), more: false };
     while let Some(query) = next {
         let page = memory.messages(scope, id, &query).await?;
-        next = if all { following(&query, &page) } else { None };
-        shown.more = page.more;
-        shown.messages.extend(page.messages.into_iter().map(ExportedMessage::from));
-        shown.unreadable.extend(page.corrupt.into_iter().map(Unreadable::from));
+        next = if all { next_query(&query, &page) } else { None };
+        json.more = page.more;
+        json.messages.extend(page.messages.into_iter().map(ExportedMessage::from));
+        json.unreadable.extend(page.corrupt.into_iter().map(Unreadable::from));
     }
-    app.output.json(&shown)?;
-    Ok(status(shown.unreadable.len()))
+    app.output.json(&json)?;
+    Ok(status(json.unreadable.len()))
 }
 
 async fn show_text(
@@ -129,14 +129,14 @@ async fn show_text(
             transcript.message(&mut lines, message)?;
         }
         for row in &page.corrupt {
-            output.note(format_args!("message #{} cannot be read: {}", row.seq, row.detail));
+            output.note(format_args!("cannot read message #{}: {}", row.seq, row.detail));
         }
         shown += page.messages.len();
         broken += page.corrupt.len();
-        next = if arguments.all { following(&query, &page) } else { None };
+        next = if arguments.all { next_query(&query, &page) } else { None };
         if page.more && !arguments.all {
             lines.finish()?;
-            output.note(format_args!("{} {}", more(&query, &page), again(app, &query, &page, arguments)));
+            output.note(format_args!("{} {}", more(&query, &page), next_page_command(app, &query, &page, arguments)));
             return Ok(status(broken));
         }
     }
@@ -155,12 +155,12 @@ fn description(thread: &Thread) -> String {
     let key = thread.key.as_ref().map(ThreadKey::as_str).filter(|_| thread.title.is_some());
     let key = key.map_or_else(String::new, |key| format!(" · {}", printable_line(key)));
     let messages = counted(thread.message_count, "message");
-    let told = [thread_name::branch(thread).map(str::to_owned), thread_name::forked_from(thread)];
-    let branch: String = told.into_iter().flatten().map(|told| format!(" · {told}")).collect();
+    let branch = [thread_name::branch(thread).map(str::to_owned), thread_name::forked_from(thread)];
+    let branch: String = branch.into_iter().flatten().map(|text| format!(" · {text}")).collect();
     format!("{}{key}{branch} · {messages} · updated {} UTC", thread.id, instants::minute(thread.updated_at))
 }
 
-/// What is left.
+/// Returns the note that there are more messages.
 fn more(query: &MessageQuery, page: &MessagePage) -> String {
     let which = match query.take {
         Take::Newest => "earlier",
@@ -169,8 +169,8 @@ fn more(query: &MessageQuery, page: &MessagePage) -> String {
     format!("{} shown; for {which} ones:", number(page.messages.len() as u64))
 }
 
-/// The command that shows it.
-fn again(app: &App, query: &MessageQuery, page: &MessagePage, arguments: &Arguments) -> String {
+/// Returns the command that shows the next page.
+fn next_page_command(app: &App, query: &MessageQuery, page: &MessagePage, arguments: &Arguments) -> String {
     let seqs = page.messages.iter().map(|message| message.seq).chain(page.corrupt.iter().map(|row| row.seq));
     let bound = match query.take {
         Take::Newest => format!("--before {}", seqs.min().unwrap_or(0)),
@@ -178,5 +178,5 @@ fn again(app: &App, query: &MessageQuery, page: &MessagePage, arguments: &Argume
     };
     let roles: Vec<_> = arguments.role.iter().map(|role| role.as_str()).collect();
     let role = if roles.is_empty() { String::new() } else { format!(" --role {}", roles.join(",")) };
-    format!("{} show {} {bound}{role}", app.global.program(), quoted(&arguments.thread))
+    format!("{} show {} {bound}{role}", app.global.command_prefix(), quoted(&arguments.thread))
 }

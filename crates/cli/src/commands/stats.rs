@@ -9,14 +9,14 @@ use crate::store::{OpenStore, Purpose};
 use crate::table::{self, number};
 use crate::thread_name;
 
-/// Show figures about a thread, or about all of them
+/// Show statistics about a thread, or about all threads
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep stats
   threadkeep stats 0193a5b2
   threadkeep stats --as-tenant --json")]
 pub(crate) struct Arguments {
-    /// The thread: its id, the beginning of it, or its key; without it all threads are counted
+    /// The thread: its id, a prefix of the id, or its key [default: all threads]
     thread: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 struct Stats {
     #[serde(flatten)]
     analytics: Analytics,
-    /// Bytes of the store's files.
+    /// Size of the store's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_bytes: Option<u64>,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 }
 
 impl OpenStore {
-    /// Bytes of the store's files, where it has any.
+    /// Returns the size of the store's files in bytes; `None` for a store without files.
     pub(super) fn bytes(&self) -> Option<u64> {
         let files = self.sqlite.as_ref()?.files();
         Some(files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|file| file.len()).sum())

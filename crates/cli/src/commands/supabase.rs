@@ -1,4 +1,4 @@
-//! Supabase's side of things: the tables that its applications read, and who may read them.
+//! Checks of a Supabase application's tables and their row security.
 
 mod catalog;
 mod connect;
@@ -12,7 +12,7 @@ use clap::Subcommand;
 
 use super::{App, Status};
 
-/// Look after an application's tables in Supabase
+/// Check an application's tables in Supabase
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   threadkeep supabase doctor postgresql://postgres:PASSWORD@db.PROJECT.supabase.co:5432/postgres")]

@@ -7,30 +7,30 @@ use crate::arguments::quoted;
 use crate::instants;
 use crate::json::ThreadJson;
 use crate::store::Purpose;
-use crate::table::{Side, Table, counted, cut, number};
+use crate::table::{Align, Table, counted, cut, number};
 use crate::thread_name::{self, SHORT_ID};
 
-const WHOLE_ID: usize = 36;
-/// A terminal that has room for whole ids.
-const WIDE: usize = 120;
+const FULL_ID: usize = 36;
+/// Minimum width of a terminal for full ids.
+const WIDE_COLUMNS: usize = 120;
 
 /// List threads
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  threadkeep threads                     the 20 that changed last
+  threadkeep threads                     the 20 most recently changed
   threadkeep threads --created --limit 5 the 5 oldest
   threadkeep threads --json | jq -r '.threads[].id'")]
 pub(crate) struct Arguments {
-    /// Those that changed last come first (the default)
+    /// Sort by last change, newest first (the default)
     #[arg(long, conflicts_with = "created")]
     recent: bool,
-    /// Those that were opened first come first: a stable order
+    /// Sort by creation, oldest first: a stable order
     #[arg(long)]
     created: bool,
-    /// How many to list
+    /// The maximum number of threads
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// Go on after a page, with the text that it gave for this
+    /// Continue after a page, with the value that was printed at its end
     #[arg(long, value_name = "NEXT")]
     after: Option<String>,
 }
@@ -53,7 +53,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Ok(Status::Done);
     }
     if page.threads.is_empty() {
-        app.output.note("no threads; `threadkeep import FILE` or `threadkeep append KEY --create` makes some");
+        app.output.note("no threads; create some with `threadkeep import FILE` or `threadkeep append KEY --create`");
         return Ok(Status::Done);
     }
     app.output.line(table(app, &page.threads))?;
@@ -62,7 +62,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         let shown = counted(page.threads.len() as u64, "thread");
         app.output.note(format_args!(
             "\n{shown} shown; for more: {} threads{order} --after {}",
-            app.global.program(),
+            app.global.command_prefix(),
             quoted(&next)
         ));
     }
@@ -71,12 +71,12 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 fn table(app: &App, threads: &[Thread]) -> String {
     let columns = app.output.columns();
-    let id_width = if columns.is_some_and(|columns| columns < WIDE) { SHORT_ID } else { WHOLE_ID };
+    let id_width = if columns.is_some_and(|columns| columns < WIDE_COLUMNS) { SHORT_ID } else { FULL_ID };
     let has_owners = app.global.as_tenant;
     let mut headers =
-        vec![("id", Side::Left), ("title", Side::Left), ("messages", Side::Right), ("updated (UTC)", Side::Left)];
+        vec![("id", Align::Left), ("title", Align::Left), ("messages", Align::Right), ("updated (UTC)", Align::Left)];
     if has_owners {
-        headers.push(("owner", Side::Left));
+        headers.push(("owner", Align::Left));
     }
     let others = id_width + "messages".len() + "2026-05-04 18:12".len() + 8 + if has_owners { 12 } else { 0 };
     let title_width = columns.map_or(usize::MAX, |columns| columns.saturating_sub(others).max(12));

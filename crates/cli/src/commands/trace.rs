@@ -12,15 +12,15 @@ use crate::store::Purpose;
 use crate::table::{counted, cut, number, pairs};
 use crate::thread_name;
 
-/// Columns of arguments and results.
-const SHOWN: usize = 200;
+/// Columns after which arguments and results are cut.
+const DETAIL_COLUMNS: usize = 200;
 
-/// Show what happened in a turn: tools, sources, tokens
+/// Show the details of a turn: tools, sources, tokens
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep trace 0199a6f2-7d11-7aa3-8c05-3f1d7a2b9c44
   threadkeep trace TURN --json                      the turn, as `ask --json` printed it
-  threadkeep context --turn TURN --explain          what the model saw in it, and why")]
+  threadkeep context --turn TURN --explain          the context that the model received, and why")]
 pub(crate) struct Arguments {
     /// The turn's id
     turn: String,
@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let session = Session::open(app, DEFAULT, Some("offline"), Purpose::Read).await?;
     let Some(turn) = session.find_turn(&arguments.turn).await? else {
-        let failure = Failure::yours(format!("there is no turn `{}`", cut(&printable_line(&arguments.turn), 60)));
-        return Err(failure.hint("`threadkeep ask --json` tells a turn's id; turns are kept for 30 days").into());
+        let failure = Failure::user_error(format!("turn `{}` not found", cut(&printable_line(&arguments.turn), 60)));
+        return Err(failure.hint("`threadkeep ask --json` prints the turn's id; turns are stored for 30 days").into());
     };
     if app.output.is_json() {
         app.output.json(&turn)?;
@@ -40,13 +40,13 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// Prints what happened in a turn.
+/// Prints the details of a turn.
 pub(super) fn print(output: &Output, turn: &Turn) -> Result<()> {
     let mut lines = output.lines();
     let ended = match (&turn.status, &turn.error) {
         (TurnStatus::Failed, Some(error)) => format!("failed: {} ({})", error.message, error.code),
         (TurnStatus::Failed, None) => "failed".to_owned(),
-        (TurnStatus::WaitingForApproval, _) => "waits for an approval".to_owned(),
+        (TurnStatus::WaitingForApproval, _) => "waiting for approval".to_owned(),
         (TurnStatus::Completed, _) => "completed".to_owned(),
     };
     let routed = turn.routed_agent.as_ref().map(|agent| format!(" · {agent}")).unwrap_or_default();
@@ -57,8 +57,8 @@ pub(super) fn print(output: &Output, turn: &Turn) -> Result<()> {
         ("assistant", format!("{}{routed}", turn.agent)),
         ("model", printable_line(&turn.model)),
         ("status", printable_line(&ended)),
-        ("began", format!("{} UTC, took {} ms", instants::minute(turn.started_at), number(turn.duration_ms))),
-        ("model saw", format!("{}, {}", counted(context.messages, "message"), counted(context.tokens, "token"))),
+        ("started", format!("{} UTC, took {} ms", instants::minute(turn.started_at), number(turn.duration_ms))),
+        ("context", format!("{}, {}", counted(context.messages, "message"), counted(context.tokens, "token"))),
         ("usage", usage(&turn.usage)),
     ]))?;
     for call in &turn.tool_calls {
@@ -84,23 +84,23 @@ fn usage(usage: &TurnUsage) -> String {
     let tokens = format!("{} tokens in, {} out", number(usage.input_tokens), number(usage.output_tokens));
     match usage.cost_usd {
         Some(cost) => format!("{calls}, {tokens}, ${cost:.4}"),
-        None => format!("{calls}, {tokens}, at a price that is not known"),
+        None => format!("{calls}, {tokens}, price unknown"),
     }
 }
 
 fn tool_lines(output: &Output, call: &ToolCallTrace) -> Vec<String> {
-    let arguments = cut(&printable_line(call.arguments.as_str()), SHOWN);
-    let remembered = if call.cached { ", remembered" } else { "" };
+    let arguments = cut(&printable_line(call.arguments.as_str()), DETAIL_COLUMNS);
+    let cached = if call.cached { ", cached" } else { "" };
     let outcome = match (&call.result, &call.error) {
-        (Some(result), _) => cut(&printable_line(result.as_str()), SHOWN),
-        (None, Some(error)) => format!("failed: {}", cut(&printable_line(error), SHOWN)),
+        (Some(result), _) => cut(&printable_line(result.as_str()), DETAIL_COLUMNS),
+        (None, Some(error)) => format!("failed: {}", cut(&printable_line(error), DETAIL_COLUMNS)),
         (None, None) => "no result".to_owned(),
     };
-    let took = format!("({} ms{remembered})", call.duration_ms);
+    let took = format!("({} ms{cached})", call.duration_ms);
     vec![format!("tool {}{} {}", call.name, arguments, output.paint(DIM, took)), format!("  → {outcome}")]
 }
 
-/// Prints what an answer stands on, under the numbers by which it cites.
+/// Prints the sources of a reply, numbered as the reply cites them.
 pub(super) fn print_sources(output: &Output, turn: &Turn) -> Result<()> {
     if turn.sources.is_empty() {
         return Ok(());

@@ -8,16 +8,16 @@ use super::{App, Status};
 use crate::progress;
 use crate::store::Purpose;
 
-/// Remove what is over and give its space back
+/// Remove expired data and free disk space
 ///
-/// Removes expired threads and every trace of what was erased, for all tenants, then makes the file as small as it can be.
+/// Removes expired threads and all remains of erased data, for all tenants, then compacts the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   threadkeep vacuum")]
 pub(crate) struct Arguments {}
 
 #[derive(Serialize)]
-struct Vacuumed {
+struct VacuumReport {
     before_bytes: Option<u64>,
     after_bytes: Option<u64>,
     swept: SweepReport,
@@ -31,26 +31,26 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     let work = async {
         let swept = maintenance.sweep(store.memory.now()).await?;
         match maintenance.compact().await {
-            // There is no space to give back: sweeping was all.
+            // Some stores cannot be compacted; sweeping is enough for them.
             Err(StoreError::Unsupported(_)) | Ok(()) => Ok(swept),
             Err(error) => Err(error),
         }
     };
     let swept = work.await;
     spinner.finish_and_clear();
-    let vacuumed = Vacuumed { before_bytes, after_bytes: store.bytes(), swept: swept? };
+    let report = VacuumReport { before_bytes, after_bytes: store.bytes(), swept: swept? };
     if app.output.is_json() {
-        app.output.json(&vacuumed)?;
+        app.output.json(&report)?;
     } else {
-        app.output.line(told(&vacuumed))?;
+        app.output.line(summary(&report))?;
     }
     Ok(Status::Done)
 }
 
-fn told(vacuumed: &Vacuumed) -> String {
-    let expired = vacuumed.swept.expired_threads;
+fn summary(report: &VacuumReport) -> String {
+    let expired = report.swept.expired_threads;
     let expired = if expired > 0 { format!("; {expired} expired threads removed") } else { String::new() };
-    match (vacuumed.before_bytes, vacuumed.after_bytes) {
+    match (report.before_bytes, report.after_bytes) {
         (Some(before), Some(after)) => format!("{} before, {} after{expired}", HumanBytes(before), HumanBytes(after)),
         _ => format!("swept{expired}"),
     }

@@ -1,4 +1,4 @@
-//! The key of a ledger, without which nobody can try names against it.
+//! The key of a ledger. Without it, no one can test names against the ledger's hashes.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ const BYTES: usize = 32;
 /// A key for hashes of names.
 pub(super) struct Key(hmac::Key);
 
-/// The file that holds the key of a ledger.
+/// Returns the path of a ledger's key file.
 pub(crate) fn key_file(ledger: &Path) -> PathBuf {
     let mut name = ledger.as_os_str().to_owned();
     name.push(".key");
@@ -22,7 +22,7 @@ pub(crate) fn key_file(ledger: &Path) -> PathBuf {
 }
 
 impl Key {
-    /// Reads the key of a ledger; `None` where it has none yet.
+    /// Reads the key of a ledger. Returns `None` if it has none yet.
     pub(super) fn find(ledger: &Path) -> io::Result<Option<Self>> {
         let mut text = String::new();
         match std::fs::File::open(key_file(ledger)) {
@@ -32,12 +32,12 @@ impl Key {
         };
         let bytes = text.trim();
         if bytes.len() != 2 * BYTES || !bytes.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its key is not 64 hexadecimal digits"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the key is not 64 hexadecimal digits"));
         }
         Ok(Some(Self(hmac::Key::new(hmac::HMAC_SHA256, bytes.to_ascii_lowercase().as_bytes()))))
     }
 
-    /// Makes the key of a ledger. Whoever calls it holds the ledger's lock.
+    /// Creates the key of a ledger. The caller holds the ledger's lock.
     pub(super) fn create(ledger: &Path) -> io::Result<Self> {
         let mut file = private::new_file(&key_file(ledger))?;
         writeln!(file, "{}", random_hex::<BYTES>()?)?;
@@ -46,13 +46,13 @@ impl Key {
         Self::find(ledger)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
-    /// The hash of some words in order, as hexadecimal digits.
-    pub(super) fn hash(&self, words: &[&str]) -> String {
+    /// Returns the keyed hash of a sequence of texts, in hexadecimal digits.
+    pub(super) fn hash(&self, texts: &[&str]) -> String {
         let mut context = hmac::Context::with_key(&self.0);
-        for word in words {
-            // With its length, so that no two lists of words look the same.
-            context.update(&(word.len() as u64).to_be_bytes());
-            context.update(word.as_bytes());
+        for text in texts {
+            // The length prefix makes the encoding of the sequence unambiguous.
+            context.update(&(text.len() as u64).to_be_bytes());
+            context.update(text.as_bytes());
         }
         hex(context.sign().as_ref())
     }
@@ -64,10 +64,12 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Random bytes as hexadecimal digits.
+/// Returns random bytes in hexadecimal digits.
 pub(super) fn random_hex<const LENGTH: usize>() -> io::Result<String> {
     let mut bytes = [0; LENGTH];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| io::Error::other("the system's random number generator failed"))?;
     Ok(hex(&bytes))
 }
 

@@ -1,4 +1,4 @@
-//! Writing the ledger.
+//! Appends to the ledger.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -8,16 +8,16 @@ use threadkeep::core::{DocumentOwner, Reason};
 use threadkeep::memory::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
 use threadkeep::{StoreError, Timestamp};
 
+use super::contents::names;
 use super::key::{Key, random_hex};
-use super::known::names;
 use super::line::{Entry, Item, Line, VERSION};
 use crate::private;
 
-/// The ledger file, for the erasures of one store.
+/// The ledger file, for erasures in one store.
 #[derive(Clone, Debug)]
-pub(crate) struct FileLedger {
+pub(crate) struct ErasureLedger {
     file: PathBuf,
-    /// Where the store is, without anything secret.
+    /// The store's location without secrets.
     store: String,
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct Unwritten {
     source: io::Error,
 }
 
-impl FileLedger {
+impl ErasureLedger {
     pub(crate) fn new(file: PathBuf, store: String) -> Self {
         Self { file, store }
     }
 
-    /// Makes sure that entries can be written, without writing any.
+    /// Checks that entries can be written, without writing any.
     pub(crate) fn try_open(&self) -> Result<(), Unwritten> {
         let opened = private::make_folder_of(&self.file).and_then(|()| private::open_to_append(&self.file));
         opened.map(drop).map_err(|source| Unwritten { file: self.file.clone(), source })
@@ -54,7 +54,7 @@ impl FileLedger {
 }
 
 #[async_trait::async_trait]
-impl ErasureLog for FileLedger {
+impl ErasureLog for ErasureLedger {
     async fn record(&self, erasures: Vec<Erasure>, at: Timestamp) -> Result<ErasureReceipt, StoreError> {
         let id = random_hex::<8>().map_err(|_| StoreError::unavailable(Reason::Io))?;
         let (receipt, store) = (ErasureReceipt(id.clone()), self.store.clone());
@@ -97,7 +97,7 @@ fn item(key: &Key, erasure: &Erasure) -> Item {
     }
 }
 
-/// Appends lines and brings them to the disk. The file's lock makes processes take turns.
+/// Appends lines and syncs them to disk. Locks the file against other processes.
 fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> {
     private::make_folder_of(path)?;
     let mut file = private::open_to_append(path)?;
@@ -106,13 +106,13 @@ fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> 
     let key = match Key::find(path)? {
         Some(key) => key,
         None if length == 0 => Key::create(path)?,
-        None => return Err(io::Error::new(io::ErrorKind::NotFound, "its key is missing")),
+        None => return Err(io::Error::new(io::ErrorKind::NotFound, "the key is missing")),
     };
     if length > 0 {
         check_first_line(&mut file, &key)?;
     }
     let mut text = String::new();
-    let mut add = |line: &Line| line.written(&key).map(|line| text.push_str(&line)).map_err(io::Error::other);
+    let mut add = |line: &Line| line.encode(&key).map(|line| text.push_str(&line)).map_err(io::Error::other);
     if length == 0 {
         add(&Line::ThreadkeepErasures { version: VERSION })?;
     }
@@ -129,25 +129,26 @@ fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> 
     if length == 0 { private::sync_folder(path) } else { Ok(()) }
 }
 
-/// What is written with another key than the rest could not be told from damage.
+/// Checks the key against the first line: lines written with another key would be indistinguishable from damage.
 fn check_first_line(file: &mut File, key: &Key) -> io::Result<()> {
     let mut first = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     BufReader::new(&*file).take(1024).read_until(b'\n', &mut first)?;
-    // A first line that a crash cut is followed by the mark that says so.
+    // A crash truncated the first line. The caller marks it as torn.
     if !first.ends_with(b"\n") {
         return Ok(());
     }
     let first = std::str::from_utf8(&first).unwrap_or_default().trim_end();
-    match Line::read(first, key) {
+    match Line::decode(first, key) {
         Ok(_) => Ok(()),
-        Err(_) => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "its first line is damaged, or its key another one's"))
-        }
+        Err(_) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the first line is damaged, or the key belongs to another ledger",
+        )),
     }
 }
 
-/// A crash may have left half a line.
+/// Whether the last line is complete. A crash may have truncated it.
 fn ends_with_newline(file: &mut File) -> io::Result<bool> {
     let mut last = [0];
     file.seek(SeekFrom::End(-1))?;

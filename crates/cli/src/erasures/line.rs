@@ -1,4 +1,4 @@
-//! What a line of the ledger holds.
+//! The lines of the ledger.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,9 +15,9 @@ pub(super) enum Line {
     ThreadkeepErasures { version: u32 },
     /// Something is about to be erased.
     Erased(Entry),
-    /// The entries with this id are void: the store refused the erasure.
+    /// The entries with this id are void because the store rejected the erasure.
     Void { id: String },
-    /// The line before this one was cut by a crash, and its erasure never carried out.
+    /// A crash truncated the line before this one, and its erasure was not executed.
     Torn {},
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) item: Item,
 }
 
-/// What was erased. Names are hashes.
+/// The erased item. Names are hashes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Item {
@@ -56,20 +56,22 @@ pub(super) enum Item {
     },
 }
 
+/// A line with its checksum, for encoding.
 #[derive(Serialize)]
-struct Written<'a> {
+struct EncodedLine<'a> {
     line: &'a RawValue,
     check: &'a str,
 }
 
+/// A line with its checksum, not verified yet.
 #[derive(Deserialize)]
-struct Read<'a> {
+struct UnverifiedLine<'a> {
     #[serde(borrow)]
     line: &'a RawValue,
     check: &'a str,
 }
 
-/// Why a line cannot be used.
+/// The reason why a line is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
     Damaged,
@@ -77,24 +79,27 @@ pub(super) enum Unusable {
 }
 
 impl Line {
-    /// The line with its end. A checksum made with the key tells when a byte of it changes.
-    pub(super) fn written(&self, key: &Key) -> serde_json::Result<String> {
+    /// Encodes the line with a final newline and a keyed checksum that detects damage.
+    pub(super) fn encode(&self, key: &Key) -> serde_json::Result<String> {
         let line = serde_json::value::to_raw_value(self)?;
         let check = key.hash(&["line", line.get()]);
-        let text = serde_json::to_string(&Written { line: &line, check: &check[..16] })?;
+        let text = serde_json::to_string(&EncodedLine { line: &line, check: &check[..16] })?;
         Ok(text + "\n")
     }
 
-    /// Reads a line without its end.
-    pub(super) fn read(text: &str, key: &Key) -> Result<Self, Unusable> {
-        let Read { line, check } = serde_json::from_str(text).map_err(|_| Unusable::Damaged)?;
+    /// Decodes a line without its newline.
+    ///
+    /// # Errors
+    /// The line is damaged, or a later version wrote it.
+    pub(super) fn decode(text: &str, key: &Key) -> Result<Self, Unusable> {
+        let UnverifiedLine { line, check } = serde_json::from_str(text).map_err(|_| Unusable::Damaged)?;
         if key.hash(&["line", line.get()])[..16] != *check {
             return Err(Unusable::Damaged);
         }
         match serde_json::from_str(line.get()) {
             Ok(Self::ThreadkeepErasures { version }) if version > VERSION => Err(Unusable::LaterVersion),
             Ok(line) => Ok(line),
-            // Somebody with the key wrote it.
+            // The checksum is valid, so the line is not damaged but of an unknown kind.
             Err(_) => Err(Unusable::LaterVersion),
         }
     }

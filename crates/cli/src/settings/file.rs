@@ -1,22 +1,22 @@
-//! The configuration file: TOML, or YAML where its name ends so.
+//! The configuration file: TOML, or YAML if its name ends in `.yaml` or `.yml`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::kind::{Kind, Raw, has_password};
+use super::kind::{Kind, RawValue, has_password};
 use super::table::{SETTINGS, Setting};
 
-/// Bytes of a configuration file, and of a file that holds a secret.
+/// The maximum size of a configuration file and of a file with a secret.
 const FILE_BYTES: u64 = 64 * 1024;
-/// How much two names have to be alike for the one to be meant by the other.
-const ALIKE: f64 = 0.75;
+/// The minimum Jaro-Winkler similarity for suggesting a name.
+const MIN_SIMILARITY: f64 = 0.75;
 
-/// What a configuration file sets, and what is wrong with it.
+/// The values of a configuration file and the problems found in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
-    /// By variable, that of a file with the value included.
+    /// By variable, including the `_FILE` variables of secrets.
     pub(super) values: BTreeMap<String, String>,
     pub(super) problems: Vec<String>,
 }
@@ -30,25 +30,25 @@ pub(super) fn read(path: &Path) -> Content {
     if is_yaml { of(from_yaml(&text)) } else { of(from_toml(&text)) }
 }
 
-/// Reads a text that is not too long, whatever its size is said to be.
+/// Reads a text file of at most [`FILE_BYTES`].
 pub(super) fn bounded(path: &Path) -> Result<String, String> {
     let unread = |error: std::io::Error| format!("the file {} cannot be read: {error}", path.display());
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unread)?;
     file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > FILE_BYTES {
-        return Err(format!("the file {} has more than {FILE_BYTES} bytes", path.display()));
+        return Err(format!("the file {} is larger than {FILE_BYTES} bytes", path.display()));
     }
     String::from_utf8(bytes).map_err(|_| format!("the file {} is not UTF-8", path.display()))
 }
 
-fn of(entries: Result<Vec<(String, Raw)>, String>) -> Content {
+fn of(entries: Result<Vec<(String, RawValue)>, String>) -> Content {
     let mut content = Content::default();
     match entries {
         Ok(entries) => entries.into_iter().for_each(|(key, raw)| match entry(&key, raw) {
             Ok((name, value)) => {
                 if content.values.insert(name, value).is_some() {
-                    content.problems.push(format!("{key}: it is set twice"));
+                    content.problems.push(format!("{key}: set more than once"));
                 }
             }
             Err(problem) => content.problems.push(problem),
@@ -58,8 +58,8 @@ fn of(entries: Result<Vec<(String, Raw)>, String>) -> Content {
     content
 }
 
-/// The variable that a key stands for, and its value.
-fn entry(key: &str, raw: Raw) -> Result<(String, String), String> {
+/// Returns the variable that a key sets, and its value.
+fn entry(key: &str, raw: RawValue) -> Result<(String, String), String> {
     let of_file = SETTINGS
         .iter()
         .find(|setting| [setting.file_key(), setting.file_name()].iter().flatten().any(|name| name == key));
@@ -68,15 +68,15 @@ fn entry(key: &str, raw: Raw) -> Result<(String, String), String> {
     }
     let setting = Setting::find(key).filter(|setting| setting.name != "THREADKEEP_CONFIG");
     let setting = setting.ok_or_else(|| unknown(key))?;
-    let in_a_file = || setting.file_key().unwrap_or_default();
+    let file_key = || setting.file_key().unwrap_or_default();
     if setting.kind == Kind::Secret {
-        let instead = format!("set {} in the environment, or name its file with {}", setting.name, in_a_file());
-        return Err(format!("{key}: it is a secret and may not stand here; {instead}"));
+        let instead = format!("set {} in the environment, or name its file with {}", setting.name, file_key());
+        return Err(format!("{key}: secrets are not allowed in this file; {instead}"));
     }
     let value = setting.kind.read(raw).map_err(|problem| format!("{key}: {problem}"))?;
     if setting.kind == Kind::Url && has_password(&value) {
-        let instead = format!("set {} in the environment, or name a file with {}", setting.name, in_a_file());
-        return Err(format!("{key}: the address holds a password, which may not stand here; {instead}"));
+        let instead = format!("set {} in the environment, or name a file with {}", setting.name, file_key());
+        return Err(format!("{key}: passwords are not allowed in this file; {instead}"));
     }
     Ok((setting.name.to_owned(), value))
 }
@@ -87,13 +87,14 @@ fn unknown(key: &str) -> String {
         names.extend([setting.key.to_owned(), setting.name.to_owned()]);
         names.extend(setting.file_key());
     }
-    let alike = |name: &String| strsim::jaro_winkler(name, key);
-    let nearest = names.iter().max_by(|one, other| alike(one).total_cmp(&alike(other)));
-    let meant = nearest.filter(|name| alike(name) >= ALIKE).map(|name| format!("; did you mean `{name}`?"));
-    format!("there is no setting `{key}`{}", meant.unwrap_or_default())
+    let similarity = |name: &String| strsim::jaro_winkler(name, key);
+    let nearest = names.iter().max_by(|one, other| similarity(one).total_cmp(&similarity(other)));
+    let suggestion =
+        nearest.filter(|name| similarity(name) >= MIN_SIMILARITY).map(|name| format!("; did you mean `{name}`?"));
+    format!("unknown setting `{key}`{}", suggestion.unwrap_or_default())
 }
 
-fn from_toml(text: &str) -> Result<Vec<(String, Raw)>, String> {
+fn from_toml(text: &str) -> Result<Vec<(String, RawValue)>, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
         format!("line {line}: {}", error.message())
@@ -103,7 +104,7 @@ fn from_toml(text: &str) -> Result<Vec<(String, Raw)>, String> {
     Ok(entries)
 }
 
-fn toml_entries(above: &str, table: toml::Table, entries: &mut Vec<(String, Raw)>) {
+fn toml_entries(above: &str, table: toml::Table, entries: &mut Vec<(String, RawValue)>) {
     for (key, value) in table {
         let key = below(above, &key);
         let raw = match value {
@@ -111,31 +112,31 @@ fn toml_entries(above: &str, table: toml::Table, entries: &mut Vec<(String, Raw)
                 toml_entries(&key, table, entries);
                 continue;
             }
-            toml::Value::String(text) => Raw::Text(text),
-            toml::Value::Integer(number) => Raw::Number(number.to_string()),
-            toml::Value::Float(number) => Raw::Number(number.to_string()),
-            toml::Value::Boolean(flag) => Raw::Flag(flag),
-            toml::Value::Datetime(date) => Raw::Date(date.to_string()),
-            toml::Value::Array(_) => Raw::Other("a list"),
+            toml::Value::String(text) => RawValue::Text(text),
+            toml::Value::Integer(number) => RawValue::Number(number.to_string()),
+            toml::Value::Float(number) => RawValue::Number(number.to_string()),
+            toml::Value::Boolean(flag) => RawValue::Flag(flag),
+            toml::Value::Datetime(date) => RawValue::Date(date.to_string()),
+            toml::Value::Array(_) => RawValue::Other("a list"),
         };
         entries.push((key, raw));
     }
 }
 
-fn from_yaml(text: &str) -> Result<Vec<(String, Raw)>, String> {
+fn from_yaml(text: &str) -> Result<Vec<(String, RawValue)>, String> {
     if text.lines().all(is_comment) {
         return Ok(Vec::new());
     }
     let map: serde_json::Map<String, serde_json::Value> = serde_saphyr::from_str(text).map_err(|error| {
         let text = error.to_string();
-        text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it is no YAML").trim().to_owned()
+        text.lines().find(|line| !line.trim().is_empty()).unwrap_or("invalid YAML").trim().to_owned()
     })?;
     let mut entries = Vec::new();
     yaml_entries("", map, &mut entries);
     Ok(entries)
 }
 
-fn yaml_entries(above: &str, map: serde_json::Map<String, serde_json::Value>, entries: &mut Vec<(String, Raw)>) {
+fn yaml_entries(above: &str, map: serde_json::Map<String, serde_json::Value>, entries: &mut Vec<(String, RawValue)>) {
     for (key, value) in map {
         let key = below(above, &key);
         let raw = match value {
@@ -143,11 +144,11 @@ fn yaml_entries(above: &str, map: serde_json::Map<String, serde_json::Value>, en
                 yaml_entries(&key, map, entries);
                 continue;
             }
-            serde_json::Value::String(text) => Raw::Text(text),
-            serde_json::Value::Number(number) => Raw::Number(number.to_string()),
-            serde_json::Value::Bool(flag) => Raw::Flag(flag),
-            serde_json::Value::Array(_) => Raw::Other("a list"),
-            serde_json::Value::Null => Raw::Other("nothing"),
+            serde_json::Value::String(text) => RawValue::Text(text),
+            serde_json::Value::Number(number) => RawValue::Number(number.to_string()),
+            serde_json::Value::Bool(flag) => RawValue::Flag(flag),
+            serde_json::Value::Array(_) => RawValue::Other("a list"),
+            serde_json::Value::Null => RawValue::Other("null"),
         };
         entries.push((key, raw));
     }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_sets_what_there_is_to_set_in_either_form() {
+    fn toml_and_yaml_set_the_same_values() {
         let expected: BTreeMap<String, String> = [
             ("THREADKEEP_USER", "ana"),
             ("THREADKEEP_NOW", "2026-05-04T18:12:00Z"),
@@ -193,22 +194,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_all_of_it() {
+    fn all_problems_are_reported() {
         let problems = toml(
             "usr = 'ana'\nstore = 'postgres://me:s3cret@host/db'\nmodel = 7\n\
              [server]\nrate = 'fast'\nlisten = 'everywhere'\n[groq]\napi_key = 'gsk-s3cret'\nmodels = ['a']\n[log]\njson = 'yes'\n",
         );
         let expected = [
-            "there is no setting `usr`; did you mean `user`?",
-            "store: the address holds a password, which may not stand here; set THREADKEEP_STORE in the environment, or \
-             name a file with store_file",
-            "model: a number is not text",
-            "server.rate: text is not a whole number, at least 1",
-            "server.listen: `everywhere` is not a host and a port, such as \"127.0.0.1:7437\"",
-            "groq.api_key: it is a secret and may not stand here; set GROQ_API_KEY in the environment, or name its file \
-             with groq.api_key_file",
-            "there is no setting `groq.models`; did you mean `groq.model`?",
-            "log.json: text is not true or false",
+            "unknown setting `usr`; did you mean `user`?",
+            "store: passwords are not allowed in this file; set THREADKEEP_STORE in the environment, or name a file with \
+             store_file",
+            "model: expected text, found a number",
+            "server.rate: expected a whole number of at least 1, found text",
+            "server.listen: expected a host and a port such as \"127.0.0.1:7437\", found `everywhere`",
+            "groq.api_key: secrets are not allowed in this file; set GROQ_API_KEY in the environment, or name its file with \
+             groq.api_key_file",
+            "unknown setting `groq.models`; did you mean `groq.model`?",
+            "log.json: expected true or false, found text",
         ];
         let mut found = problems.problems.clone();
         found.sort();
@@ -219,16 +220,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
+    fn syntax_errors_name_the_line() {
         let problem = &toml("user = 'ana'\nmodel = = 3\n").problems[0];
         assert!(problem.starts_with("line 2: "), "{problem}");
         assert!(!of(from_yaml("- a\n")).problems.is_empty());
-        assert_eq!(toml("[server]\nrate = 0\n").problems, ["server.rate: `0` is not a whole number, at least 1"]);
+        assert_eq!(
+            toml("[server]\nrate = 0\n").problems,
+            ["server.rate: expected a whole number of at least 1, found `0`"]
+        );
         assert_eq!(toml("user = 'ana'\nTHREADKEEP_USER = 'bob'\n").problems.len(), 1);
     }
 
     #[test]
-    fn passwords_are_seen() {
+    fn passwords_in_urls_are_detected() {
         for (address, has) in [
             ("postgres://ana:s3cret@host/db", true),
             ("postgres://host/db?user=a&password=b", true),

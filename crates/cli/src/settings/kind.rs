@@ -1,53 +1,53 @@
-//! What a setting's value can be.
+//! The types of settings' values.
 
 use crate::instants;
 use crate::listen::ListenAddress;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
     /// A file or a folder.
     File,
-    /// An address, which may hold a password.
+    /// A URL, which may contain a password.
     Url,
-    /// A host of this machine and a port.
+    /// A host and a port to listen on.
     Listen,
-    /// A whole number, at least 1.
+    /// A whole number of at least 1.
     Count,
     /// A whole number, or 0 for none.
     Size,
     Flag,
-    /// An instant as RFC 3339 writes it.
+    /// An RFC 3339 instant.
     Instant,
-    /// Text that nobody may see.
+    /// Text that is never displayed.
     Secret,
 }
 
-/// A value as a file holds it.
+/// A value as it appears in a configuration file.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Raw {
+pub(crate) enum RawValue {
     Text(String),
     Number(String),
     Flag(bool),
-    /// As TOML writes an instant, a day or a time, without quotes.
+    /// An unquoted TOML date or time.
     Date(String),
-    /// What no setting can be: a list, or nothing.
+    /// A type that no setting has: a list or null.
     Other(&'static str),
 }
 
 impl Kind {
-    /// What is expected, for people.
+    /// Describes valid values, for error messages.
     pub(crate) const fn expected(self) -> &'static str {
         match self {
             Self::Text | Self::Secret => "text",
-            Self::File => "the name of a file or folder, as text",
-            Self::Url => "an address, as text",
-            Self::Listen => "a host and a port, such as \"127.0.0.1:7437\"",
-            Self::Count => "a whole number, at least 1",
+            Self::File => "the path of a file or folder",
+            Self::Url => "a URL",
+            Self::Listen => "a host and a port such as \"127.0.0.1:7437\"",
+            Self::Count => "a whole number of at least 1",
             Self::Size => "a whole number",
             Self::Flag => "true or false",
-            Self::Instant => "an instant, such as 2026-05-04T18:12:00Z",
+            Self::Instant => "an instant such as 2026-05-04T18:12:00Z",
         }
     }
 
@@ -55,8 +55,8 @@ impl Kind {
         matches!(self, Self::Secret | Self::Url)
     }
 
-    /// Whether a text is a value of this kind.
-    pub(crate) fn takes(self, text: &str) -> bool {
+    /// Whether a text is a valid value of this kind.
+    pub(crate) fn accepts(self, text: &str) -> bool {
         match self {
             Self::Text | Self::File | Self::Url | Self::Secret => true,
             Self::Listen => text.parse::<ListenAddress>().is_ok(),
@@ -67,25 +67,28 @@ impl Kind {
         }
     }
 
-    /// Reads what a file holds; what it is instead where it is of another type.
-    pub(crate) fn read(self, raw: Raw) -> Result<String, String> {
+    /// Converts a value of a configuration file to text.
+    ///
+    /// # Errors
+    /// A message with the expected and the found type.
+    pub(crate) fn read(self, raw: RawValue) -> Result<String, String> {
         let (text, is_right, found) = match raw {
-            Raw::Text(text) => (text, !matches!(self, Self::Count | Self::Size | Self::Flag), "text"),
-            Raw::Number(number) => (number, matches!(self, Self::Count | Self::Size), "a number"),
-            Raw::Flag(flag) => (flag.to_string(), self == Self::Flag, "true or false"),
-            Raw::Date(date) => (date, self == Self::Instant, "an instant"),
-            Raw::Other(what) => (String::new(), false, what),
+            RawValue::Text(text) => (text, !matches!(self, Self::Count | Self::Size | Self::Flag), "text"),
+            RawValue::Number(number) => (number, matches!(self, Self::Count | Self::Size), "a number"),
+            RawValue::Flag(flag) => (flag.to_string(), self == Self::Flag, "true or false"),
+            RawValue::Date(date) => (date, self == Self::Instant, "an instant"),
+            RawValue::Other(what) => (String::new(), false, what),
         };
-        if is_right && self.takes(&text) {
+        if is_right && self.accepts(&text) {
             return Ok(text);
         }
-        // What is of the right type is shown; a text of another may be a secret that stands in the wrong place.
+        // Only values of the right type are quoted: another text may be a misplaced secret.
         let found = if is_right { format!("`{text}`") } else { found.to_owned() };
-        Err(format!("{found} is not {}", self.expected()))
+        Err(format!("expected {}, found {found}", self.expected()))
     }
 }
 
-/// Whether an address holds a password.
+/// Whether a URL contains a password.
 pub(crate) fn has_password(address: &str) -> bool {
     let Some((_, rest)) = address.split_once("://") else { return false };
     let authority = rest.split(['/', '?']).next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! No command shows a password or a query of an address, whatever it does with it.
+//! Checks that no command prints the password or the query of a URL.
 
-use super::{Cli, Ran};
+use super::{Cli, RunOutput};
 
 const SECRET: &str = "s3cret";
 
-/// Addresses with a secret wherever one can stand. Nobody listens there.
+/// URLs with a secret wherever a URL can contain one. Nothing listens there.
 const SETTINGS: [(&str, &str); 14] = [
     ("GROQ_API_KEY", "gsk-s3cret"),
     ("GROQ_BASE_URL", "http://me:s3cret@127.0.0.1:9/v1?key=s3cret"),
@@ -31,7 +31,7 @@ const STORES: [&str; 6] = [
     "host=127.0.0.1 user=ana password=s3cret",
 ];
 
-/// Every command, and how it is called with as little as it takes.
+/// Returns a minimal command line for every command.
 fn commands() -> Vec<Vec<&'static str>> {
     let lines = [
         "threads",
@@ -80,26 +80,26 @@ fn commands() -> Vec<Vec<&'static str>> {
     lines.iter().map(|line| line.split(' ').collect()).collect()
 }
 
-fn run(cli: &Cli, arguments: &[&str], with: &[(&str, &str)]) -> Ran {
+fn run(cli: &Cli, arguments: &[&str], with: &[(&str, &str)]) -> RunOutput {
     let mut command = cli.command(arguments);
     command.envs(SETTINGS).envs(with.iter().copied()).env("RUST_LOG", "debug");
-    Ran::from(command.output().unwrap())
+    RunOutput::from(command.output().unwrap())
 }
 
-fn assert_silent(arguments: &[&str], ran: &Ran) {
-    // What stands in a hint or an error, in a table, in JSON and in the log.
-    assert!(!ran.out.contains(SECRET) && !ran.err.contains(SECRET), "{arguments:?}: {ran}");
+fn assert_no_secret(arguments: &[&str], output: &RunOutput) {
+    // Covers results, errors, hints and the log.
+    assert!(!output.out.contains(SECRET) && !output.err.contains(SECRET), "{arguments:?}: {output}");
 }
 
 #[test]
-fn no_command_shows_a_secret_of_an_address() {
+fn no_command_shows_secrets_of_urls() {
     let cli = Cli::new();
-    // Without a store most commands only say that there is none.
+    // Without a store, most commands only report that none exists.
     for store in [cli.store().to_str().unwrap(), STORES[0]] {
         for command in commands() {
             for json in [&[][..], &["--json"]] {
                 let arguments = [&command[..], json].concat();
-                // A server that could start would serve.
+                // Incomplete token settings prevent the server from starting.
                 let is_server = command[0] == "serve" && store == cli.store().to_str().unwrap();
                 let with: &[_] = if is_server {
                     &[
@@ -110,14 +110,14 @@ fn no_command_shows_a_secret_of_an_address() {
                 } else {
                     &[("THREADKEEP_STORE", store)]
                 };
-                assert_silent(&arguments, &run(&cli, &arguments, with));
+                assert_no_secret(&arguments, &run(&cli, &arguments, with));
             }
         }
     }
 }
 
 #[test]
-fn all_commands_are_walked() {
+fn every_command_is_covered() {
     let cli = Cli::new();
     let help = cli.out(&["--help"]);
     let listed = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
@@ -129,7 +129,7 @@ fn all_commands_are_walked() {
 }
 
 #[test]
-fn no_address_of_a_store_is_repeated() {
+fn store_urls_are_not_repeated() {
     let cli = Cli::new();
     for store in STORES {
         for arguments in [
@@ -147,22 +147,22 @@ fn no_address_of_a_store_is_repeated() {
             if store.starts_with("host=") && matches!(arguments[0], "append" | "serve") {
                 continue;
             }
-            assert_silent(arguments, &run(&cli, arguments, &[]));
+            assert_no_secret(arguments, &run(&cli, arguments, &[]));
         }
     }
     let token = ["serve", "--token-issuer", "x", "--token-audience", "y", "--token-jwks"];
     let arguments = [&token[..], &["http://me:s3cret@example.invalid/?key=s3cret"]].concat();
-    assert_silent(&arguments, &run(&cli, &arguments, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]));
+    assert_no_secret(&arguments, &run(&cli, &arguments, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]));
 }
 
 #[test]
-fn what_is_not_secret_is_still_shown() {
+fn parts_of_urls_that_are_not_secret_are_shown() {
     let cli = Cli::new();
-    let ran = run(&cli, &["models", "--no-ping", "--json"], &[]);
-    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let output = run(&cli, &["models", "--no-ping", "--json"], &[]);
+    let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
     let addresses: Vec<&str> =
         json["models"].as_array().unwrap().iter().filter_map(|model| model["address"].as_str()).collect();
     assert!(addresses.contains(&"http://…@127.0.0.1:9/v1?…"), "{addresses:?}");
-    let ran = run(&cli, &["ask", "hello", "--model", "groq"], &[]);
-    assert!(ran.code != Some(0) && ran.err.contains("http://…@127.0.0.1:9/v1?…"), "{ran}");
+    let output = run(&cli, &["ask", "hello", "--model", "groq"], &[]);
+    assert!(output.code != Some(0) && output.err.contains("http://…@127.0.0.1:9/v1?…"), "{output}");
 }

@@ -1,25 +1,25 @@
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 #[test]
-fn a_message_is_added() {
+fn append_adds_a_message() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "append", cli.run(&["append", "web:garden", "Sown."]).out.replace("019dd", "01xdd"));
-    assert_looks!(cli, "append_json", cli.run(&["append", "web:garden", "Up!", "--author", "Lea", "--json"]));
+    assert_prints!(cli, "append", cli.run(&["append", "web:garden", "Sown."]).out.replace("019dd", "01xdd"));
+    assert_prints!(cli, "append_json", cli.run(&["append", "web:garden", "Up!", "--author", "Lea", "--json"]));
     let shown = cli.json(&["show", "web:garden", "--limit", "2"]);
     assert_eq!(shown["messages"][0]["parts"][0]["text"], "Sown.");
     assert_eq!((&shown["messages"][1]["author"], &shown["messages"][1]["role"]), (&"Lea".into(), &"user".into()));
 }
 
 #[test]
-fn standard_input_is_the_message_where_there_is_no_text() {
+fn append_reads_standard_input_without_a_text() {
     let cli = Cli::with_garden();
     for (arguments, input, expected) in [
         (&["append", "web:garden"][..], &b"from a pipe\n"[..], "from a pipe"),
         (&["append", "web:garden", "-", "--role", "assistant"], b"two\nlines\r\n", "two\nlines"),
         (&["append", "web:garden", "--", "-x"], b"", "-x"),
     ] {
-        let ran = cli.run_with_input(arguments, input);
-        assert_eq!(ran.code, Some(0), "{ran}");
+        let output = cli.run_with_input(arguments, input);
+        assert_eq!(output.code, Some(0), "{output}");
         assert_eq!(cli.json(&["show", "web:garden", "-n1"])["messages"][0]["parts"][0]["text"], expected);
     }
     let binary = cli.run_with_input(&["append", "web:garden"], b"\xff\xfe\x00");
@@ -27,7 +27,7 @@ fn standard_input_is_the_message_where_there_is_no_text() {
 }
 
 #[test]
-fn the_same_key_adds_once() {
+fn repeated_keys_append_once() {
     let cli = Cli::with_garden();
     let add = |text: &str| cli.run(&["append", "web:garden", text, "--key", "rent-may"]);
     assert_eq!(add("Pay rent").out, "added message #8 to 019dd000-0000-7000-8000-000000000001\n");
@@ -42,13 +42,13 @@ fn the_same_key_adds_once() {
 }
 
 #[test]
-fn a_thread_is_made_only_where_asked_for() {
+fn threads_are_created_only_on_request() {
     let cli = Cli::new();
-    let ran = cli.run(&["append", "notes", "Hello"]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let output = cli.run(&["append", "notes", "Hello"]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(!cli.store().exists(), "a mistake leaves no store behind");
-    let ran = cli.run(&["append", "notes", "Hello", "--create"]);
-    assert!(ran.out.ends_with(" (new)\n"), "{ran}");
+    let output = cli.run(&["append", "notes", "Hello", "--create"]);
+    assert!(output.out.ends_with(" (new)\n"), "{output}");
     assert_eq!(cli.json(&["append", "notes", "Again", "--create"])["created"], false);
     assert_eq!(cli.run(&["append", "other", "Hello"]).code, Some(1));
     let threads = cli.json(&["threads"]);
@@ -56,11 +56,11 @@ fn a_thread_is_made_only_where_asked_for() {
 }
 
 #[test]
-fn what_no_store_keeps_is_refused() {
+fn invalid_messages_are_rejected() {
     let cli = Cli::with_garden();
     for empty in ["", " \n\t"] {
-        let ran = cli.run(&["append", "web:garden", empty]);
-        assert_eq!((ran.code, ran.err.lines().next()), (Some(1), Some("error: the message is empty")));
+        let output = cli.run(&["append", "web:garden", empty]);
+        assert_eq!((output.code, output.err.lines().next()), (Some(1), Some("error: the message is empty")));
     }
     let large = cli.run_with_input(&["append", "web:garden"], "x".repeat(5 << 20).as_bytes());
     assert_eq!(large.code, Some(1));
@@ -71,12 +71,12 @@ fn what_no_store_keeps_is_refused() {
 }
 
 #[test]
-fn a_message_that_is_refused_leaves_no_thread() {
+fn rejected_messages_create_no_thread() {
     let cli = Cli::new();
     let long = "x".repeat(501);
     let create = |cli: &Cli, more: &[&str], input: &[u8]| {
-        let ran = cli.run_with_input(&[&["append", "notes", "--create"], more].concat(), input);
-        assert_eq!(ran.code, Some(1), "{ran}");
+        let output = cli.run_with_input(&[&["append", "notes", "--create"], more].concat(), input);
+        assert_eq!(output.code, Some(1), "{output}");
     };
     for store_is_there in [false, true] {
         if store_is_there {

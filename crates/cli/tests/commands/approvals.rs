@@ -1,4 +1,4 @@
-//! Calls that wait for a person: asked in one process, decided in another.
+//! Tool calls that wait for approval: requested in one process and decided in another.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, Stdio};
@@ -16,8 +16,8 @@ fn careful(cli: &Cli) -> String {
     cli.file("careful.yaml", CAREFUL)
 }
 
-/// Asks for what needs an approval, and gives its id.
-fn asked(cli: &Cli, path: &str) -> String {
+/// Requests a call that needs approval. Returns the approval's id.
+fn request_approval(cli: &Cli, path: &str) -> String {
     let turn = cli.json(&["ask", path, ASK, "--thread", "trip"]);
     assert_eq!((&turn["status"], &turn["approvals"][0]["preview"]), (&"waiting_for_approval".into(), &CALL.into()));
     turn["approvals"][0]["id"].as_str().unwrap().to_owned()
@@ -28,7 +28,7 @@ fn preferences(cli: &Cli, path: &str) -> Value {
     turn["tool_calls"][0]["result"]["preferences"].clone()
 }
 
-/// A chat that is going on.
+/// A running chat.
 struct Chat {
     child: Child,
     input: ChildStdin,
@@ -36,7 +36,7 @@ struct Chat {
 }
 
 impl Chat {
-    fn begin(cli: &Cli, arguments: &[&str]) -> Self {
+    fn start(cli: &Cli, arguments: &[&str]) -> Self {
         let mut child = cli.command(&[&["chat"], arguments].concat()).stdin(Stdio::piped()).spawn().unwrap();
         let (input, notes) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
         Self { child, input, notes: BufReader::new(notes).lines() }
@@ -46,13 +46,13 @@ impl Chat {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    /// Waits for a note that holds this.
+    /// Waits for a note that contains a text.
     fn wait_for(&mut self, expected: &str) -> String {
         let found = self.notes.find(|line| line.as_ref().unwrap().contains(expected));
         found.unwrap_or_else(|| panic!("no note says {expected}")).unwrap()
     }
 
-    /// Ends it, and gives what it wrote.
+    /// Ends the chat. Returns its standard output.
     fn end(mut self) -> String {
         drop(self.input);
         let mut out = String::new();
@@ -62,7 +62,7 @@ impl Chat {
     }
 }
 
-/// The command that a note gives, without the program.
+/// Returns the arguments of the command that a note suggests.
 fn command(note: &str) -> Vec<String> {
     let (_, words) = note.split_once(" approvals ").unwrap();
     ["approvals"].into_iter().chain(words.split(' ')).map(str::to_owned).collect()
@@ -70,14 +70,14 @@ fn command(note: &str) -> Vec<String> {
 
 // S1.45, S4.18, S4.46, S4.47, S4.50
 #[test]
-fn a_call_is_approved_from_another_terminal_while_the_chat_waits() {
+fn calls_can_be_approved_from_another_terminal() {
     let cli = Cli::new();
     let path = careful(&cli);
-    let mut chat = Chat::begin(&cli, &[&path, "--thread", "trip"]);
+    let mut chat = Chat::start(&cli, &[&path, "--thread", "trip"]);
     chat.type_line(ASK);
-    chat.wait_for("/approve or /deny [REASON] decides");
-    let approve = command(&chat.wait_for("to decide: "));
-    assert_eq!(preferences(&cli, &path), json!({}), "nothing runs before it is allowed");
+    chat.wait_for("decide with /approve or /deny [REASON]");
+    let approve = command(&chat.wait_for("to approve: "));
+    assert_eq!(preferences(&cli, &path), json!({}), "nothing runs before it is approved");
     let listed = cli.json(&["approvals", "list"]);
     assert_eq!(
         (&listed["approvals"][0]["preview"], &listed["approvals"][0]["state"]),
@@ -102,26 +102,26 @@ fn a_call_is_approved_from_another_terminal_while_the_chat_waits() {
 
 // S1.45, S4.18, S4.50
 #[test]
-fn a_call_that_waits_outlives_its_chat() {
+fn pending_calls_outlive_their_chat() {
     let cli = Cli::new();
     let path = careful(&cli);
-    let id = asked(&cli, &path);
-    let ran = cli.run(&["approvals", "deny", &id, "--reason", "not by the window"]);
-    assert_eq!(ran.code, Some(1), "its file has to be named: {ran}");
+    let id = request_approval(&cli, &path);
+    let output = cli.run(&["approvals", "deny", &id, "--reason", "not by the window"]);
+    assert_eq!(output.code, Some(1), "the assistant's file must be named: {output}");
     assert!(
-        ran.err.contains("cannot be used: there is no assistant `careful`")
-            && ran.err.contains("--assistant ./careful.yaml")
+        output.err.contains("requested the approval: assistant `careful` not found")
+            && output.err.contains("--assistant ./careful.yaml")
     );
 
-    let mut chat = Chat::begin(&cli, &[&path, "--thread", "trip"]);
-    chat.wait_for("to decide: ");
+    let mut chat = Chat::start(&cli, &[&path, "--thread", "trip"]);
+    chat.wait_for("to approve: ");
     chat.type_line("Did it work?");
     chat.type_line("/deny not by the window");
     chat.type_line("Did it work?");
     chat.type_line("/approve");
-    chat.wait_for("nothing waits for an approval here");
+    chat.wait_for("no open approval in this conversation");
     let out = chat.end();
-    assert!(out.contains(&format!("⚠️ waits for an approval: {CALL}")), "{out}");
+    assert!(out.contains(&format!("⚠️ waiting for approval: {CALL}")), "{out}");
     assert!(out.contains("Not yet: set_preference ") && out.contains("No: set_preference "), "{out}");
     assert!(out.contains("not by the window"), "{out}");
     assert_eq!(preferences(&cli, &path), json!({}));
@@ -132,17 +132,17 @@ fn a_call_that_waits_outlives_its_chat() {
 
 // S1.45
 #[test]
-fn a_call_is_allowed_with_other_arguments() {
+fn calls_can_be_approved_with_other_arguments() {
     let cli = Cli::new();
     let path = careful(&cli);
-    let id = asked(&cli, &path);
+    let id = request_approval(&cli, &path);
     let approve = |arguments| cli.run(&["approvals", "approve", &id, "--assistant", &path, "--arguments", arguments]);
-    let ran = approve("[]");
-    assert_eq!((ran.code, ran.err.contains("--arguments is no JSON object")), (Some(2), true), "{ran}");
-    let ran = cli.run(&["approvals", "approve", &id, "--assistant", "general"]);
-    assert_eq!((ran.code, ran.err.contains("general did not ask for this: careful did")), (Some(2), true), "{ran}");
-    let ran = approve(r#"{"name": "seat", "value": "the aisle"}"#);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "I will remember that your seat is the aisle.\n"), "{ran}");
+    let output = approve("[]");
+    assert_eq!((output.code, output.err.contains("--arguments is not a JSON object")), (Some(2), true), "{output}");
+    let output = cli.run(&["approvals", "approve", &id, "--assistant", "general"]);
+    assert_eq!((output.code, output.err.contains("requested by assistant careful, not by general")), (Some(2), true), "{output}");
+    let output = approve(r#"{"name": "seat", "value": "the aisle"}"#);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "I will remember that your seat is the aisle.\n"), "{output}");
     assert_eq!(preferences(&cli, &path), json!({"seat": "the aisle"}));
     let log = cli.json(&["audit"]);
     let entered = log["records"].as_array().unwrap().iter().map(|record| (&record["act"], &record["outcome"]));
@@ -153,7 +153,7 @@ fn a_call_is_allowed_with_other_arguments() {
 
 // S4.50
 #[test]
-fn what_nobody_allows_in_time_or_what_is_asked_anew_is_void() {
+fn expired_and_replaced_calls_are_void() {
     let cli = Cli::new();
     let path = careful(&cli);
     let asked = || {
@@ -162,15 +162,15 @@ fn what_nobody_allows_in_time_or_what_is_asked_anew_is_void() {
     };
     let (first, second) = (asked(), asked());
     let approve = |id: &str, now: &str| cli.run(&["approvals", "approve", id, "--assistant", &path, "--now", now]);
-    let ran = approve(&first, "2026-05-03T09:01:00Z");
-    assert_eq!((ran.code, ran.err.contains("is already replaced")), (Some(1), true), "{ran}");
-    let ran = approve(&second, "2026-05-03T09:30:00Z");
-    assert_eq!((ran.code, ran.err.contains("is already expired")), (Some(1), true), "{ran}");
+    let output = approve(&first, "2026-05-03T09:01:00Z");
+    assert_eq!((output.code, output.err.contains("is already replaced")), (Some(1), true), "{output}");
+    let output = approve(&second, "2026-05-03T09:30:00Z");
+    assert_eq!((output.code, output.err.contains("is already expired")), (Some(1), true), "{output}");
     assert_eq!(preferences(&cli, &path), json!({}));
 }
 
 #[test]
-fn a_call_of_a_question_in_no_thread_waits_too() {
+fn calls_of_questions_without_a_thread_wait_for_approval() {
     let cli = Cli::new();
     let path = careful(&cli);
     let turn = cli.json(&["ask", &path, ASK]);

@@ -1,10 +1,10 @@
-//! The audit log: what is entered, what cannot be named, and what a head shows later.
+//! The audit log: its records, the protection of its tenant, and its verification by a head.
 
 use serde_json::Value;
 
 use super::Cli;
 
-/// The acts that the log shows, with how they ended.
+/// Returns the acts of the log with their targets and outcomes.
 fn acts(cli: &Cli) -> Vec<(String, String, String)> {
     let log = cli.json(&["audit"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -17,7 +17,7 @@ fn head(cli: &Cli) -> String {
 }
 
 #[test]
-fn the_internal_tenant_is_named_by_no_command() {
+fn commands_reject_the_internal_tenant() {
     let cli = Cli::with_garden();
     cli.out(&["keys", "create", "phone"]);
     let before = head(&cli);
@@ -50,8 +50,8 @@ fn the_internal_tenant_is_named_by_no_command() {
         &["serve", "--listen", "127.0.0.1:0"],
     ];
     for command in commands {
-        let ran = cli.run(&[&["--tenant", "threadkeep"], *command].concat());
-        assert!(ran.code == Some(2) && ran.err.contains("reserved") && ran.out.is_empty(), "{command:?}: {ran}");
+        let output = cli.run(&[&["--tenant", "threadkeep"], *command].concat());
+        assert!(output.code == Some(2) && output.err.contains("reserved") && output.out.is_empty(), "{command:?}: {output}");
     }
     let by_environment = cli.command(&["threads"]).env("THREADKEEP_TENANT", "threadkeep").output().unwrap();
     assert_eq!(by_environment.status.code(), Some(2));
@@ -60,7 +60,7 @@ fn the_internal_tenant_is_named_by_no_command() {
 }
 
 #[test]
-fn what_is_erased_at_the_command_line_is_entered_by_its_ids() {
+fn the_audit_log_records_erasures_by_id() {
     let cli = Cli::with_garden();
     cli.out(&["append", "secret", "The word is zanzibarquokka.", "--create"]);
     cli.out(&["append", "secret", "And another."]);
@@ -69,18 +69,18 @@ fn what_is_erased_at_the_command_line_is_entered_by_its_ids() {
     cli.out(&["erase", "secret", "--yes"]);
     cli.out(&["erase", "--everything", "--yes"]);
     let acts = acts(&cli);
-    let told: Vec<(&str, &str)> = acts.iter().map(|(act, _, outcome)| (act.as_str(), outcome.as_str())).collect();
+    let recorded: Vec<(&str, &str)> = acts.iter().map(|(act, _, outcome)| (act.as_str(), outcome.as_str())).collect();
     let expected = ["erase message", "erase thread", "erase everything"];
-    assert_eq!(told, expected.map(|act| [(act, "begun"), (act, "done")]).concat());
+    assert_eq!(recorded, expected.map(|act| [(act, "begun"), (act, "done")]).concat());
     assert!(acts[0].1.starts_with(&format!("{thread}/")) && acts[2].1 == thread && acts[4].1 == "me", "{acts:?}");
     let log = cli.json(&["audit"]);
     assert_eq!(log["records"][5]["user"], "me");
-    assert!(!cli.holds(b"zanzibarquokka"));
+    assert!(!cli.contains_bytes(b"zanzibarquokka"));
     assert_eq!(cli.json(&["audit", "verify"])["findings"], serde_json::json!([]));
 }
 
 #[test]
-fn a_head_shows_that_a_store_was_put_back() {
+fn audit_heads_reveal_a_restored_store() {
     let cli = Cli::new();
     cli.out(&["keys", "create", "first"]);
     let before = head(&cli);
@@ -89,24 +89,24 @@ fn a_head_shows_that_a_store_was_put_back() {
     cli.out(&["keys", "create", "second"]);
     let after = head(&cli);
     for known in [&before, &after] {
-        let ran = cli.run(&["audit", "verify", "--head", known]);
-        assert!(ran.code == Some(0) && ran.out.contains("all is well") && ran.out.contains(&after), "{ran}");
+        let output = cli.run(&["audit", "verify", "--head", known]);
+        assert!(output.code == Some(0) && output.out.contains("no problems found") && output.out.contains(&after), "{output}");
     }
     let shown = cli.out(&["audit"]);
     assert!(shown.ends_with(&format!("head: {after}\n")), "{shown}");
-    // Another store takes the log along.
+    // A migration copies the log.
     let copy = cli.path("moved.db").to_str().unwrap().to_owned();
     let store = cli.store().to_str().unwrap().to_owned();
     cli.out(&["migrate", "--from", &store, "--to", &copy]);
     assert_eq!(cli.run(&["audit", "verify", "--head", &after, "--store", &copy]).code, Some(0));
 
     cli.out(&["restore", &backup, "--yes"]);
-    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0), "what was restored is whole in itself");
+    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0), "the restored log is consistent in itself");
     assert_eq!(cli.run(&["audit", "verify", "--head", &before]).code, Some(0));
-    let ran = cli.run(&["audit", "verify", "--head", &after, "--json"]);
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((ran.code, &told["head"], &told["records"]), (Some(3), &before.as_str().into(), &1.into()));
-    assert!(told["findings"][0]["detail"].as_str().unwrap().contains("no record has the hash"), "{told}");
+    let output = cli.run(&["audit", "verify", "--head", &after, "--json"]);
+    let verified: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!((output.code, &verified["head"], &verified["records"]), (Some(3), &before.as_str().into(), &1.into()));
+    assert!(verified["findings"][0]["detail"].as_str().unwrap().contains("no record has the hash"), "{verified}");
     for bad in ["", "abc", &"x".repeat(64)] {
         assert_eq!(cli.run(&["audit", "verify", "--head", bad]).code, Some(2), "{bad}");
     }

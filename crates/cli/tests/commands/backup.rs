@@ -1,19 +1,19 @@
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Cli, assert_looks, fixture};
+use super::{Cli, assert_prints, fixture};
 
 #[test]
-fn a_backup_is_a_store_and_comes_back() {
+fn backups_are_stores_and_can_be_restored() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "backup", cli.run(&["backup", "monday.db"]));
+    assert_prints!(cli, "backup", cli.run(&["backup", "monday.db"]));
     assert_eq!(cli.out(&["export", "--store", "monday.db"]).lines().count(), cli.exported().len() + 1);
     let before = cli.exported();
     cli.out(&["append", "web:garden", "Too late for the backup."]);
-    assert_looks!(cli, "restore", cli.run(&["restore", "monday.db", "--yes"]));
+    assert_prints!(cli, "restore", cli.run(&["restore", "monday.db", "--yes"]));
     assert_eq!(cli.exported(), before);
     assert_eq!(cli.run(&["check"]).code, Some(0));
-    // The same backup twice, into a store that is not there.
+    // The same backup again, into a store that does not exist.
     std::fs::remove_file(cli.store()).unwrap();
     assert_eq!(cli.json(&["restore", "monday.db"])["messages"], 9);
     assert_eq!(cli.exported(), before);
@@ -21,24 +21,24 @@ fn a_backup_is_a_store_and_comes_back() {
 
 #[cfg(unix)]
 #[test]
-fn a_backup_is_read_by_nobody_else_than_the_store() {
+fn backups_and_restored_stores_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let cli = Cli::with_garden();
-    let rights = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     std::fs::set_permissions(cli.store(), PermissionsExt::from_mode(0o600)).unwrap();
     cli.out(&["backup", "monday.db"]);
-    assert_eq!(rights(&cli.path("monday.db")), 0o600);
+    assert_eq!(mode(&cli.path("monday.db")), 0o600);
     std::fs::set_permissions(cli.path("monday.db"), PermissionsExt::from_mode(0o644)).unwrap();
     cli.out(&["restore", "monday.db", "--yes"]);
-    assert_eq!(rights(&cli.store()), 0o600);
+    assert_eq!(mode(&cli.store()), 0o600);
 }
 
 #[test]
-fn a_backup_never_overwrites() {
+fn backups_never_overwrite_files() {
     let cli = Cli::with_garden();
     cli.file("there.db", "precious");
-    let ran = cli.run(&["backup", "there.db"]);
-    assert!(ran.code == Some(1) && ran.err.contains("there is a file there.db already"), "{ran}");
+    let output = cli.run(&["backup", "there.db"]);
+    assert!(output.code == Some(1) && output.err.contains("there is a file there.db already"), "{output}");
     assert_eq!(std::fs::read_to_string(cli.path("there.db")).unwrap(), "precious");
     let nowhere = cli.run(&["backup", "no/such/folder/copy.db"]);
     assert_eq!(nowhere.code, Some(3), "{nowhere}");
@@ -46,7 +46,7 @@ fn a_backup_never_overwrites() {
 }
 
 #[test]
-fn a_backup_is_whole_while_others_append() {
+fn backups_are_consistent_during_appends() {
     let cli = Cli::with_garden();
     let text = (0..2_000).map(|line| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"line {line}\"}}]}}\n"));
     cli.run_with_input(&["import", "-"], text.collect::<String>().as_bytes());
@@ -56,15 +56,15 @@ fn a_backup_is_whole_while_others_append() {
         let writer = scope.spawn(|| {
             let mut added = 0;
             while !is_done.load(Ordering::Relaxed) {
-                let ran = cli.run(&["append", "web:garden", "And another one."]);
-                assert_eq!(ran.code, Some(0), "{ran}");
+                let output = cli.run(&["append", "web:garden", "And another one."]);
+                assert_eq!(output.code, Some(0), "{output}");
                 added += 1;
             }
             added
         });
         for name in ["one.db", "two.db", "three.db", "four.jsonl"] {
-            let ran = cli.run(&["backup", name]);
-            assert_eq!(ran.code, Some(0), "{ran}");
+            let output = cli.run(&["backup", name]);
+            assert_eq!(output.code, Some(0), "{output}");
         }
         is_done.store(true, Ordering::Relaxed);
         writer.join().unwrap()
@@ -73,16 +73,16 @@ fn a_backup_is_whole_while_others_append() {
     assert_eq!(cli.message_count(), before + added);
     for name in ["one.db", "two.db", "three.db"] {
         assert_eq!(cli.run(&["check", "--store", name]).code, Some(0));
-        let held = cli.json(&["stats", "--store", name])["messages"].as_u64().unwrap();
-        assert!((before..=before + added).contains(&held), "{held}");
+        let count = cli.json(&["stats", "--store", name])["messages"].as_u64().unwrap();
+        assert!((before..=before + added).contains(&count), "{count}");
     }
     let restored = cli.json(&["restore", "four.jsonl", "--store", "four.db"]);
-    let held = restored["verified"]["source"]["messages"].as_u64().unwrap();
-    assert!((before..=before + added).contains(&held), "{restored}");
+    let count = restored["verified"]["source"]["messages"].as_u64().unwrap();
+    assert!((before..=before + added).contains(&count), "{restored}");
 }
 
 #[test]
-fn a_backup_says_what_it_shows_and_how_the_log_grew() {
+fn backups_report_their_consistency_and_log_growth() {
     let cli = Cli::with_garden();
     for name in ["monday.db", "monday.jsonl", "monday.jsonl.gz"] {
         let backed_up = cli.json(&["backup", name]);
@@ -93,18 +93,18 @@ fn a_backup_says_what_it_shows_and_how_the_log_grew() {
 }
 
 #[test]
-fn a_store_that_holds_something_is_not_overwritten_without_a_yes() {
+fn restore_needs_confirmation_to_replace_data() {
     let cli = Cli::with_garden();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["append", "web:garden", "Newer than the backup."]);
-    let ran = cli.run(&["restore", "monday.db"]);
-    assert!(ran.code == Some(2) && ran.err.contains("add --yes"), "{ran}");
+    let output = cli.run(&["restore", "monday.db"]);
+    assert!(output.code == Some(2) && output.err.contains("add --yes"), "{output}");
     assert_eq!(cli.message_count(), 10);
     assert_eq!(cli.run(&["restore", cli.store().to_str().unwrap(), "--yes"]).code, Some(2), "the store itself");
 }
 
 #[test]
-fn what_is_no_sound_backup_is_refused_and_the_store_stays() {
+fn invalid_backups_are_rejected_and_the_store_is_unchanged() {
     let cli = Cli::with_garden();
     cli.out(&["backup", "monday.db"]);
     let mut damaged = std::fs::read(cli.path("monday.db")).unwrap();
@@ -120,8 +120,8 @@ fn what_is_no_sound_backup_is_refused_and_the_store_stays() {
     drop(foreign);
     cli.file("cut.db", &std::fs::read(cli.path("monday.db")).unwrap()[..6_000]);
     for name in ["damaged.db", "foreign.db", "cut.db"] {
-        let ran = cli.run(&["restore", name, "--yes"]);
-        assert_eq!(ran.code, Some(3), "{name}: {ran}");
+        let output = cli.run(&["restore", name, "--yes"]);
+        assert_eq!(output.code, Some(3), "{name}: {output}");
     }
     for name in ["missing.db", "no.jsonl"] {
         assert_eq!(cli.run(&["restore", name, "--yes"]).code, Some(1), "{name}");
@@ -131,31 +131,31 @@ fn what_is_no_sound_backup_is_refused_and_the_store_stays() {
 }
 
 #[test]
-fn a_store_of_another_program_is_never_replaced() {
+fn restore_never_replaces_files_of_other_programs() {
     let cli = Cli::with_garden();
     cli.out(&["backup", "monday.db"]);
     rusqlite::Connection::open(cli.path("cats.db")).unwrap().execute_batch("CREATE TABLE cats (name TEXT)").unwrap();
-    let ran = cli.run(&["restore", "monday.db", "--yes", "--store", "cats.db"]);
-    assert!(ran.code == Some(3) && ran.err.contains("another program"), "{ran}");
+    let output = cli.run(&["restore", "monday.db", "--yes", "--store", "cats.db"]);
+    assert!(output.code == Some(3) && output.err.contains("another program"), "{output}");
     let cats = rusqlite::Connection::open(cli.path("cats.db")).unwrap();
     assert_eq!(cats.query_row("SELECT count(*) FROM cats", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
 
 #[test]
-fn a_damaged_store_is_replaced() {
+fn restore_replaces_a_damaged_store() {
     let cli = Cli::with_garden();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["vacuum"]);
     let mut bytes = std::fs::read(cli.store()).unwrap();
     bytes[4096..].fill(0xa5);
     std::fs::write(cli.store(), bytes).unwrap();
-    let ran = cli.run(&["restore", "monday.db", "--yes"]);
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let output = cli.run(&["restore", "monday.db", "--yes"]);
+    assert_eq!(output.code, Some(0), "{output}");
     assert_eq!(cli.message_count(), 9);
 }
 
 #[test]
-fn a_store_that_is_in_use_is_not_replaced() {
+fn restore_does_not_replace_a_store_in_use() {
     let cli = Cli::with_garden();
     cli.out(&["backup", "monday.db"]);
     // An import that waits for its input has the store open.
@@ -165,18 +165,18 @@ fn a_store_that_is_in_use_is_not_replaced() {
     std::io::Write::write_all(&mut input, line.repeat(200).as_bytes()).unwrap();
     let began = std::time::Instant::now();
     while cli.message_count() == 9 {
-        assert!(began.elapsed() < super::PATIENCE);
+        assert!(began.elapsed() < super::TIMEOUT);
     }
-    let ran = cli.run(&["restore", "monday.db", "--yes"]);
-    assert!(ran.code == Some(3) && ran.err.contains("is in use"), "{ran}");
+    let output = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(output.code == Some(3) && output.err.contains("is in use"), "{output}");
     drop(input);
     assert_eq!(other.wait_with_output().unwrap().status.code(), Some(0));
     assert_eq!(cli.message_count(), 209);
 }
 
 #[test]
-fn an_export_is_restored_by_importing_it() {
+fn restore_imports_an_export() {
     let cli = Cli::new();
-    let ran = cli.run(&["restore", fixture("garden.jsonl").to_str().unwrap()]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "imported 2 threads, 9 messages, 1 document\n"), "{ran}");
+    let output = cli.run(&["restore", fixture("garden.jsonl").to_str().unwrap()]);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "imported 2 threads, 9 messages, 1 document\n"), "{output}");
 }

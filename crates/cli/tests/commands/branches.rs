@@ -1,7 +1,7 @@
-//! Imports of conversations with branches, as exports of ChatGPT and Claude grow and switch between them.
+//! Imports of conversations with branches, as successive exports of ChatGPT and Claude contain them.
 //!
-//! Each file of fixtures/branches holds `exports`, imported one after the other, and `steps`: what a user expects after each.
-//! Where an export shows a message that has others below it, the branch that goes on from it to the newest one is current.
+//! Each file of fixtures/branches contains `exports`, which are imported in order, and `steps`: what a user expects after each
+//! import. If the current message of an export has replies, the branch from it to the newest reply is current.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::{Cli, fixture};
 
 #[derive(Deserialize)]
 struct Scenario {
-    /// Whether transcripts are compared word by word; else each expected text stands in a message, in this order.
+    /// Whether transcripts are compared exactly. Otherwise messages must contain the expected texts in this order.
     is_exact: bool,
     exports: Vec<Value>,
     steps: Vec<Step>,
@@ -20,16 +20,16 @@ struct Scenario {
 
 #[derive(Deserialize)]
 struct Step {
-    /// How many threads there may be, forks included.
+    /// The allowed numbers of threads, including forks.
     threads: Vec<usize>,
     branches: Vec<Branch>,
-    /// Phrases that several branches share and a search finds once.
+    /// Phrases that several branches share. A search must find each once.
     #[serde(default)]
     recalled_once: Vec<String>,
-    /// Texts that no message holds.
+    /// Texts that no message contains.
     #[serde(default)]
     absent: Vec<String>,
-    /// Texts that are kept somewhere.
+    /// Texts that are stored somewhere.
     #[serde(default)]
     kept: Vec<String>,
     /// Whether problems are reported.
@@ -52,7 +52,7 @@ struct Thread {
 }
 
 #[test]
-fn branches_come_as_users_expect_them() {
+fn branches_are_imported_as_users_expect() {
     let mut files: Vec<_> = fs::read_dir(fixture("branches")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     assert_eq!(files.len(), 36);
@@ -69,43 +69,43 @@ fn branches_come_as_users_expect_them() {
 
 fn check(cli: &Cli, context: &str, export: &Value, step: &Step, is_exact: bool) {
     let path = cli.file("conversations.json", export.to_string());
-    let ran = cli.run(&["import", &path, "--json"]);
-    let report: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(report["problem_count"].as_u64() > Some(0), step.errors, "{context}: {ran}");
+    let output = cli.run(&["import", &path, "--json"]);
+    let report: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(report["problem_count"].as_u64() > Some(0), step.errors, "{context}: {output}");
     let exported = cli.exported();
     let threads = threads(&exported);
     assert!(step.threads.contains(&threads.len()), "{context}: {threads:#?}");
-    let is_of = |branch: &Branch, thread: &Thread| match is_exact {
+    let matches = |branch: &Branch, thread: &Thread| match is_exact {
         true => branch.texts == thread.texts,
-        false => holds_in_order(&thread.texts, &branch.texts),
+        false => contains_in_order(&thread.texts, &branch.texts),
     };
     for branch in &step.branches {
-        let is_it = |thread: &&Thread| {
-            is_of(branch, thread) && (step.current_not_tested || thread.is_current == branch.current)
+        let is_expected = |thread: &&Thread| {
+            matches(branch, thread) && (step.current_not_tested || thread.is_current == branch.current)
         };
-        assert!(threads.iter().any(|thread| is_it(&thread)), "{context}: {:#?} in {threads:#?}", branch.texts);
+        assert!(threads.iter().any(|thread| is_expected(&thread)), "{context}: {:#?} in {threads:#?}", branch.texts);
     }
     if is_exact {
-        // A chat in which nothing was said may be a thread or none: `threads` says how many there are.
-        let mut spoken = threads.iter().filter(|thread| !thread.texts.is_empty());
-        let unexpected = spoken.find(|thread| !step.branches.iter().any(|branch| is_of(branch, thread)));
+        // An empty chat may or may not become a thread: `threads` lists the allowed numbers.
+        let mut non_empty = threads.iter().filter(|thread| !thread.texts.is_empty());
+        let unexpected = non_empty.find(|thread| !step.branches.iter().any(|branch| matches(branch, thread)));
         assert!(unexpected.is_none(), "{context}: {unexpected:#?}");
     }
     for phrase in &step.recalled_once {
         let found = cli.json(&["search", phrase, "-n", "50"]);
         let hits = found["hits"].as_array().unwrap().iter();
-        let holding = hits.filter(|hit| text(&hit["message"]).to_lowercase().contains(&phrase.to_lowercase()));
-        assert_eq!(holding.count(), 1, "{context}: {phrase}");
+        let matching = hits.filter(|hit| text(&hit["message"]).to_lowercase().contains(&phrase.to_lowercase()));
+        assert_eq!(matching.count(), 1, "{context}: {phrase}");
     }
-    let holds = |words: &String| {
+    let contains = |words: &String| {
         let quoted = Value::from(words.as_str()).to_string();
         exported.iter().any(|line| line.contains(quoted.trim_matches('"')))
     };
-    assert_eq!(step.absent.iter().find(|words| holds(words)), None, "{context}");
-    assert_eq!(step.kept.iter().find(|words| !holds(words)), None, "{context}");
+    assert_eq!(step.absent.iter().find(|words| contains(words)), None, "{context}");
+    assert_eq!(step.kept.iter().find(|words| !contains(words)), None, "{context}");
 }
 
-/// The threads of an export, with what users and assistants say in them.
+/// Returns the threads of an export with the texts of users and assistants.
 fn threads(exported: &[String]) -> Vec<Thread> {
     let mut threads = Vec::new();
     for line in exported {
@@ -131,7 +131,7 @@ fn text(message: &Value) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-fn holds_in_order(texts: &[String], expected: &[String]) -> bool {
+fn contains_in_order(texts: &[String], expected: &[String]) -> bool {
     let mut texts = texts.iter();
     expected.iter().all(|words| texts.any(|text| text.contains(words)))
 }

@@ -1,4 +1,4 @@
-//! Talking with assistants.
+//! Conversations with assistants.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{Cli, Ran};
+use super::{Cli, RunOutput};
 
 const NOW: [&str; 2] = ["--now", "2026-05-03T09:00:00Z"];
 
@@ -15,7 +15,7 @@ fn turns(out: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_question_is_answered_by_a_whole_turn() {
+fn ask_prints_the_whole_turn_as_json() {
     let cli = Cli::new();
     cli.out(&[&["ask", "The tent is blue.", "--thread", "camping"], &NOW[..]].concat());
     let turn = cli.json(&[
@@ -61,7 +61,7 @@ fn a_question_is_answered_by_a_whole_turn() {
 }
 
 #[test]
-fn what_was_said_is_quoted_for_a_person() {
+fn answers_quote_their_sources() {
     let cli = Cli::new();
     let said = ["ask", "The tent is blue.", "--thread", "tent"];
     assert_eq!(cli.out(&[&said, &NOW[..]].concat()), "I will keep that in mind.\n");
@@ -72,7 +72,7 @@ fn what_was_said_is_quoted_for_a_person() {
 }
 
 #[test]
-fn a_question_in_no_thread_is_no_conversation() {
+fn questions_without_a_thread_are_ephemeral() {
     let cli = Cli::new();
     let at = |time: &'static str| ["--now", time];
     let (noon, late) = (at("2026-05-03T12:00:00Z"), at("2026-05-04T12:00:01Z"));
@@ -87,7 +87,7 @@ fn a_question_in_no_thread_is_no_conversation() {
     }
     let answer = cli.out(&[&["ask", "What is blue?"], &noon[..]].concat());
     assert!(!answer.contains("is blue."), "{answer}");
-    // For a day it can be looked at, and gone on with.
+    // For a day it can be displayed and continued.
     let shown = cli.json(&[&["show", thread], &noon[..]].concat());
     assert_eq!(shown["thread"]["metadata"]["threadkeep.ephemeral"], true, "{shown}");
     cli.out(&[&["trace", turn["turn"].as_str().unwrap()], &noon[..]].concat());
@@ -96,16 +96,16 @@ fn a_question_in_no_thread_is_no_conversation() {
     assert_eq!(cli.json(&[&["threads"], &noon[..]].concat())["threads"].as_array().unwrap().len(), 1);
     assert_eq!(cli.run(&[&["show", thread], &late[..]].concat()).code, Some(1));
     cli.out(&[&["vacuum"], &late[..]].concat());
-    assert!(!cli.holds(b"The tent is blue."));
+    assert!(!cli.contains_bytes(b"The tent is blue."));
 }
 
 #[test]
-fn each_line_of_the_input_is_a_turn_of_one_conversation() {
+fn input_lines_are_turns_of_one_conversation() {
     let cli = Cli::new();
     let input = b"The tent is blue.\n\nWhich tent is blue?\nThanks";
-    let ran = cli.run_with_input(&[&["chat", "general", "--json"], &NOW[..]].concat(), input);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran}");
-    let turns = turns(&ran.out);
+    let output = cli.run_with_input(&[&["chat", "general", "--json"], &NOW[..]].concat(), input);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output}");
+    let turns = turns(&output.out);
     let replies: Vec<&str> = turns.iter().map(|turn| turn["reply"].as_str().unwrap()).collect();
     assert_eq!(replies[..2], ["I will keep that in mind.", "You said on 3 May 2026: “The tent is blue.” [1]"]);
     assert_eq!(turns.len(), 3);
@@ -113,23 +113,23 @@ fn each_line_of_the_input_is_a_turn_of_one_conversation() {
 }
 
 #[test]
-fn a_chat_that_is_left_at_once_leaves_nothing() {
+fn empty_chats_store_nothing() {
     let cli = Cli::new();
     for input in ["", "/quit\n", "\n\n/trace\n/context\n/clear\n/threads\n/nonsense\n/help\n"] {
-        let ran = cli.run_with_input(&["chat"], input.as_bytes());
-        assert_eq!(ran.code, Some(0), "{ran}");
-        assert!(!ran.err.contains("to go on"), "{ran}");
+        let output = cli.run_with_input(&["chat"], input.as_bytes());
+        assert_eq!(output.code, Some(0), "{output}");
+        assert!(!output.err.contains("to go on"), "{output}");
     }
     assert_eq!(cli.json(&["threads"])["threads"], serde_json::json!([]));
 }
 
 #[test]
-fn a_chat_is_looked_into_from_within() {
+fn slash_commands_inspect_the_chat() {
     let cli = Cli::new();
     let input =
         "Remember that my seat is the window.\n/trace\nWhere is my seat?\n/context\n/threads\n/clear\nA new one.\n";
-    let ran = cli.run_with_input(&["chat", "--thread", "trip"], input.as_bytes());
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let output = cli.run_with_input(&["chat", "--thread", "trip"], input.as_bytes());
+    assert_eq!(output.code, Some(0), "{output}");
     for expected in [
         "I will remember that your seat is the window.",
         "tool set_preference{\"name\":\"seat\",\"value\":\"the window\"}",
@@ -137,14 +137,14 @@ fn a_chat_is_looked_into_from_within() {
         "history",
         "* ",
     ] {
-        assert!(ran.out.contains(expected), "{expected}: {ran}");
+        assert!(output.out.contains(expected), "{expected}: {output}");
     }
-    assert!(ran.err.contains("to go on: ") && ran.err.contains(" chat --thread "), "{ran}");
+    assert!(output.err.contains("to go on: ") && output.err.contains(" chat --thread "), "{output}");
     assert_eq!(cli.json(&["threads"])["threads"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn a_turn_is_explained_later() {
+fn turns_can_be_traced_later() {
     let cli = Cli::new();
     cli.out(&["ask", "The tent is blue.", "--thread", "camping"]);
     let turn = cli.json(&["ask", "Which tent is blue?", "--thread", "camping"]);
@@ -154,45 +154,45 @@ fn a_turn_is_explained_later() {
     assert_eq!(cli.json(&["trace", id])["reply"], turn["reply"]);
     let explained = cli.out(&["context", "--turn", id, "--explain"]);
     assert!(explained.contains("system prompt"), "{explained}");
-    let ran = cli.run(&["trace", "nothing"]);
-    assert_eq!((ran.code, ran.err.contains("there is no turn `nothing`")), (Some(1), true), "{ran}");
+    let output = cli.run(&["trace", "nothing"]);
+    assert_eq!((output.code, output.err.contains("there is no turn `nothing`")), (Some(1), true), "{output}");
 }
 
 #[test]
-fn what_cannot_be_asked_is_told() {
+fn invalid_questions_are_rejected() {
     let cli = Cli::new();
     for (arguments, code, expected) in [
-        (&["ask", "nobody", "Hello?"][..], 1, "there is no assistant `nobody`"),
+        (&["ask", "missing", "Hello?"][..], 1, "assistant `missing` not found"),
         (&["ask", " "], 2, "the question is empty"),
         (&["ask", "Hello?", "--model", "nonsense:x"], 2, "the model cannot be used"),
-        (&["chat", "../etc/passwd"], 1, "there is no assistant"),
+        (&["chat", "../etc/passwd"], 1, "not found"),
         (&["ask", "Hello?", "--now", "soon"], 2, "--now"),
-        (&["approvals", "approve", "x"], 1, "there is no store"),
+        (&["approvals", "approve", "x"], 1, "not found"),
     ] {
-        let ran = cli.run(arguments);
-        assert_eq!((ran.code, ran.err.contains(expected)), (Some(code), true), "{arguments:?}: {ran}");
+        let output = cli.run(arguments);
+        assert_eq!((output.code, output.err.contains(expected)), (Some(code), true), "{arguments:?}: {output}");
         assert!(!cli.store().exists(), "{arguments:?}");
     }
     cli.out(&["ask", "Hello."]);
-    let ran = cli.run(&["approvals", "deny", "x"]);
-    assert_eq!((ran.code, ran.err.contains("there is no approval `x`")), (Some(1), true), "{ran}");
+    let output = cli.run(&["approvals", "deny", "x"]);
+    assert_eq!((output.code, output.err.contains("there is no approval `x`")), (Some(1), true), "{output}");
     assert_eq!(cli.json(&["approvals", "list", "--all"]), serde_json::json!({"approvals": []}));
 }
 
-/// A model that takes a question and never answers.
-struct Silent(TcpListener);
+/// A model that accepts a question and never answers.
+struct SilentModel(TcpListener);
 
-impl Silent {
+impl SilentModel {
     fn new() -> Self {
         Self(TcpListener::bind("127.0.0.1:0").unwrap())
     }
 
-    fn speak_through(&self, command: &mut Command) {
+    fn configure(&self, command: &mut Command) {
         let url = format!("http://{}/v1", self.0.local_addr().unwrap());
         command.env("OPENAI_BASE_URL", url).env("OPENAI_MODEL", "silent").env("NO_PROXY", "127.0.0.1");
     }
 
-    /// Waits until a question has come, and keeps the connection.
+    /// Waits for a question. Returns its connection.
     fn wait(&self) -> std::net::TcpStream {
         let (mut stream, _) = self.0.accept().unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -209,16 +209,16 @@ fn interrupt(child: &std::process::Child) {
 
 #[cfg(unix)]
 #[test]
-fn control_c_stops_the_answer_and_keeps_the_question() {
-    let (cli, silent) = (Cli::new(), Silent::new());
+fn ctrl_c_stops_the_answer_and_stores_the_question() {
+    let (cli, silent) = (Cli::new(), SilentModel::new());
     let mut command = cli.command(&["ask", "Are you there?", "--thread", "calls", "--json"]);
-    silent.speak_through(&mut command);
+    silent.configure(&mut command);
     let child = command.spawn().unwrap();
     let _connection = silent.wait();
     interrupt(&child);
-    let ran: Ran = child.wait_with_output().unwrap().into();
-    assert_eq!(ran.code, Some(130), "{ran}");
-    let turn: Value = serde_json::from_str(&ran.out).unwrap();
+    let output: RunOutput = child.wait_with_output().unwrap().into();
+    assert_eq!(output.code, Some(130), "{output}");
+    let turn: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!((&turn["status"], &turn["error"]["code"]), (&"failed".into(), &"stopped".into()));
     let answer = cli.json(&["ask", "Is anybody there?", "--thread", "calls"]);
     assert_eq!(answer["stored"][0]["seq"], 3, "{answer}");
@@ -226,10 +226,10 @@ fn control_c_stops_the_answer_and_keeps_the_question() {
 
 #[cfg(unix)]
 #[test]
-fn control_c_in_a_chat_ends_the_turn_and_not_the_chat() {
-    let (cli, silent) = (Cli::new(), Silent::new());
+fn ctrl_c_in_a_chat_stops_only_the_turn() {
+    let (cli, silent) = (Cli::new(), SilentModel::new());
     let mut command = cli.command(&["chat"]);
-    silent.speak_through(&mut command);
+    silent.configure(&mut command);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"Are you there?\n").unwrap();
@@ -245,32 +245,32 @@ fn control_c_in_a_chat_ends_the_turn_and_not_the_chat() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_turn_that_was_killed_is_gone_on_with_at_once() {
-    let (cli, silent) = (Cli::new(), Silent::new());
+fn killed_turns_resume_immediately() {
+    let (cli, silent) = (Cli::new(), SilentModel::new());
     let question = ["ask", "Are you there?", "--thread", "calls"];
     let mut command = cli.command(&[&question[..], &NOW[..]].concat());
-    silent.speak_through(&mut command);
+    silent.configure(&mut command);
     let mut killed = command.spawn().unwrap();
     let _connection = silent.wait();
     killed.kill().unwrap();
     killed.wait().unwrap();
 
-    // By the same clock: no lease has run out.
+    // At the same time, so that no lease has expired.
     let turn = cli.json(&[&["ask", "The tent is blue.", "--thread", "calls"], &NOW[..]].concat());
     assert_eq!(turn["status"], "completed", "{turn}");
     let shown = cli.json(&["show", "calls"]);
-    let said: Vec<&str> =
+    let roles: Vec<&str> =
         shown["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
-    assert_eq!(said, ["user", "assistant", "user", "assistant"]);
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
 }
 
 #[test]
-fn a_line_that_is_no_text_does_not_end_the_input() {
+fn lines_that_are_not_utf8_do_not_end_the_input() {
     let cli = Cli::new();
-    let ran = cli.run_with_input(&["chat", "--json"], b"tw\xff\xfe\0o\nThanks\n");
-    assert_eq!((ran.code, turns(&ran.out).len()), (Some(0), 2), "{ran}");
+    let output = cli.run_with_input(&["chat", "--json"], b"tw\xff\xfe\0o\nThanks\n");
+    assert_eq!((output.code, turns(&output.out).len()), (Some(0), 2), "{output}");
     let long = [b"The tent is blue.\n", &[b'a'; 1024 * 1024 + 1][..], b"\n"].concat();
-    let ran = cli.run_with_input(&["chat", "--json"], &long);
-    assert_eq!((ran.code, turns(&ran.out).len()), (Some(1), 1), "{ran}");
-    assert!(ran.err.contains("has more than 1048576 bytes"), "{ran}");
+    let output = cli.run_with_input(&["chat", "--json"], &long);
+    assert_eq!((output.code, turns(&output.out).len()), (Some(1), 1), "{output}");
+    assert!(output.err.contains("is longer than 1048576 bytes"), "{output}");
 }

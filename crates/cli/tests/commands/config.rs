@@ -1,4 +1,4 @@
-//! What is set, and where it comes from.
+//! Settings and their sources.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ fn setting(shown: &Value, name: &str) -> (String, String) {
 }
 
 #[test]
-fn each_value_tells_where_it_comes_from() {
+fn values_are_listed_with_their_source() {
     let cli = Cli::new();
     cli.file("config.yaml", "OLLAMA_HOST: 127.0.0.1\nTHREADKEEP_USER: ana\nTHREADKEEP_TENANT: acme\n");
     let mut command = cli.command(&["config", "show", "--json", "--tenant", "other"]);
@@ -32,7 +32,7 @@ fn each_value_tells_where_it_comes_from() {
 }
 
 #[test]
-fn the_file_says_who_speaks_unless_something_else_does() {
+fn the_file_sets_the_user() {
     let cli = Cli::new();
     cli.file("config.yaml", "THREADKEEP_USER: ana\nTHREADKEEP_NOW: 2026-05-03T09:00:00Z\n");
     cli.out(&["ask", "The tent is blue.", "--thread", "tent"]);
@@ -42,18 +42,18 @@ fn the_file_says_who_speaks_unless_something_else_does() {
 }
 
 #[test]
-fn a_mistake_in_the_file_is_named() {
+fn mistakes_in_the_file_are_reported() {
     let cli = Cli::new();
     cli.file("config.yaml", "OLAMA_HOST: x\n");
-    let ran = cli.run(&["threads"]);
-    assert_eq!((ran.code, ran.err.contains("there is no setting `OLAMA_HOST`")), (Some(2), true), "{ran}");
+    let output = cli.run(&["threads"]);
+    assert_eq!((output.code, output.err.contains("unknown setting `OLAMA_HOST`")), (Some(2), true), "{output}");
     cli.file("config.yaml", "THREADKEEP_NOW: soon\n");
-    let ran = cli.run(&["threads"]);
-    assert_eq!((ran.code, ran.err.contains("THREADKEEP_NOW")), (Some(2), true), "{ran}");
+    let output = cli.run(&["threads"]);
+    assert_eq!((output.code, output.err.contains("THREADKEEP_NOW")), (Some(2), true), "{output}");
 }
 
 #[test]
-fn an_option_goes_before_the_environment_and_that_before_the_file() {
+fn options_override_the_environment_which_overrides_the_file() {
     let cli = Cli::new();
     let file = cli.file("threadkeep.toml", "user = 'from the file'\n[server]\nrate = 7\n");
     let of = |arguments: &[&str], variable: Option<&str>| {
@@ -70,7 +70,7 @@ fn an_option_goes_before_the_environment_and_that_before_the_file() {
 }
 
 #[test]
-fn a_file_in_the_configuration_folder_is_found() {
+fn configuration_folder_is_searched() {
     let cli = Cli::new();
     cli.file("threadkeep/threadkeep.toml", "user = 'ana'\n");
     let mut command = cli.command(&["config", "show", "--json"]);
@@ -81,7 +81,7 @@ fn a_file_in_the_configuration_folder_is_found() {
 }
 
 #[test]
-fn a_secret_comes_from_a_file_of_its_own() {
+fn secrets_can_come_from_separate_files() {
     let cli = Cli::new();
     let key = cli.file("groq.key", "gsk-s3cret\n");
     let file = cli.file("threadkeep.toml", format!("[groq]\napi_key_file = '{key}'\n"));
@@ -93,37 +93,37 @@ fn a_secret_comes_from_a_file_of_its_own() {
 }
 
 #[test]
-fn a_check_names_all_that_is_wrong_and_what_was_meant() {
+fn config_check_lists_all_problems_with_suggestions() {
     let cli = Cli::new();
     let file = cli.file(
         "threadkeep.toml",
         "[server]\nlisen = '127.0.0.1:1'\nrate = 'fast'\n[openai]\napi_key = 'sk-s3cret'\n[groq]\napi_key_file = 'nowhere'\n",
     );
-    let ran = cli.run(&["config", "check", "--config", &file]);
-    assert_eq!(ran.code, Some(1), "{ran}");
-    assert_eq!(ran.out.lines().count(), 4, "{ran}");
+    let output = cli.run(&["config", "check", "--config", &file]);
+    assert_eq!(output.code, Some(1), "{output}");
+    assert_eq!(output.out.lines().count(), 4, "{output}");
     for named in [
-        "there is no setting `server.lisen`; did you mean `server.listen`?",
-        "server.rate: text is not a whole number",
-        "openai.api_key: it is a secret",
+        "unknown setting `server.lisen`; did you mean `server.listen`?",
+        "server.rate: expected a whole number",
+        "openai.api_key: secrets are not allowed in this file",
         "set OPENAI_API_KEY in the environment, or name its file with openai.api_key_file",
         "GROQ_API_KEY_FILE: the file nowhere cannot be read",
     ] {
-        assert!(ran.out.contains(named), "{named}: {ran}");
+        assert!(output.out.contains(named), "{named}: {output}");
     }
-    assert!(!ran.out.contains("s3cret"), "{ran}");
+    assert!(!output.out.contains("s3cret"), "{output}");
     let refused = cli.run(&["threads", "--config", &file]);
     assert_eq!((refused.code, refused.err.contains("config check")), (Some(2), true), "{refused}");
-    let ran = cli.run(&["config", "check"]);
-    assert_eq!((ran.code, ran.out.contains("all is well")), (Some(0), true), "{ran}");
+    let output = cli.run(&["config", "check"]);
+    assert_eq!((output.code, output.out.contains("no problems found")), (Some(0), true), "{output}");
     let file = cli.file(
         "unfit.toml",
         "model = 'nope:x'\n[token]\nissuer = 'https://issuer.example'\n[server]\ntls_cert = 'nowhere.pem'\n[telemetry]\nendpoint = 'ftp://there'\n",
     );
-    let ran = cli.run(&["config", "check", "--config", &file]);
-    assert_eq!((ran.code, ran.out.lines().count()), (Some(1), 4), "{ran}");
+    let output = cli.run(&["config", "check", "--config", &file]);
+    assert_eq!((output.code, output.out.lines().count()), (Some(1), 4), "{output}");
     for named in ["nope", "https://issuer.example", "a certificate and its key", "ftp://there"] {
-        assert!(ran.out.contains(named), "{named}: {ran}");
+        assert!(output.out.contains(named), "{named}: {output}");
     }
     let missing = cli.run(&["config", "check", "--config", "nowhere.toml"]);
     assert_eq!((missing.code, missing.out.contains("cannot be read")), (Some(1), true), "{missing}");

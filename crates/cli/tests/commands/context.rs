@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 const GARDEN: &str = "web:garden";
 const GARDEN_ID: &str = "019dd000-0000-7000-8000-000000000001";
@@ -24,20 +24,20 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
-fn a_context_is_shown() {
+fn contexts_are_printed() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "context", cli.run(&["context", GARDEN, DEEP, "--recall", "--window", "3"]));
-    assert_looks!(cli, "context_newest", cli.run(&["context", GARDEN, "--window", "2", "--no-summary"]));
-    assert_looks!(cli, "context_json", cli.run(&["context", GARDEN, DEEP, "--window", "2", "--no-summary", "--json"]));
+    assert_prints!(cli, "context", cli.run(&["context", GARDEN, DEEP, "--recall", "--window", "3"]));
+    assert_prints!(cli, "context_newest", cli.run(&["context", GARDEN, "--window", "2", "--no-summary"]));
+    assert_prints!(cli, "context_json", cli.run(&["context", GARDEN, DEEP, "--window", "2", "--no-summary", "--json"]));
 }
 
 // S4.14
 #[test]
-fn a_transcript_is_one_text_between_markers() {
+fn transcripts_are_one_text_between_markers() {
     let cli = Cli::with_garden();
-    let ran = cli.run(&["context", GARDEN, DEEP, "--window", "2", "--no-summary", "--transcript"]);
+    let output = cli.run(&["context", GARDEN, DEEP, "--window", "2", "--no-summary", "--transcript"]);
     assert_eq!(
-        ran.out,
+        output.out,
         "[CONVERSATION HISTORY - Use this to understand references like 'it', 'that', 'the deployment']\n\
          \n\
          User: And when do I sow the carrots?\n\
@@ -52,17 +52,17 @@ fn a_transcript_is_one_text_between_markers() {
 }
 
 #[test]
-fn a_context_is_explained() {
+fn contexts_are_explained() {
     let cli = with_demo();
     let explained = ["context", "demo:camping", "Who is allergic?", "--recall", "--window", "6", "--explain"];
-    assert_looks!(cli, "context_explained", cli.run(&explained));
-    assert_looks!(cli, "context_explained_long", cli.run(&["context", "demo:camping", "--window", "30", "--explain"]));
+    assert_prints!(cli, "context_explained", cli.run(&explained));
+    assert_prints!(cli, "context_explained_long", cli.run(&["context", "demo:camping", "--window", "30", "--explain"]));
     let tight = [&explained[..], &["--budget", "300", "--transcript", "--no-summary"]].concat();
-    assert_looks!(cli, "context_explained_tight", cli.run(&tight));
+    assert_prints!(cli, "context_explained_tight", cli.run(&tight));
 }
 
 #[test]
-fn the_json_has_the_same_facts() {
+fn json_contexts_match_the_explanation() {
     let cli = with_demo();
     let question = "Who is allergic?";
     let context = cli.json(&["context", "demo:camping", question, "--recall", "--window", "6", "--budget", "500"]);
@@ -80,7 +80,7 @@ fn the_json_has_the_same_facts() {
 }
 
 #[test]
-fn the_window_is_exact_and_a_counter_has_a_name() {
+fn windows_are_exact_and_counters_selectable() {
     let cli = Cli::with_garden();
     let context = cli.json(&["context", GARDEN, DEEP, "--window", "2", "--no-summary", "--budget", "9000"]);
     assert_eq!(fates(&context), [(1, 5, "dropped"), (6, 6, "kept"), (7, 7, "kept")]);
@@ -93,22 +93,22 @@ fn the_window_is_exact_and_a_counter_has_a_name() {
     assert_eq!(cli.run(&["context", GARDEN, "--window", "0"]).code, Some(2));
     assert_eq!(cli.run(&["context", GARDEN, "--budget", "0"]).code, Some(2));
     let misplaced = cli.run(&["context", GARDEN, "--recall", DEEP]);
-    assert!(misplaced.code == Some(2) && misplaced.err.contains("a question stands before --recall"), "{misplaced}");
+    assert!(misplaced.code == Some(2) && misplaced.err.contains("put the question before --recall"), "{misplaced}");
 }
 
 #[test]
-fn a_budget_that_is_too_small_is_told_with_one_that_is_not() {
+fn too_small_budgets_are_rejected_with_the_minimum() {
     let cli = Cli::with_garden();
-    let ran = cli.run(&["context", GARDEN, DEEP, "--budget", "5"]);
-    assert_looks!(cli, "context_too_small", ran);
-    let enough = ran.err.split("--budget ").nth(1).unwrap().split(' ').next().unwrap();
+    let output = cli.run(&["context", GARDEN, DEEP, "--budget", "5"]);
+    assert_prints!(cli, "context_too_small", output);
+    let enough = output.err.split("--budget ").nth(1).unwrap().split(' ').next().unwrap();
     assert_eq!(cli.run(&["context", GARDEN, DEEP, "--budget", enough]).code, Some(0));
     let less = (enough.parse::<u64>().unwrap() - 1).to_string();
     assert_eq!(cli.run(&["context", GARDEN, DEEP, "--budget", &less]).code, Some(1));
 }
 
 #[test]
-fn an_explanation_is_kept_and_shown_again() {
+fn explanations_can_be_stored_and_printed_again() {
     let cli = Cli::with_garden();
     let kept = cli.json(&["context", GARDEN, DEEP, "--recall", "--window", "3", "--keep", "turn 7"]);
     assert_eq!(kept["kept"], "turn 7");
@@ -117,11 +117,11 @@ fn an_explanation_is_kept_and_shown_again() {
         let shown = cli.json(arguments);
         assert_eq!(shown, json!({"thread": GARDEN_ID, "turn": "turn 7", "report": kept["report"]}));
     }
-    assert_looks!(cli, "context_turn", cli.run(&["context", "--turn", "turn 7"]));
+    assert_prints!(cli, "context_turn", cli.run(&["context", "--turn", "turn 7"]));
     let again = cli.run(&["context", GARDEN, DEEP, "--keep", "turn 8", "--explain"]);
-    assert_eq!((again.code, again.err.as_str()), (Some(0), "the explanation is kept as turn 8\n"), "{again}");
-    assert_looks!(cli, "context_no_turn", cli.run(&["context", "--turn", "turn 9"]));
-    assert_eq!(cli.run(&["context", WATERING, "--turn", "turn 7"]).code, Some(1), "it was another thread's");
+    assert_eq!((again.code, again.err.as_str()), (Some(0), "the explanation is stored as turn 8\n"), "{again}");
+    assert_prints!(cli, "context_no_turn", cli.run(&["context", "--turn", "turn 9"]));
+    assert_eq!(cli.run(&["context", WATERING, "--turn", "turn 7"]).code, Some(1), "the turn belongs to another thread");
     assert_eq!(cli.run(&["context", "--turn", "turn 7", "--user", "bea"]).code, Some(1));
     for wrong in [
         &["context", "--turn", ""][..],
@@ -137,16 +137,16 @@ fn an_explanation_is_kept_and_shown_again() {
 }
 
 #[test]
-fn an_explanation_that_may_not_be_kept_is_told() {
+fn failures_to_store_an_explanation_are_reported() {
     let cli = Cli::new();
     cli.out(&["append", "channel", "Welcome.", "--create", "--as-tenant"]);
-    let ran = cli.run(&["context", "channel", "--keep", "turn 1"]);
-    assert!(ran.code == Some(3) && ran.out.contains("Welcome.") && ran.err.contains("could not be kept"), "{ran}");
+    let output = cli.run(&["context", "channel", "--keep", "turn 1"]);
+    assert!(output.code == Some(3) && output.out.contains("Welcome.") && output.err.contains("could not be stored"), "{output}");
     assert_eq!(cli.run(&["context", "channel", "--keep", "turn 1", "--as-tenant"]).code, Some(0));
 }
 
 #[test]
-fn a_question_is_what_is_answered_or_else_the_newest_message() {
+fn contexts_work_with_and_without_a_question() {
     let cli = Cli::with_garden();
     let same = cli.json(&["context", GARDEN_ID, DEEP]);
     for name in [GARDEN, &GARDEN_ID.to_uppercase()] {
@@ -154,14 +154,14 @@ fn a_question_is_what_is_answered_or_else_the_newest_message() {
     }
     let empty = cli.run(&["context", GARDEN, "  "]);
     assert!(empty.code == Some(2) && empty.err.contains("hint: "), "{empty}");
-    let unknown = cli.run(&["context", "nobody", DEEP]);
-    assert!(unknown.code == Some(1) && unknown.err.contains("there is no thread `nobody`"), "{unknown}");
+    let unknown = cli.run(&["context", "missing", DEEP]);
+    assert!(unknown.code == Some(1) && unknown.err.contains("thread `missing` not found"), "{unknown}");
     let nothing = cli.run(&["context", GARDEN, "Submarine?", "--recall", "--explain"]);
-    assert_eq!((nothing.code, nothing.err.as_str()), (Some(0), "nothing was found for the question\n"));
+    assert_eq!((nothing.code, nothing.err.as_str()), (Some(0), "no relevant messages found for the question\n"));
 }
 
 #[test]
-fn recall_reaches_as_far_as_it_is_told_and_never_to_others() {
+fn recall_stays_within_its_scope() {
     let cli = Cli::with_garden();
     let recalled = |arguments: &[&str]| {
         let context = cli.json(&[&["context", GARDEN, "What about watering in the morning?"], arguments].concat());

@@ -1,11 +1,11 @@
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 #[test]
-fn the_demo_shows_everything_in_a_store_of_its_own() {
+fn the_demo_uses_a_separate_store() {
     let cli = Cli::with_garden();
-    let ran = cli.run(&["demo", "--store", "demo.db"]);
-    assert_looks!(cli, "demo", ran);
-    let next = ran.out.lines().find(|line| line.contains(" show ")).unwrap();
+    let output = cli.run(&["demo", "--store", "demo.db"]);
+    assert_prints!(cli, "demo", output);
+    let next = output.out.lines().find(|line| line.contains(" show ")).unwrap();
     assert!(next.contains("--store demo.db show demo:camping"), "{next}");
     let shown = cli.json(&["show", "demo:camping", "--store", "demo.db"]);
     assert_eq!(shown["messages"].as_array().unwrap().len(), 31);
@@ -15,10 +15,10 @@ fn the_demo_shows_everything_in_a_store_of_its_own() {
 }
 
 #[test]
-fn the_picture_in_the_readme_is_what_the_demo_shows() {
+fn readme_shows_the_output_of_the_demo() {
     let cli = Cli::new();
     let out = cli.out(&["demo", "--store", "demo.db"]);
-    let sees = out.split("\n▸ ").find(|section| section.starts_with("What a model sees")).unwrap();
+    let sees = out.split("\n▸ ").find(|section| section.starts_with("Explain the context")).unwrap();
     let (_, explained) = sees.split_once("\n\n").unwrap();
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     assert!(
@@ -28,7 +28,7 @@ fn the_picture_in_the_readme_is_what_the_demo_shows() {
 }
 
 #[test]
-fn without_a_store_the_demo_makes_one_that_stays() {
+fn the_demo_creates_a_store_by_default() {
     let cli = Cli::new();
     let mut command = cli.command(&["demo", "--json"]);
     let output = command.env("TMPDIR", cli.folder.path()).env("TMP", cli.folder.path()).output().unwrap();

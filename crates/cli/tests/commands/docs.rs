@@ -16,7 +16,7 @@ fn with_notes() -> Cli {
 }
 
 #[test]
-fn folders_are_walked_and_what_is_unchanged_is_skipped() {
+fn folders_are_searched_and_unchanged_files_skipped() {
     let cli = with_notes();
     assert_eq!(cli.out(&["docs", "add", "notes"]), "added 2 documents, 3 passages\n");
     assert_eq!(cli.out(&["docs", "add", "notes"]), "added 0 documents, 0 passages; 2 unchanged\n");
@@ -34,7 +34,7 @@ fn folders_are_walked_and_what_is_unchanged_is_skipped() {
 }
 
 #[test]
-fn passages_are_found_with_their_places() {
+fn passages_are_found_with_their_locations() {
     let cli = with_notes();
     cli.out(&["docs", "add", "notes"]);
     let found = cli.json(&["docs", "search", "When is the gate closed?"]);
@@ -50,18 +50,18 @@ fn passages_are_found_with_their_places() {
 }
 
 #[test]
-fn a_removed_document_is_gone() {
+fn removed_documents_are_gone() {
     let cli = with_notes();
     cli.out(&["docs", "add", "notes"]);
     assert!(cli.out(&["docs", "remove", "notes/garden.md"]).starts_with("removed "));
-    let ran = cli.run(&["docs", "remove", "notes/garden.md"]);
-    assert_eq!((ran.code, ran.err.contains("there is no document")), (Some(1), true), "{ran}");
+    let output = cli.run(&["docs", "remove", "notes/garden.md"]);
+    assert_eq!((output.code, output.err.contains("not found")), (Some(1), true), "{output}");
     assert_eq!(cli.json(&["docs", "search", "gate"])["passages"], json!([]));
     assert_eq!(cli.json(&["docs", "list"])["documents"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn libraries_and_users_are_apart() {
+fn libraries_and_users_are_separate() {
     let cli = with_notes();
     cli.out(&["docs", "add", "notes", "--library", "garden"]);
     cli.out(&["docs", "add", "notes/deep", "--as-tenant"]);
@@ -74,26 +74,26 @@ fn libraries_and_users_are_apart() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_and_the_rest_goes_on() {
+fn unreadable_files_are_reported_and_skipped() {
     let cli = Cli::new();
     cli.file("notes/a.txt", [0xff, 0xfe, 0x00]);
     cli.file("notes/b.txt", "Readable words.");
     cli.file("notes/c.md", "\n\n");
-    let ran = cli.run(&["docs", "add", "notes"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "added 1 document, 1 passage\n"), "{ran}");
+    let output = cli.run(&["docs", "add", "notes"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(1), "added 1 document, 1 passage\n"), "{output}");
     assert!(
-        ran.err.contains("notes/a.txt is not UTF-8 text") && ran.err.contains("notes/c.md: it holds no words"),
-        "{ran}"
+        output.err.contains("notes/a.txt is not UTF-8 text") && output.err.contains("notes/c.md: it holds no words"),
+        "{output}"
     );
-    let ran = cli.run(&["docs", "add", "nowhere"]);
-    assert_eq!((ran.code, ran.err.contains("there is no file or folder nowhere")), (Some(1), true), "{ran}");
-    let ran = cli.run(&["docs", "list", "--library", "a b"]);
-    assert_eq!(ran.code, Some(2), "{ran}");
+    let output = cli.run(&["docs", "add", "nowhere"]);
+    assert_eq!((output.code, output.err.contains("there is no file or folder nowhere")), (Some(1), true), "{output}");
+    let output = cli.run(&["docs", "list", "--library", "a b"]);
+    assert_eq!(output.code, Some(2), "{output}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_folder_leads_to_nothing_outside_it() {
+fn symbolic_links_out_of_a_folder_are_not_followed() {
     let cli = Cli::new();
     cli.file("folder/tent.md", "The tent is blue.");
     let secret = cli.file("secret.txt", "The password is swordfish.");
@@ -105,9 +105,9 @@ fn a_folder_leads_to_nothing_outside_it() {
     let listed = cli.out(&["docs", "list"]);
     assert!(listed.contains("tent.md") && !listed.contains("secret"), "{listed}");
     assert!(cli.out(&["ask", "What is the password?"]).starts_with("I found nothing"));
-    // What is named itself is meant.
+    // A link that is named explicitly is followed.
     cli.out(&["docs", "add", "folder/secret.txt"]);
     assert!(cli.out(&["ask", "What is the password?"]).contains("swordfish"));
-    let ran = cli.run(&["docs", "add", "/dev/null"]);
-    assert_eq!((ran.code, ran.err.contains("/dev/null is neither a file nor a folder")), (Some(1), true), "{ran}");
+    let output = cli.run(&["docs", "add", "/dev/null"]);
+    assert_eq!((output.code, output.err.contains("/dev/null is neither a file nor a folder")), (Some(1), true), "{output}");
 }

@@ -1,4 +1,4 @@
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 const MARKER: &str = "zanzibarquokka";
 
@@ -8,26 +8,26 @@ fn with_marker() -> Cli {
     cli.out(&["append", "secret", "Something harmless."]);
     cli.out(&["append", "web:garden", "The carrots are up."]);
     assert_eq!(cli.json(&["search", MARKER])["hits"].as_array().unwrap().len(), 1);
-    assert!(cli.holds(MARKER.as_bytes()), "the search for bytes works");
+    assert!(cli.contains_bytes(MARKER.as_bytes()), "the search for bytes works");
     cli
 }
 
 #[test]
-fn an_erased_thread_leaves_no_byte() {
+fn erased_threads_leave_no_bytes() {
     let cli = with_marker();
-    assert_looks!(cli, "erase_thread", cli.run(&["erase", "secret", "--yes"]));
-    assert!(!cli.holds(MARKER.as_bytes()));
+    assert_prints!(cli, "erase_thread", cli.run(&["erase", "secret", "--yes"]));
+    assert!(!cli.contains_bytes(MARKER.as_bytes()));
     assert_eq!(cli.run(&["show", "secret"]).code, Some(1));
     assert_eq!(cli.message_count(), 10);
     assert_eq!(cli.run(&["check"]).code, Some(0));
 }
 
 #[test]
-fn an_erased_message_leaves_no_byte_and_an_empty_place() {
+fn erased_messages_leave_no_bytes_but_a_gap() {
     let cli = with_marker();
-    assert_looks!(cli, "erase_message_json", cli.run(&["erase", "--message", "secret", "1", "--yes", "--json"]));
-    // The title was made from the message, and the index knew its words.
-    assert!(!cli.holds(MARKER.as_bytes()));
+    assert_prints!(cli, "erase_message_json", cli.run(&["erase", "--message", "secret", "1", "--yes", "--json"]));
+    // The title was derived from the message, and the index contained its words.
+    assert!(!cli.contains_bytes(MARKER.as_bytes()));
     let shown = cli.json(&["show", "secret"]);
     assert_eq!((&shown["messages"][0]["seq"], &shown["messages"][1]), (&2.into(), &serde_json::Value::Null));
     let again = cli.run(&["erase", "--message", "secret", "1", "--yes"]);
@@ -37,35 +37,35 @@ fn an_erased_message_leaves_no_byte_and_an_empty_place() {
 }
 
 #[test]
-fn everything_of_a_user_goes_and_nothing_of_others() {
+fn erase_everything_spares_other_users() {
     let cli = with_marker();
     cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
-    assert_looks!(cli, "erase_everything", cli.run(&["erase", "--everything", "--yes"]));
-    assert!(!cli.holds(MARKER.as_bytes()));
+    assert_prints!(cli, "erase_everything", cli.run(&["erase", "--everything", "--yes"]));
+    assert!(!cli.contains_bytes(MARKER.as_bytes()));
     assert_eq!(cli.json(&["stats", "--as-tenant"])["messages"], 1);
     assert_eq!(cli.json(&["show", "theirs", "--user", "bea"])["messages"][0]["parts"][0]["text"], "Keep me");
 }
 
 #[test]
-fn shared_messages_go_only_where_asked_for() {
+fn shared_messages_are_erased_only_on_request() {
     let cli = Cli::new();
     cli.out(&["append", "channel", "I live at 4 Elm Road", "--author", "ana", "--create", "--as-tenant"]);
     cli.out(&["append", "channel", "Noted.", "--role", "assistant", "--as-tenant"]);
     assert_eq!(cli.run(&["erase", "--everything", "--shared-messages", "--user", "ana", "--yes"]).code, Some(2));
     let erase = ["erase", "--everything", "--shared-messages", "--as-tenant", "--user", "ana", "--yes"];
     assert_eq!(cli.out(&erase), "erased 1 message in shared threads\n");
-    assert!(!cli.holds(b"4 Elm Road"));
+    assert!(!cli.contains_bytes(b"4 Elm Road"));
     assert_eq!(cli.json(&["show", "channel", "--as-tenant"])["messages"][0]["parts"][0]["text"], "Noted.");
 }
 
 #[test]
-fn nothing_is_erased_without_a_yes() {
+fn erase_needs_confirmation() {
     let cli = Cli::with_garden();
     for arguments in
         [&["erase", "web:garden"][..], &["erase", "--everything"], &["erase", "--message", "web:garden", "1"]]
     {
-        let ran = cli.run(arguments);
-        assert!(ran.code == Some(2) && ran.err.contains("add --yes"), "{ran}");
+        let output = cli.run(arguments);
+        assert!(output.code == Some(2) && output.err.contains("add --yes"), "{output}");
     }
     for arguments in [&["erase"][..], &["erase", "--yes"], &["erase", "web:garden", "--everything", "--yes"]] {
         assert_eq!(cli.run(arguments).code, Some(2), "{arguments:?}");
@@ -76,22 +76,22 @@ fn nothing_is_erased_without_a_yes() {
 }
 
 #[test]
-fn bytes_that_a_reader_holds_are_told_and_go_later() {
+fn bytes_that_a_reader_locks_are_reported_and_removed_later() {
     let cli = with_marker();
     let reader = rusqlite::Connection::open(cli.store()).unwrap();
     reader.execute_batch("BEGIN").unwrap();
     let count: i64 = reader.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
     assert_eq!(count, 12);
-    let ran = cli.run(&["erase", "secret", "--yes"]);
-    assert!(ran.code == Some(3) && ran.err.contains("erased, but not yet gone from the files"), "{ran}");
+    let output = cli.run(&["erase", "secret", "--yes"]);
+    assert!(output.code == Some(3) && output.err.contains("erased, but some bytes remain in the store's files"), "{output}");
     assert_eq!(cli.run(&["show", "secret"]).code, Some(1));
     reader.execute_batch("ROLLBACK").unwrap();
     cli.out(&["vacuum"]);
-    assert!(!cli.holds(MARKER.as_bytes()));
+    assert!(!cli.contains_bytes(MARKER.as_bytes()));
 }
 
 #[test]
-fn what_was_erased_does_not_come_back_with_its_file() {
+fn imports_do_not_bring_back_erased_data() {
     let cli = Cli::with_garden();
     cli.out(&["export", "-o", "all.jsonl"]);
     cli.out(&["erase", "--message", "web:garden", "5", "--yes"]);

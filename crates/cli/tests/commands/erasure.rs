@@ -1,35 +1,35 @@
-//! What a user wrote by any command is in no byte of the store once the user is erased.
+//! Checks that no byte of what a user wrote with any command remains in the store once the user is erased.
 //!
-//! Each command plants a word that is nowhere else. A command that is not known here fails the tests: say how it writes, or why
-//! it writes nothing that a user said.
+//! Each command stores a unique word. A command without a case here fails the tests: add how it stores data of a user, or why it
+//! stores none.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use super::Cli;
-use super::postgres::over_a_database;
+use super::postgres::with_postgres_columns;
 
-/// How each planted word ends. An index leaves out of a word what it has in common with the one before, so what is the same in
-/// all of them comes last.
+/// The common ending of all words. Not a common beginning, because an index omits the prefix that a word shares with the one
+/// before.
 const ENDING: &str = "qwyzkalm";
 const CAREFUL: &str =
     "kind: Agent\nmetadata: {name: careful}\nspec:\n  tools: [{name: set_preference, approval: ask}]\n";
 
-/// What a command does with a word.
+/// What a command does with its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
-    /// It stores it.
+enum Effect {
+    /// It stores the word.
     Stored,
-    /// It stored it and took it out again, so it may be there until the next sweep.
+    /// It stores and removes the word, whose bytes may remain until the next sweep.
     Removed,
-    /// It stores nothing that a user said: why.
+    /// It stores no data of a user, for this reason.
     Nothing(&'static str),
 }
 
-use Done::{Nothing, Removed, Stored};
+use Effect::{Nothing, Removed, Stored};
 
-/// The word of a command. It has no form that an analysis would shorten.
+/// Returns the unique word of a command. Stemming does not change it.
 fn word(number: usize) -> String {
     let letter = |number: usize| char::from(b'a' + u8::try_from(number % 26).unwrap());
     format!("{}{}{ENDING}", letter(number / 26), letter(number))
@@ -39,7 +39,7 @@ fn sentence(word: &str) -> String {
     format!("The key to the {word} is under the mat.")
 }
 
-/// All commands that do something themselves, as their help lists them.
+/// Returns all commands without subcommands, as listed by the help.
 fn commands(cli: &Cli) -> Vec<String> {
     let mut found = Vec::new();
     let mut left = vec![String::new()];
@@ -61,89 +61,89 @@ fn commands(cli: &Cli) -> Vec<String> {
         }
         left.extend(below);
     }
-    // What is put back goes into a store that holds nothing yet.
+    // `restore` comes first because it needs an empty store.
     found.sort_by_key(|name| name != "restore");
     found
 }
 
-/// Another store with a word in it.
+/// Creates another store that contains a word.
 fn elsewhere(word: &str) -> Cli {
     let other = Cli::new();
     other.out(&["append", word, &sentence(word), "--create", "--key", word]);
     other
 }
 
-/// Has a turn wait for an approval of a call that holds the word, and gives the approval's id.
-fn waiting(cli: &Cli, path: &str, word: &str) -> String {
+/// Runs a turn that waits for approval of a call that contains the word. Returns the approval's id.
+fn request_approval(cli: &Cli, path: &str, word: &str) -> String {
     let turn = cli.json(&["ask", path, &format!("Remember that my seat is the {word}.")]);
     turn["approvals"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Has a command write a word in every place that it takes one.
-fn plant(cli: &Cli, command: &str, word: &str) -> Done {
-    let said = sentence(word);
+/// Runs a command with a word in every argument that accepts one.
+fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
+    let text = sentence(word);
     let path = |name: &str| cli.path(name).to_str().unwrap().to_owned();
     std::fs::create_dir_all(cli.path("out")).unwrap();
     match command {
         "import" => {
-            let line = json!({ "messages": [{ "role": "user", "content": said }], "title": said });
+            let line = json!({ "messages": [{ "role": "user", "content": text }], "title": text });
             cli.out(&["import", &cli.file("in/chat.jsonl", line.to_string())]);
             Stored
         }
         "append" => {
-            cli.out(&["append", word, &said, "--create", "--key", word, "--author", word]);
+            cli.out(&["append", word, &text, "--create", "--key", word, "--author", word]);
             Stored
         }
         "chat" => {
-            let lines = format!("{said}\nRemember that my boat is called {word}.\nWhere is the key to the {word}?\n");
-            let ran = cli.run_with_input(&["chat", "--thread", word], lines.as_bytes());
-            assert_eq!(ran.code, Some(0), "{ran}");
+            let lines = format!("{text}\nRemember that my boat is called {word}.\nWhere is the key to the {word}?\n");
+            let output = cli.run_with_input(&["chat", "--thread", word], lines.as_bytes());
+            assert_eq!(output.code, Some(0), "{output}");
             Stored
         }
         "ask" => {
             for arguments in [
-                &["ask", &said][..],
-                &["ask", &said, "--thread", word],
+                &["ask", &text][..],
+                &["ask", &text, "--thread", word],
                 &["ask", "general", &format!("Remember that my boat is called {word}.")],
                 &["ask", "subway", &format!("Next 6 at {word}"), "--thread", &format!("subway:{word}")],
                 &["ask", "subway", &format!("How do I get from {word} to Astor Place?")],
             ] {
-                let ran = cli.run(arguments);
-                assert!(matches!(ran.code, Some(0 | 3)), "{ran}");
+                let output = cli.run(arguments);
+                assert!(matches!(output.code, Some(0 | 3)), "{output}");
             }
             Stored
         }
         "docs add" => {
-            let file = cli.file(&format!("in/{word}/{word}.md"), format!("# About the {word}\n\n{said}\n"));
+            let file = cli.file(&format!("in/{word}/{word}.md"), format!("# About the {word}\n\n{text}\n"));
             cli.out(&["docs", "add", &file]);
             cli.out(&["docs", "add", &file, "--library", word]);
             Stored
         }
         "docs remove" => {
-            let file = cli.file(&format!("in/{word}.md"), &said);
+            let file = cli.file(&format!("in/{word}.md"), &text);
             cli.out(&["docs", "add", &file]);
             cli.out(&["docs", "remove", &file]);
             Removed
         }
         "docs search" => {
-            cli.out(&["docs", "search", &said]);
+            cli.out(&["docs", "search", &text]);
             Nothing("it reads")
         }
         "search" | "recall" => {
-            cli.out(&[command, &said]);
+            cli.out(&[command, &text]);
             Nothing("it reads")
         }
         "approvals approve" | "approvals deny" => {
             let assistant = cli.file("in/careful.yaml", CAREFUL);
-            let id = waiting(cli, &assistant, word);
+            let id = request_approval(cli, &assistant, word);
             let verdict = command.split_once(' ').unwrap().1;
             let mut arguments = vec!["approvals", verdict, &id, "--assistant", &assistant];
             if verdict == "deny" {
-                arguments.extend(["--reason", &said]);
+                arguments.extend(["--reason", &text]);
             }
             cli.out(&arguments);
-            // Another one is left waiting.
-            waiting(cli, &assistant, word);
+            // A second approval stays pending.
+            request_approval(cli, &assistant, word);
             Stored
         }
         "restore" => {
@@ -161,37 +161,37 @@ fn plant(cli: &Cli, command: &str, word: &str) -> Done {
         }
         "context" => {
             cli.out(&["append", "context", "Hello.", "--create"]);
-            cli.out(&["context", "context", &said, "--recall"]);
+            cli.out(&["context", "context", &text, "--recall"]);
             Nothing("it reads")
         }
-        "erase" => Nothing("it erases; the tests of this module give it in the end"),
-        "serve" => Nothing("its routes have cases of their own in crates/server/tests/http/erasure"),
-        "backup" | "export" => Nothing("what it writes lies elsewhere, where its user wanted it"),
-        "open" => Nothing("it shows a page of the server"),
-        "demo" => Nothing("a conversation of its own, which nobody said"),
-        "keys create" | "keys list" | "keys revoke" | "keys rotate" => Nothing("keys are the tenant's"),
-        "subway fetch" => Nothing("a public timetable, beside the store"),
+        "erase" => Nothing("it erases; the tests run it last"),
+        "serve" => Nothing("crates/server/tests/http/erasure tests its routes"),
+        "backup" | "export" => Nothing("it writes to a file that the user chooses"),
+        "open" => Nothing("it opens a page of the server"),
+        "demo" => Nothing("its conversation is fictional"),
+        "keys create" | "keys list" | "keys revoke" | "keys rotate" => Nothing("keys belong to the tenant"),
+        "subway fetch" => Nothing("a public timetable outside the store"),
         "threads" | "show" | "stats" | "check" | "audit" | "audit verify" | "trace" | "docs list"
         | "approvals list" => Nothing("it reads"),
-        "vacuum" => Nothing("it takes away"),
+        "vacuum" => Nothing("it removes data"),
         "graph" | "config show" | "config check" | "models" | "completions" | "man" | "supabase doctor" => {
-            Nothing("it opens no store of conversations")
+            Nothing("it opens no store")
         }
-        _ => panic!("`{command}` has no case here: say what it writes of a user"),
+        _ => panic!("`{command}` has no case here: add what it stores of a user"),
     }
 }
 
-/// Has every command write what it writes; the words by their commands, and what became of each.
-fn plant_all(cli: &Cli) -> Vec<(String, String, Done)> {
-    let planted = commands(cli).into_iter().enumerate().map(|(number, command)| {
+/// Runs every command. Returns the words with their commands and effects.
+fn store_all_words(cli: &Cli) -> Vec<(String, String, Effect)> {
+    let stored = commands(cli).into_iter().enumerate().map(|(number, command)| {
         let word = word(number);
-        let done = plant(cli, &command, &word);
-        (word, command, done)
+        let effect = store_word(cli, &command, &word);
+        (word, command, effect)
     });
-    planted.collect()
+    stored.collect()
 }
 
-/// The planted words in all files beside the store.
+/// Returns the words found in the store's folder.
 fn words_in(cli: &Cli) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for entry in std::fs::read_dir(cli.path("")).unwrap() {
@@ -207,36 +207,36 @@ fn words_in(cli: &Cli) -> BTreeSet<String> {
 }
 
 fn erase(cli: &Cli) {
-    let told = cli.out(&["erase", "--everything", "--yes"]);
-    assert!(told.contains("of added documents"), "{told}");
-    assert_eq!(cli.out(&["erase", "--everything", "--yes"]), "there was nothing to erase\n");
+    let out = cli.out(&["erase", "--everything", "--yes"]);
+    assert!(out.contains("of added documents"), "{out}");
+    assert_eq!(cli.out(&["erase", "--everything", "--yes"]), "nothing to erase\n");
     assert_eq!(cli.json(&["docs", "search", &sentence(ENDING)])["passages"], json!([]));
 }
 
 #[test]
-fn what_any_command_wrote_is_in_no_byte_of_the_file() {
+fn erased_data_of_all_commands_leaves_no_bytes_in_the_file() {
     let cli = Cli::new();
-    let planted = plant_all(&cli);
-    let there = words_in(&cli);
-    for (word, command, done) in &planted {
-        match done {
-            Stored => assert!(there.contains(word), "`{command}` was to write {word}"),
+    let stored = store_all_words(&cli);
+    let found = words_in(&cli);
+    for (word, command, effect) in &stored {
+        match effect {
+            Stored => assert!(found.contains(word), "`{command}` did not store {word}"),
             Removed => {}
-            Nothing(why) => assert!(!why.is_empty() && !there.contains(word), "`{command}` wrote {word}"),
+            Nothing(why) => assert!(!why.is_empty() && !found.contains(word), "`{command}` stored {word}"),
         }
     }
     erase(&cli);
-    assert_eq!(words_in(&cli), BTreeSet::new(), "{planted:?}");
+    assert_eq!(words_in(&cli), BTreeSet::new(), "{stored:?}");
 }
 
 #[test]
-fn what_any_command_wrote_is_in_no_column_of_the_database() {
-    over_a_database(|cli, columns_with| {
-        let planted = plant_all(cli);
-        for (word, command, _) in planted.iter().filter(|(.., done)| *done == Stored) {
-            assert!(!columns_with(word).is_empty(), "`{command}` was to write {word}");
+fn erased_data_of_all_commands_leaves_nothing_in_the_database() {
+    with_postgres_columns(|cli, columns_with| {
+        let stored = store_all_words(cli);
+        for (word, command, _) in stored.iter().filter(|(.., effect)| *effect == Stored) {
+            assert!(!columns_with(word).is_empty(), "`{command}` did not store {word}");
         }
         erase(cli);
-        assert_eq!(columns_with(ENDING), Vec::<String>::new(), "{planted:?}");
+        assert_eq!(columns_with(ENDING), Vec::<String>::new(), "{stored:?}");
     });
 }

@@ -48,13 +48,13 @@ fn elsewhere(cli: &Cli, name: &str) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn what_was_erased_one_by_one_does_not_come_back() {
+fn erased_items_are_not_restored() {
     for name in ["monday.db", "monday.jsonl.gz"] {
         let cli = with_words();
         cli.out(&["backup", name]);
         let (_folder, backup) = elsewhere(&cli, name);
         erase_words(&cli);
-        assert!(!cli.holds(MARKER.as_bytes()));
+        assert!(!cli.contains_bytes(MARKER.as_bytes()));
         std::fs::remove_file(cli.store()).unwrap();
         let restored = cli.json(&["restore", &backup, "--yes"]);
         let erasures = &restored["erasures"];
@@ -64,13 +64,13 @@ fn what_was_erased_one_by_one_does_not_come_back() {
         assert_eq!(cli.run(&["show", "plans"]).code, Some(1), "{name}");
         assert_eq!(said(&cli, "talk"), ["The carrots are up."], "{name}");
         assert_eq!(cli.json(&["docs", "list"])["documents"], json!([]), "{name}");
-        assert!(!cli.holds(MARKER.as_bytes()), "{name}");
+        assert!(!cli.contains_bytes(MARKER.as_bytes()), "{name}");
         assert_eq!(cli.run(&["check"]).code, Some(0), "{name}");
     }
 }
 
 #[test]
-fn the_same_lines_are_restored_twice() {
+fn jsonl_backups_can_be_restored_twice() {
     let cli = with_words();
     cli.out(&["backup", "monday.jsonl"]);
     erase_words(&cli);
@@ -82,7 +82,7 @@ fn the_same_lines_are_restored_twice() {
 }
 
 #[test]
-fn a_user_who_was_erased_stays_away_and_one_who_came_back_stays() {
+fn erased_users_stay_erased_and_returned_users_stay() {
     for name in ["monday.db", "monday.jsonl"] {
         let cli = with_words();
         cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
@@ -100,7 +100,7 @@ fn a_user_who_was_erased_stays_away_and_one_who_came_back_stays() {
         assert!(told.contains("2 threads") && told.contains("1 user among them"), "{told}");
         assert_eq!(cli.message_count(), 0, "{name}");
         for said in ["A thread about", "A message about"] {
-            assert!(!cli.holds(format!("{said} the {MARKER}").as_bytes()), "{name}");
+            assert!(!cli.contains_bytes(format!("{said} the {MARKER}").as_bytes()), "{name}");
         }
         assert_eq!(said_by(&cli, "theirs", "bea"), "Keep me");
 
@@ -119,7 +119,7 @@ fn said_by(cli: &Cli, thread: &str, user: &str) -> String {
 
 /// After an older backup the store counts from before; what is written then must not look like what was erased.
 #[test]
-fn what_is_written_after_a_restore_is_not_taken_for_what_was_erased() {
+fn data_written_after_a_restore_is_not_erased() {
     for name in ["monday.db", "monday.jsonl"] {
         let cli = with_words();
         cli.out(&["backup", name]);
@@ -142,7 +142,7 @@ fn what_is_written_after_a_restore_is_not_taken_for_what_was_erased() {
 }
 
 #[test]
-fn shared_messages_of_an_erased_user_do_not_come_back() {
+fn erased_shared_messages_are_not_restored() {
     let cli = Cli::new();
     cli.out(&["append", "channel", "I live at 4 Elm Road", "--author", "ana", "--create", "--as-tenant"]);
     cli.out(&["append", "channel", "Noted.", "--role", "assistant", "--as-tenant"]);
@@ -151,19 +151,19 @@ fn shared_messages_of_an_erased_user_do_not_come_back() {
     cli.out(&["erase", "--everything", "--shared-messages", "--as-tenant", "--user", "ana", "--yes"]);
     std::fs::remove_file(cli.store()).unwrap();
     cli.out(&["restore", &backup]);
-    assert!(!cli.holds(b"4 Elm Road"));
+    assert!(!cli.contains_bytes(b"4 Elm Road"));
     assert_eq!(cli.json(&["show", "channel", "--as-tenant"])["messages"][0]["parts"][0]["text"], "Noted.");
 }
 
 #[test]
-fn without_a_ledger_it_is_said() {
+fn restores_without_a_ledger_are_reported() {
     let cli = with_words();
     cli.out(&["backup", "monday.db"]);
-    let ran = cli.run(&["restore", "monday.db", "--yes"]);
-    assert!(ran.code == Some(0) && ran.err.contains("there is no erasure ledger"), "{ran}");
+    let output = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(output.code == Some(0) && output.err.contains("there is no erasure ledger"), "{output}");
     cli.out(&["erase", "plans", "--yes"]);
-    let ran = cli.run(&["restore", "monday.db", "--yes", "--erasure-ledger", "none"]);
-    assert!(ran.code == Some(0) && ran.err.contains("the erasure ledger is off"), "{ran}");
+    let output = cli.run(&["restore", "monday.db", "--yes", "--erasure-ledger", "none"]);
+    assert!(output.code == Some(0) && output.err.contains("the erasure ledger is off"), "{output}");
     assert_eq!(cli.run(&["show", "plans"]).code, Some(0));
     cli.out(&["erase", "plans", "--yes", "--erasure-ledger", "none"]);
     let restored = cli.json(&["restore", "monday.db", "--yes", "--erasure-ledger", "other.jsonl"]);
@@ -172,7 +172,7 @@ fn without_a_ledger_it_is_said() {
 }
 
 #[test]
-fn the_ledger_holds_no_names_and_nobody_else_reads_it() {
+fn the_ledger_contains_no_names_and_is_private() {
     let cli = with_words();
     cli.out(&["append", "theirs", "Keep me", "--create", "--user", "beatrix"]);
     let thread = cli.json(&["show", "plans"])["thread"]["id"].as_str().unwrap().to_owned();
@@ -191,7 +191,7 @@ fn the_ledger_holds_no_names_and_nobody_else_reads_it() {
 }
 
 #[test]
-fn what_the_store_refuses_to_erase_is_not_erased_later() {
+fn rejected_erasures_are_not_applied_later() {
     let cli = Cli::new();
     cli.out(&["append", "channel", "For everyone.", "--create", "--as-tenant"]);
     cli.out(&["append", "mine", "Mine.", "--create"]);
@@ -205,15 +205,15 @@ fn what_the_store_refuses_to_erase_is_not_erased_later() {
 }
 
 #[test]
-fn a_line_that_a_crash_cut_is_named_and_harmless() {
+fn truncated_ledger_lines_are_reported_and_harmless() {
     let cli = with_words();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["erase", "plans", "--yes"]);
     let whole = std::fs::read_to_string(cli.ledger()).unwrap();
     let last = whole.trim_end().rsplit('\n').next().unwrap();
     cli.file("erasures.jsonl", format!("{whole}{}", &last[..last.len() / 2]));
-    let ran = cli.run(&["restore", "monday.db", "--yes"]);
-    assert!(ran.code == Some(0) && ran.err.contains("line 3 of the erasure ledger was cut by a crash"), "{ran}");
+    let output = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was cut by a crash"), "{output}");
     assert_eq!(cli.run(&["show", "plans"]).code, Some(1));
     // The next erasure goes on behind it.
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
@@ -226,7 +226,7 @@ fn a_line_that_a_crash_cut_is_named_and_harmless() {
 }
 
 #[test]
-fn damage_of_the_ledger_is_named_and_the_rest_applied() {
+fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
     let cli = with_words();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["erase", "plans", "--yes"]);
@@ -237,25 +237,25 @@ fn damage_of_the_ledger_is_named_and_the_rest_applied() {
     let digit = if &lines[1][place..=place] == "0" { "1" } else { "0" };
     lines[1].replace_range(place..=place, digit);
     cli.file("erasures.jsonl", lines.join("\n") + "\n");
-    let ran = cli.run(&["restore", "monday.db", "--yes"]);
-    assert!(ran.code == Some(3) && ran.err.contains("line 2 of the erasure ledger is damaged"), "{ran}");
+    let output = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(output.code == Some(3) && output.err.contains("line 2 of the erasure ledger is damaged"), "{output}");
     assert_eq!(said(&cli, "talk"), ["The carrots are up."]);
     assert_eq!(cli.run(&["show", "plans"]).code, Some(0), "its line is damaged");
     // A key that does not fit, or none, is no reason to restore without the ledger.
     cli.file("erasures.jsonl.key", "0".repeat(64));
     for _ in 0..2 {
         let before = cli.message_count();
-        let ran = cli.run(&["restore", "monday.db", "--yes"]);
-        assert!(ran.code == Some(3) && ran.err.contains("cannot be used"), "{ran}");
-        let ran = cli.run(&["erase", "talk", "--yes"]);
-        assert!(ran.code == Some(3) && ran.err.contains("nothing is erased"), "{ran}");
+        let output = cli.run(&["restore", "monday.db", "--yes"]);
+        assert!(output.code == Some(3) && output.err.contains("cannot be used"), "{output}");
+        let output = cli.run(&["erase", "talk", "--yes"]);
+        assert!(output.code == Some(3) && output.err.contains("nothing is erased"), "{output}");
         assert_eq!(cli.message_count(), before);
         drop(std::fs::remove_file(cli.path("erasures.jsonl.key")));
     }
 }
 
 #[test]
-fn processes_that_erase_at_once_lose_no_entry() {
+fn concurrent_erasures_lose_no_entry() {
     const PROCESSES: usize = 4;
     const EACH: usize = 6;
     let cli = Cli::new();
@@ -283,22 +283,22 @@ fn processes_that_erase_at_once_lose_no_entry() {
 fn erase_among_others(cli: &Cli, id: &str) {
     let began = std::time::Instant::now();
     loop {
-        let ran = cli.run(&["erase", id, "--yes"]);
-        if ran.code == Some(0) || ran.err.contains("erased, but not yet gone") {
+        let output = cli.run(&["erase", id, "--yes"]);
+        if output.code == Some(0) || output.err.contains("erased, but not yet gone") {
             return;
         }
-        assert!(ran.err.contains("it is busy") && began.elapsed() < super::PATIENCE, "{ran}");
+        assert!(output.err.contains("it is busy") && began.elapsed() < super::TIMEOUT, "{output}");
     }
 }
 
 /// The ledger in the state folder serves all stores of a user, and names of one are not taken for names of another.
 #[test]
-fn the_standard_ledger_knows_the_stores_apart() {
+fn the_default_ledger_distinguishes_stores() {
     let cli = Cli::new();
     let run = |arguments: &[&str]| {
         let mut command = cli.command(arguments);
         command.env_remove("THREADKEEP_ERASURE_LEDGER").env("XDG_STATE_HOME", cli.path("state"));
-        super::Ran::from(command.output().unwrap())
+        super::RunOutput::from(command.output().unwrap())
     };
     for store in ["one.db", "two.db"] {
         assert_eq!(run(&["append", "plans", "Plans.", "--create", "--store", store]).code, Some(0));
@@ -310,27 +310,27 @@ fn the_standard_ledger_knows_the_stores_apart() {
     assert_eq!(run(&["erase", "--everything", "--yes", "--store", "one.db"]).code, Some(0));
     assert!(cli.path("state/threadkeep/erasures.jsonl").exists());
     // The same user, and a document of the same name, in another store.
-    let ran = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
-    assert!(ran.code == Some(0) && ran.err.contains("of other stores passed over"), "{ran}");
-    assert!(ran.out.contains("nothing in the backup was erased since"), "{ran}");
+    let output = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
+    assert!(output.code == Some(0) && output.err.contains("of other stores passed over"), "{output}");
+    assert!(output.out.contains("nothing in the backup was erased since"), "{output}");
     // The store itself under another name: it is known by its threads.
-    let ran = run(&["restore", "one.db.jsonl", "--store", "moved.db"]);
-    assert!(ran.code == Some(0) && ran.out.contains("1 thread, 1 message, 1 document"), "{ran}");
+    let output = run(&["restore", "one.db.jsonl", "--store", "moved.db"]);
+    assert!(output.code == Some(0) && output.out.contains("1 thread, 1 message, 1 document"), "{output}");
 }
 
 #[test]
-fn an_erasure_that_cannot_be_recorded_is_not_made() {
+fn erasures_that_cannot_be_recorded_are_not_executed() {
     let cli = with_words();
     cli.file("file", "");
     let nowhere = cli.path("file/ledger.jsonl").display().to_string();
-    let ran = cli.run(&["erase", "plans", "--yes", "--erasure-ledger", &nowhere]);
-    assert!(ran.code == Some(3) && ran.err.contains("the erasure ledger") && ran.err.contains(&nowhere), "{ran}");
+    let output = cli.run(&["erase", "plans", "--yes", "--erasure-ledger", &nowhere]);
+    assert!(output.code == Some(3) && output.err.contains("the erasure ledger") && output.err.contains(&nowhere), "{output}");
     assert_eq!(cli.run(&["show", "plans"]).code, Some(0));
 }
 
 #[test]
-fn over_a_server_it_is_the_same() {
-    postgres::over_a_server(|cli| {
+fn postgres_stores_apply_the_ledger() {
+    postgres::with_postgres(|cli| {
         fill(cli);
         cli.out(&["backup", "monday.jsonl"]);
         erase_words(cli);

@@ -4,7 +4,7 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 /// The lines of each thread, by its id.
 fn threads(lines: &[String]) -> BTreeMap<String, Vec<Value>> {
@@ -22,11 +22,11 @@ fn threads(lines: &[String]) -> BTreeMap<String, Vec<Value>> {
 }
 
 #[test]
-fn an_export_comes_back_equal() {
+fn exports_reimport_unchanged() {
     let cli = Cli::with_garden();
     cli.out(&["append", "notes", "¿Qué hora es? 東京\t\"quoted\"", "--author", "Ana", "--create"]);
     cli.out(&["append", "web:garden", "Sown."]);
-    assert_looks!(cli, "export_file", cli.run(&["export", "-o", "all.jsonl"]));
+    assert_prints!(cli, "export_file", cli.run(&["export", "-o", "all.jsonl"]));
     let other = Cli::new();
     other.out(&["import", cli.path("all.jsonl").to_str().unwrap()]);
     assert_eq!(threads(&other.exported()), threads(&cli.exported()));
@@ -36,7 +36,7 @@ fn an_export_comes_back_equal() {
 }
 
 #[test]
-fn a_name_that_ends_in_gz_is_packed() {
+fn gz_files_are_compressed() {
     let cli = Cli::with_garden();
     let report = cli.json(&["export", "-o", "all.jsonl.gz"]);
     assert_eq!((&report["threads"], &report["messages"], &report["documents"]), (&2.into(), &9.into(), &1.into()));
@@ -49,24 +49,24 @@ fn a_name_that_ends_in_gz_is_packed() {
 }
 
 #[test]
-fn single_threads_share_one_header() {
+fn exports_of_several_threads_share_a_header() {
     let cli = Cli::with_garden();
     let out = cli.out(&["export", "019dd000-0000-7000-8000-000000000002", "web:garden"]);
     assert_eq!(out.matches("{\"threadkeep\":").count(), 1);
     assert_eq!(out.matches("{\"thread\":{").count(), 2);
     assert!(out.find("Watering in July") < out.find("A raised bed"), "in the order that was asked for");
-    assert_looks!(cli, "export_thread", cli.run(&["export", "019dd000-0000-7000-8000-000000000002"]));
+    assert_prints!(cli, "export_thread", cli.run(&["export", "019dd000-0000-7000-8000-000000000002"]));
 }
 
 #[test]
-fn a_file_is_replaced_only_by_a_whole_one() {
+fn export_replaces_a_file_only_if_it_succeeds() {
     let cli = Cli::with_garden();
     cli.file("all.jsonl", "precious");
-    let ran = cli.run(&["export", "unknown", "-o", "all.jsonl"]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let output = cli.run(&["export", "unknown", "-o", "all.jsonl"]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(std::fs::read_to_string(cli.path("all.jsonl")).unwrap(), "precious");
-    let ran = cli.run(&["export", "-o", "no/such/folder/all.jsonl"]);
-    assert!(ran.code == Some(3) && ran.err.contains("no/such/folder/all.jsonl cannot be written"), "{ran}");
+    let output = cli.run(&["export", "-o", "no/such/folder/all.jsonl"]);
+    assert!(output.code == Some(3) && output.err.contains("cannot write no/such/folder/all.jsonl"), "{output}");
     cli.out(&["export", "-o", "all.jsonl"]);
     let names = std::fs::read_dir(cli.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with(".threadkeep")), "nothing is left over");

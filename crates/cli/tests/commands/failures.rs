@@ -1,11 +1,11 @@
 //! Stores that cannot be opened, and command lines that make no sense.
 
-use super::{Cli, Ran, assert_looks};
+use super::{Cli, RunOutput, assert_prints};
 
 #[test]
-fn a_store_that_is_not_there_is_not_made_by_looking() {
+fn reading_commands_create_no_store() {
     let cli = Cli::new();
-    assert_looks!(cli, "no_store", cli.run(&["threads"]));
+    assert_prints!(cli, "no_store", cli.run(&["threads"]));
     for arguments in [
         &["show", "x"][..],
         &["search", "x"],
@@ -25,36 +25,36 @@ fn a_store_that_is_not_there_is_not_made_by_looking() {
 }
 
 #[test]
-fn a_file_that_is_no_store_is_left_as_it_is() {
+fn files_of_other_programs_are_not_changed() {
     let cli = Cli::new();
     let text = "Dear diary, ".repeat(1_000);
     std::fs::write(cli.store(), &text).unwrap();
-    assert_looks!(cli, "not_a_database", cli.run(&["append", "notes", "Hello", "--create"]));
+    assert_prints!(cli, "not_a_database", cli.run(&["append", "notes", "Hello", "--create"]));
     assert_eq!(std::fs::read_to_string(cli.store()).unwrap(), text);
 }
 
 #[test]
-fn a_number_of_threads_that_is_none_is_refused() {
+fn invalid_numbers_of_threads_are_rejected() {
     let cli = Cli::new();
     for threads in ["many", "0", "-1"] {
         let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0"]);
-        let ran = Ran::from(command.env("TOKIO_WORKER_THREADS", threads).output().unwrap());
-        assert_eq!(ran.code, Some(2), "{ran}");
-        assert!(ran.err.contains("TOKIO_WORKER_THREADS is not a number of threads"), "{ran}");
+        let output = RunOutput::from(command.env("TOKIO_WORKER_THREADS", threads).output().unwrap());
+        assert_eq!(output.code, Some(2), "{output}");
+        assert!(output.err.contains("TOKIO_WORKER_THREADS is not a number of threads"), "{output}");
     }
 }
 
 #[test]
-fn a_store_of_a_later_version_is_refused() {
+fn stores_of_later_versions_are_rejected() {
     let cli = Cli::with_garden();
     let database = rusqlite::Connection::open(cli.store()).unwrap();
     database.pragma_update(None, "user_version", 99).unwrap();
     drop(database);
-    assert_looks!(cli, "later_schema", cli.run(&["threads"]));
+    assert_prints!(cli, "later_schema", cli.run(&["threads"]));
 }
 
 #[test]
-fn damaged_pages_are_told_and_not_read_as_something_else() {
+fn damaged_pages_are_reported() {
     let cli = Cli::with_garden();
     cli.out(&["vacuum"]);
     let mut bytes = std::fs::read(cli.store()).unwrap();
@@ -63,19 +63,19 @@ fn damaged_pages_are_told_and_not_read_as_something_else() {
     for arguments in
         [&["threads"][..], &["show", "web:garden"], &["search", "carrots"], &["export"], &["context", "web:garden"]]
     {
-        let ran = cli.run(arguments);
-        assert_eq!((ran.code, ran.out.lines().count() <= 1), (Some(3), true), "{arguments:?}: {ran}");
-        assert!(ran.err.contains("corrupt") && ran.err.contains("hint: `threadkeep check`"), "{ran}");
+        let output = cli.run(arguments);
+        assert_eq!((output.code, output.out.lines().count() <= 1), (Some(3), true), "{arguments:?}: {output}");
+        assert!(output.err.contains("corrupt") && output.err.contains("hint: `threadkeep check`"), "{output}");
     }
 }
 
 #[test]
-fn a_store_that_another_program_holds_is_told_to_be_busy() {
+fn locked_stores_are_reported_as_busy() {
     let cli = Cli::with_garden();
     let database = rusqlite::Connection::open(cli.store()).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let ran = cli.run(&["append", "web:garden", "Hello"]);
-    assert_looks!(cli, "busy", ran);
+    let output = cli.run(&["append", "web:garden", "Hello"]);
+    assert_prints!(cli, "busy", output);
     assert_eq!(cli.json(&["stats"])["messages"], 9, "reading goes on");
     database.execute_batch("ROLLBACK").unwrap();
     assert_eq!(cli.run(&["append", "web:garden", "Hello"]).code, Some(0));
@@ -83,17 +83,17 @@ fn a_store_that_another_program_holds_is_told_to_be_busy() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_cannot_be_made_is_told() {
+fn folders_that_cannot_be_created_are_reported() {
     let cli = Cli::new();
-    let ran = cli.run(&["append", "notes", "Hello", "--create", "--store", "/dev/null/notes.db"]);
-    assert!(ran.code == Some(3) && ran.err.contains("/dev/null/notes.db cannot be opened"), "{ran}");
-    assert!(ran.err.contains("hint: "), "{ran}");
+    let output = cli.run(&["append", "notes", "Hello", "--create", "--store", "/dev/null/notes.db"]);
+    assert!(output.code == Some(3) && output.err.contains("/dev/null/notes.db cannot be opened"), "{output}");
+    assert!(output.err.contains("hint: "), "{output}");
 }
 
 #[test]
-fn a_wrong_store_url_is_wrong_usage() {
+fn invalid_store_urls_are_wrong_usage() {
     let cli = Cli::new();
-    assert_looks!(cli, "unknown_backend", cli.run(&["threads", "--store", "oracle:somewhere"]));
+    assert_prints!(cli, "unknown_backend", cli.run(&["threads", "--store", "oracle:somewhere"]));
     for url in ["", "sqlite:", "memory:more"] {
         assert_eq!(cli.run(&["threads", "--store", url]).code, Some(2), "{url}");
     }
@@ -102,11 +102,11 @@ fn a_wrong_store_url_is_wrong_usage() {
 }
 
 #[test]
-fn failures_are_json_where_that_is_asked_for() {
+fn failures_are_json_on_request() {
     let cli = Cli::with_garden();
-    let ran = cli.run(&["show", "unknown", "--json"]);
-    assert_looks!(cli, "failure_json", ran);
-    assert_eq!(ran.out, "");
+    let output = cli.run(&["show", "unknown", "--json"]);
+    assert_prints!(cli, "failure_json", output);
+    assert_eq!(output.out, "");
 }
 
 #[test]
@@ -115,55 +115,55 @@ fn wrong_usage_exits_with_2() {
     for arguments in
         [&[][..], &["fly"], &["show"], &["import"], &["completions", "tcl"], &["append", "x", "y", "--role", "human"]]
     {
-        let ran = cli.run(arguments);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{arguments:?}");
+        let output = cli.run(arguments);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{arguments:?}");
     }
-    let ran = cli.run(&["threads", "--user", ""]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let output = cli.run(&["threads", "--user", ""]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(cli.run(&["append", "x", "y", "--create", "--user", ""]).code, Some(1));
     assert!(!cli.store().exists());
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn output_that_cannot_be_written_is_a_failure() {
+fn output_errors_are_failures() {
     let cli = Cli::with_garden();
     for arguments in [&["export"][..], &["threads"], &["stats", "--json"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let ran = super::Ran::from(cli.command(arguments).stdout(full).output().unwrap());
-        assert_eq!(ran.code, Some(3), "{ran}");
-        assert!(ran.err.contains("the output cannot be written"), "{ran}");
+        let output = super::RunOutput::from(cli.command(arguments).stdout(full).output().unwrap());
+        assert_eq!(output.code, Some(3), "{output}");
+        assert!(output.err.contains("the output cannot be written"), "{output}");
     }
 }
 
 #[test]
-fn wrong_usage_is_json_where_that_is_asked_for() {
+fn wrong_usage_is_json_on_request() {
     let cli = Cli::new();
     for (arguments, error) in [
         (&["shwo", "x", "--json"][..], "unrecognized subcommand 'shwo'"),
         (&["--json", "show"], "the following required arguments were not provided: <THREAD>"),
         (&["serve", "--listen", "nowhere", "--json"], "invalid value 'nowhere' for '--listen <ADDRESS>'"),
     ] {
-        let ran = cli.run(arguments);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran}");
-        let json: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+        let output = cli.run(arguments);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{output}");
+        let json: serde_json::Value = serde_json::from_str(&output.err).unwrap();
         assert!(json["error"].as_str().unwrap().starts_with(error), "{json}");
         assert!(json["exit_code"] == 2 && json["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{json}");
     }
     // The store of the environment is given, and not claimed as required.
-    let ran = cli.run(&["show"]);
-    assert!(ran.err.contains("Usage: threadkeep show [OPTIONS] <THREAD>"), "{ran}");
+    let output = cli.run(&["show"]);
+    assert!(output.err.contains("Usage: threadkeep show [OPTIONS] <THREAD>"), "{output}");
 }
 
 #[test]
-fn an_address_that_is_taken_has_a_hint() {
+fn addresses_in_use_are_reported_with_a_hint() {
     let cli = Cli::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let ran = cli.run(&["serve", "--listen", &address, "--model", "offline"]);
-    assert_eq!(ran.code, Some(3), "{ran}");
-    assert!(ran.err.contains(&format!("cannot listen on {address}: address already in use")), "{ran}");
-    assert!(ran.err.contains("hint: ") && ran.err.contains("--listen"), "{ran}");
-    let ran = cli.run(&["serve", "--listen", "no.such.host.invalid:80"]);
-    assert!(ran.code == Some(2) && ran.err.contains("unknown host `no.such.host.invalid`"), "{ran}");
+    let output = cli.run(&["serve", "--listen", &address, "--model", "offline"]);
+    assert_eq!(output.code, Some(3), "{output}");
+    assert!(output.err.contains(&format!("cannot listen on {address}: address already in use")), "{output}");
+    assert!(output.err.contains("hint: ") && output.err.contains("--listen"), "{output}");
+    let output = cli.run(&["serve", "--listen", "no.such.host.invalid:80"]);
+    assert!(output.code == Some(2) && output.err.contains("unknown host `no.such.host.invalid`"), "{output}");
 }

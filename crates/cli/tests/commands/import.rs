@@ -3,7 +3,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{Cli, assert_looks, fixture};
+use super::{Cli, assert_prints, fixture};
 
 const GOOD: &str =
     r#"{"messages":[{"role":"user","content":"Is there milk?"},{"role":"assistant","content":"Two bottles."}]}"#;
@@ -15,64 +15,64 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_second_import_changes_nothing_and_says_so() {
+fn repeated_imports_change_nothing() {
     let cli = Cli::with_garden();
     let before = cli.exported();
     let again = cli.run(&["import", fixture("garden.jsonl").to_str().unwrap()]);
-    assert_looks!(cli, "import_again", again);
+    assert_prints!(cli, "import_again", again);
     assert_eq!(cli.exported(), before);
 }
 
 #[test]
-fn the_report_for_programs_names_everything() {
+fn json_import_reports_are_complete() {
     let cli = Cli::new();
     let good = cli.file("good.jsonl", GOOD);
     let bad = cli.file("bad.jsonl", format!("{GOOD}\n{{\"messages\":7}}\n{GOOD}\n"));
-    let ran = cli.run(&["import", &good, &bad, "--json"]);
-    assert_looks!(cli, "import_json", ran);
+    let output = cli.run(&["import", &good, &bad, "--json"]);
+    assert_prints!(cli, "import_json", output);
 }
 
 #[test]
-fn a_bad_record_is_named_by_its_line_and_the_rest_goes_on() {
+fn invalid_records_are_reported_by_line_and_skipped() {
     let cli = Cli::new();
     let text = [GOOD, "{\"messages\":[{\"role\":\"owner\",\"content\":\"x\"}]}", "not JSON", "", GOOD].join("\n");
     let file = cli.file("chats.jsonl", text);
-    let ran = cli.run(&["import", &file]);
-    assert_looks!(cli, "import_bad_record", ran);
+    let output = cli.run(&["import", &file]);
+    assert_prints!(cli, "import_bad_record", output);
     assert_eq!(cli.message_count(), 4);
 }
 
 #[test]
-fn a_record_that_the_store_refuses_is_named_by_its_line_too() {
+fn records_that_the_store_rejects_are_reported_by_line() {
     let cli = Cli::new();
     let garden = std::fs::read_to_string(fixture("garden.jsonl")).unwrap();
     let mut lines: Vec<&str> = garden.lines().collect();
     lines.insert(5, lines[4]);
     let file = cli.file("doubled.jsonl", lines.join("\n"));
-    let ran = cli.run(&["import", &file]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let output = cli.run(&["import", &file]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(
-        ran.err.contains("doubled.jsonl:6: conversation \"")
-            && ran.err.contains(": 019dd000-0000-7000-8000-0000000000a3: "),
-        "{ran}"
+        output.err.contains("doubled.jsonl:6: conversation \"")
+            && output.err.contains(": 019dd000-0000-7000-8000-0000000000a3: "),
+        "{output}"
     );
     assert_eq!(cli.message_count(), 9);
 }
 
 #[test]
-fn folders_are_walked_and_what_is_something_else_is_skipped() {
+fn folders_are_searched_and_other_files_skipped() {
     let cli = Cli::new();
     cli.file("data/README.md", "# Read me");
     cli.file("data/b/chats.jsonl.gz", gzip(GOOD.as_bytes()));
     cli.file("data/a.json", r#"{"colour":"blue"}"#);
     cli.file("data/empty.jsonl", "");
     cli.file("data/.hidden/more.jsonl", "not JSON");
-    let ran = cli.run(&["import", "data"]);
-    assert_looks!(cli, "import_folder", ran);
+    let output = cli.run(&["import", "data"]);
+    assert_prints!(cli, "import_folder", output);
 }
 
 #[test]
-fn a_named_file_that_holds_no_conversations_is_an_error() {
+fn named_files_without_conversations_are_errors() {
     let cli = Cli::new();
     let binary: Vec<u8> = (0_u32..4096).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     for (name, content) in [
@@ -82,22 +82,22 @@ fn a_named_file_that_holds_no_conversations_is_an_error() {
         ("cut.json.gz", gzip(GOOD.as_bytes())[..20].to_vec()),
     ] {
         let file = cli.file(name, content);
-        let ran = cli.run(&["import", &file]);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{name}: {ran}");
-        assert!(ran.err.contains(name) && ran.err.contains("left out"), "{ran}");
+        let output = cli.run(&["import", &file]);
+        assert_eq!((output.code, output.out.as_str()), (Some(1), ""), "{name}: {output}");
+        assert!(output.err.contains(name) && output.err.contains("skipped"), "{output}");
     }
     assert_eq!(cli.message_count(), 0);
 }
 
 #[test]
-fn nothing_to_import_is_an_error_with_a_hint() {
+fn empty_imports_are_errors_with_a_hint() {
     let cli = Cli::new();
     cli.file("notes/README.md", "# Read me");
     cli.file("other/config.json", r#"{"colour":"blue"}"#);
     for path in ["missing.json", "notes", "other"] {
-        let ran = cli.run(&["import", path]);
-        assert_eq!(ran.code, Some(1), "{ran}");
-        assert!(ran.err.contains("error: there is no ") && ran.err.contains("\nhint: "), "{ran}");
+        let output = cli.run(&["import", path]);
+        assert_eq!(output.code, Some(1), "{output}");
+        assert!(output.err.contains("error: there is no ") && output.err.contains("\nhint: "), "{output}");
     }
     // A mistake in one path imports nothing of the others.
     let good = cli.file("good.jsonl", GOOD);
@@ -106,17 +106,17 @@ fn nothing_to_import_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn standard_input_and_a_given_format_are_taken() {
+fn standard_input_and_explicit_formats_work() {
     let cli = Cli::new();
-    let ran = cli.run_with_input(&["import", "-", "--format", "openai-chat"], GOOD.as_bytes());
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "imported 1 thread, 2 messages\n"), "{ran}");
-    let ran = cli.run_with_input(&["import", "-", "--format", "csv"], GOOD.as_bytes());
-    assert_eq!(ran.code, Some(2), "{ran}");
-    assert!(ran.err.contains("sharegpt"), "the known formats are named: {ran}");
+    let output = cli.run_with_input(&["import", "-", "--format", "openai-chat"], GOOD.as_bytes());
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "imported 1 thread, 2 messages\n"), "{output}");
+    let output = cli.run_with_input(&["import", "-", "--format", "csv"], GOOD.as_bytes());
+    assert_eq!(output.code, Some(2), "{output}");
+    assert!(output.err.contains("sharegpt"), "the known formats are named: {output}");
 }
 
 #[test]
-fn what_was_imported_is_found_at_once() {
+fn imported_messages_are_immediately_searchable() {
     let cli = Cli::with_garden();
     let report = cli.json(&["import", fixture("garden.jsonl").to_str().unwrap()]);
     assert_eq!(report["indexed"], 0, "the first import had left nothing to index");
@@ -135,11 +135,11 @@ fn branched(current: &str) -> String {
 }
 
 #[test]
-fn branches_become_forks_that_are_marked() {
+fn branches_become_marked_forks() {
     let cli = Cli::new();
     let file = cli.file("conversations.json", branched("c"));
-    let ran = cli.run(&["import", &file]);
-    assert_eq!(ran.out, "imported 2 threads, 3 messages (1 of the threads is a fork)\n", "{ran}");
+    let output = cli.run(&["import", &file]);
+    assert_eq!(output.out, "imported 2 threads, 3 messages (1 of the threads is a fork)\n", "{output}");
     assert_eq!(cli.json(&["import", &file])["forks"], serde_json::json!({ "new": 0, "known": 1 }));
     let listed = cli.run(&["threads"]).out;
     assert!(listed.contains("Birds (current)") && listed.contains("Birds (fork)"), "{listed}");
@@ -163,16 +163,16 @@ fn branches_become_forks_that_are_marked() {
 }
 
 #[test]
-fn an_error_in_a_file_of_one_line_names_the_conversation() {
+fn errors_in_single_line_files_name_the_conversation() {
     let cli = Cli::new();
     let bad = branched("c").replace("gannets", "gan\\u0000nets").replace("c-1", "c-2");
     let text = format!("[{},{}]", branched("c").trim_matches(['[', ']']), bad.trim_matches(['[', ']']));
     let file = cli.file("conversations.json", text);
-    let ran = cli.run(&["import", &file]);
+    let output = cli.run(&["import", &file]);
     let expected = "conversations.json: conversation \"Birds\" (c-2): node b: invalid text: holds a NUL character\n";
-    assert!(ran.err.contains(expected), "{ran}");
+    assert!(output.err.contains(expected), "{output}");
     // Of the second conversation one branch is left.
-    assert_eq!(ran.out, "imported 3 threads, 5 messages (1 of the threads is a fork)\n", "{ran}");
+    assert_eq!(output.out, "imported 3 threads, 5 messages (1 of the threads is a fork)\n", "{output}");
     let report: serde_json::Value = serde_json::from_str(&cli.run(&["import", &file, "--json"]).out).unwrap();
     let problem = &report["problems"][0]["conversation"];
     assert_eq!(problem, &serde_json::json!({ "title": "Birds", "id": "c-2" }));

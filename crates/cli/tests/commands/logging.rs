@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite;
 
 use super::provider::Provider;
 use super::serve::Server;
-use super::{Cli, PATIENCE};
+use super::{Cli, TIMEOUT};
 
 /// Everything that nobody but its owner may read says so in this test.
 const HIDDEN: &str = "hidden";
@@ -118,7 +118,7 @@ fn broken(server: &Server) {
 }
 
 #[test]
-fn its_log_holds_no_secret_and_nothing_that_anyone_said() {
+fn logs_contain_no_secrets_and_no_messages() {
     for form in [&["--log-json"][..], &[]] {
         let (cli, provider) = (Cli::new(), Provider::start());
         let roles = ["--role", "admin"];
@@ -133,7 +133,7 @@ fn its_log_holds_no_secret_and_nothing_that_anyone_said() {
         let wants = |log: &str| ids.iter().all(|id| log.contains(id.as_str()));
         let began = std::time::Instant::now();
         while !wants(&server.log.lock().unwrap().join("\n")) {
-            assert!(began.elapsed() < PATIENCE, "{:?}", server.log.lock().unwrap());
+            assert!(began.elapsed() < TIMEOUT, "{:?}", server.log.lock().unwrap());
             std::thread::yield_now();
         }
         let log = server.log.lock().unwrap().clone();

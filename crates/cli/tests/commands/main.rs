@@ -1,7 +1,8 @@
-//! The built program, run as people and programs run it.
+//! Runs the built program as people and programs do.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod addresses;
+mod appearance;
 mod append;
 mod approvals;
 mod assistants;
@@ -11,7 +12,6 @@ mod branches;
 mod chat;
 mod config;
 mod context;
-mod cut_turns;
 mod damage;
 mod demo;
 mod docs;
@@ -21,21 +21,21 @@ mod erasure_ledger;
 mod export;
 mod failures;
 mod import;
-mod interruptions;
+mod interrupted_imports;
+mod interrupted_turns;
 mod keys;
 mod logging;
-mod looks;
 mod maintenance;
 mod migrate;
 mod models;
+mod permissions;
 mod postgres;
 mod provider;
 mod reading;
 mod readme;
 mod recall;
-mod rights;
 mod serve;
-mod stopping;
+mod shutdown;
 mod subway;
 mod supabase;
 mod token;
@@ -48,19 +48,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long an event is waited for before a test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for an event before it fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder with a store of its own, and the program over it.
+/// The program with a separate folder and store.
 struct Cli {
     folder: tempfile::TempDir,
-    /// Where the store is, if not in the folder.
+    /// The URL of the store, if it is not in the folder.
     url: Option<String>,
 }
 
-/// What a run of the program left behind.
+/// The exit code and output of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
-struct Ran {
+struct RunOutput {
     code: Option<i32>,
     out: String,
     err: String,
@@ -73,23 +73,23 @@ impl Cli {
         cli
     }
 
-    /// A store with the two threads of the fixture.
+    /// Creates a store with the two threads of the fixture.
     fn with_garden() -> Self {
         let cli = Self::new();
-        cli.fill_with_garden();
+        cli.import_garden();
         cli
     }
 
-    fn fill_with_garden(&self) {
+    fn import_garden(&self) {
         let text = std::fs::read_to_string(fixture("garden.jsonl")).unwrap();
         let (header, threads) = text.split_once('\n').unwrap();
         let (first, second) = threads.split_at(threads.rfind("{\"thread\":{\"id\"").unwrap());
-        // One after the other, as threads that are imported together are made in any order.
+        // Separately, because threads imported together are created in any order.
         for (thread, expected) in
             [(first, "imported 1 thread, 7 messages, 1 document\n"), (second, "imported 1 thread, 2 messages\n")]
         {
-            let ran = self.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
-            assert_eq!((ran.code, ran.out.as_str()), (Some(0), expected), "{ran}");
+            let output = self.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
+            assert_eq!((output.code, output.out.as_str()), (Some(0), expected), "{output}");
         }
     }
 
@@ -109,7 +109,7 @@ impl Cli {
         self.path("store.db")
     }
 
-    /// Writes a file into the folder and gives its path.
+    /// Writes a file into the folder and returns its path.
     fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -139,24 +139,24 @@ impl Cli {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> RunOutput {
         self.command(arguments).output().unwrap().into()
     }
 
-    /// Runs a command that must succeed, and gives its standard output.
+    /// Runs a command that must succeed. Returns its standard output.
     fn out(&self, arguments: &[&str]) -> String {
-        let ran = self.run(arguments);
-        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran}");
-        ran.out
+        let output = self.run(arguments);
+        assert_eq!(output.code, Some(0), "{arguments:?}: {output}");
+        output.out
     }
 
-    /// Runs a command that must succeed, and gives the JSON that it prints.
+    /// Runs a command that must succeed. Returns its JSON output.
     fn json(&self, arguments: &[&str]) -> Value {
         let out = self.out(&[arguments, &["--json"]].concat());
         serde_json::from_str(&out).unwrap()
     }
 
-    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> RunOutput {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
         child.wait_with_output().unwrap().into()
@@ -166,27 +166,27 @@ impl Cli {
         self.json(&["stats"])["messages"].as_u64().unwrap()
     }
 
-    /// An export without its header, which says when it was written.
+    /// Returns the lines of an export without the header, which contains the time of the export.
     fn exported(&self) -> Vec<String> {
         self.out(&["export"]).lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// Waits until the store of another process holds messages.
+    /// Waits until the store that another process fills contains messages.
     fn wait_for_messages(&self, child: &mut Child) {
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
-            let ran = self.run(&["stats", "--json"]);
-            let stats: Option<Value> = serde_json::from_str(&ran.out).ok();
+            let output = self.run(&["stats", "--json"]);
+            let stats: Option<Value> = serde_json::from_str(&output.out).ok();
             if stats.is_some_and(|stats| stats["messages"].as_u64() > Some(0)) {
                 return;
             }
-            assert_eq!(child.try_wait().unwrap(), None, "it ended too early");
-            assert!(began.elapsed() < PATIENCE, "no message came: {ran}");
+            assert_eq!(child.try_wait().unwrap(), None, "the process ended too early");
+            assert!(started.elapsed() < TIMEOUT, "no message appeared: {output}");
         }
     }
 
-    /// Whether the bytes stand in any file of the folder.
-    fn holds(&self, bytes: &[u8]) -> bool {
+    /// Whether any file of the folder contains the bytes.
+    fn contains_bytes(&self, bytes: &[u8]) -> bool {
         std::fs::read_dir(self.folder.path()).unwrap().any(|entry| {
             let content = std::fs::read(entry.unwrap().path()).unwrap_or_default();
             content.windows(bytes.len()).any(|window| window == bytes)
@@ -194,7 +194,7 @@ impl Cli {
     }
 }
 
-impl From<Output> for Ran {
+impl From<Output> for RunOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -204,7 +204,7 @@ impl From<Output> for Ran {
     }
 }
 
-impl fmt::Display for Ran {
+impl fmt::Display for RunOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = self.code.map_or_else(|| "killed".to_owned(), |code| code.to_string());
         write!(f, "{}[exit {code}]", self.out)?;
@@ -216,8 +216,8 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// Compares with a snapshot, in which what differs from run to run has a name.
-macro_rules! assert_looks {
+/// Compares a text with a snapshot. Placeholders replace what differs from run to run.
+macro_rules! assert_prints {
     ($cli:expr, $name:literal, $text:expr) => {{
         let folder = $cli.folder.path().to_str().unwrap().to_owned();
         let text = $text.to_string().replace(&folder, "[folder]").replace(env!("CARGO_BIN_EXE_threadkeep"), "threadkeep");
@@ -234,4 +234,4 @@ macro_rules! assert_looks {
         }, { insta::assert_snapshot!($name, text) });
     }};
 }
-pub(crate) use assert_looks;
+pub(crate) use assert_prints;

@@ -4,7 +4,7 @@ use std::time::Instant;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::{Cli, PATIENCE, Ran, assert_looks, fixture};
+use super::{Cli, TIMEOUT, RunOutput, assert_prints, fixture};
 
 /// A store with threads of two tenants, an erased message, a preference, and the audit log, which says that it was erased.
 fn two_tenants() -> Cli {
@@ -26,10 +26,10 @@ fn everything(cli: &Cli, store: &str) -> Vec<String> {
 }
 
 #[test]
-fn everything_moves_and_is_compared() {
+fn migrate_copies_and_verifies_everything() {
     let cli = two_tenants();
     let before = everything(&cli, "store.db");
-    assert_looks!(cli, "migrate", without_hash(cli.run(&["migrate", "--from", "store.db", "--to", "new.db"])));
+    assert_prints!(cli, "migrate", without_hash(cli.run(&["migrate", "--from", "store.db", "--to", "new.db"])));
     assert_eq!(everything(&cli, "new.db"), before);
     assert_eq!(everything(&cli, "store.db"), before);
     assert_eq!(cli.run(&["check", "--store", "new.db"]).code, Some(0));
@@ -40,14 +40,14 @@ fn everything_moves_and_is_compared() {
     assert_eq!(verified.get("copied"), None);
     assert_eq!(verified["verified"]["source"], verified["verified"]["target"]);
     assert_eq!(verified["verified"]["source"]["tombstones"], 1);
-    assert_looks!(cli, "migrate_json", hashed(&verified));
+    assert_prints!(cli, "migrate_json", hashed(&verified));
 }
 
-fn without_hash(mut ran: Ran) -> Ran {
-    let hash = ran.out.split("hash: ").nth(1).unwrap()[..64].to_owned();
+fn without_hash(mut output: RunOutput) -> RunOutput {
+    let hash = output.out.split("hash: ").nth(1).unwrap()[..64].to_owned();
     assert!(hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hash}");
-    ran.out = ran.out.replace(&hash, "[hash]");
-    ran
+    output.out = output.out.replace(&hash, "[hash]");
+    output
 }
 
 fn hashed(verified: &Value) -> String {
@@ -56,14 +56,14 @@ fn hashed(verified: &Value) -> String {
 }
 
 #[test]
-fn other_data_under_the_same_ids_is_refused_before_anything_is_written() {
+fn conflicting_data_is_rejected_before_anything_is_written() {
     let cli = two_tenants();
     cli.out(&["migrate", "--from", "store.db", "--to", "new.db"]);
     cli.out(&["append", "web:garden", "Only here.", "--store", "new.db"]);
     cli.out(&["append", "web:late", "Not there yet.", "--create"]);
     let before = everything(&cli, "new.db");
-    let ran = cli.run(&["migrate", "--from", "store.db", "--to", "new.db"]);
-    assert_looks!(cli, "migrate_refused", ran);
+    let output = cli.run(&["migrate", "--from", "store.db", "--to", "new.db"]);
+    assert_prints!(cli, "migrate_refused", output);
     assert_eq!(everything(&cli, "new.db"), before);
     let refused = cli.run(&["migrate", "--from", "store.db", "--to", "new.db", "--json"]);
     assert_eq!(refused.code, Some(1));
@@ -75,7 +75,7 @@ fn other_data_under_the_same_ids_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn one_store_is_not_moved_into_itself() {
+fn stores_are_not_migrated_into_themselves() {
     let cli = Cli::with_garden();
     let same = cli.run(&["migrate", "--from", "store.db", "--to", "sqlite:./store.db"]);
     assert!(same.code == Some(2) && same.err.contains("the same store"), "{same}");
@@ -93,8 +93,8 @@ fn large() -> Cli {
     for number in 0..200 {
         text += &format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"Conversation {number}.\"}}]}}\n");
     }
-    let ran = cli.run_with_input(&["import", "-"], text.as_bytes());
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let output = cli.run_with_input(&["import", "-"], text.as_bytes());
+    assert_eq!(output.code, Some(0), "{output}");
     cli
 }
 
@@ -116,12 +116,12 @@ fn wait_for_half_a_thread(target: &Connection, child: &mut Child) {
     let half = "SELECT count(*) FROM messages JOIN threads ON no = position >> 32 WHERE restoring = 1";
     while target.query_row(half, [], |row| row.get::<_, i64>(0)).unwrap() < 1_000 {
         assert_eq!(child.try_wait().unwrap(), None, "it ended too early");
-        assert!(began.elapsed() < PATIENCE, "no half of a thread was seen");
+        assert!(began.elapsed() < TIMEOUT, "no half of a thread was seen");
     }
 }
 
 #[test]
-fn a_migration_that_is_killed_goes_on_when_it_is_run_again() {
+fn killed_migrations_resume() {
     let cli = large();
     let migrate = ["migrate", "--from", "store.db", "--to", "new.db"];
     let target = standing_target(&cli);
@@ -152,15 +152,15 @@ fn a_migration_that_is_killed_goes_on_when_it_is_run_again() {
 }
 
 #[test]
-fn a_backup_of_lines_goes_into_any_store() {
+fn jsonl_backups_restore_into_any_store() {
     let cli = two_tenants();
     let before = everything(&cli, "store.db");
     for name in ["monday.jsonl", "monday.jsonl.gz"] {
         let backed_up = cli.json(&["backup", name]);
         assert_eq!((&backed_up["threads"], &backed_up["messages"]), (&4.into(), &12.into()));
         let target = format!("{name}.db");
-        let ran = cli.run(&["restore", name, "--store", &target]);
-        assert_eq!(ran.code, Some(0), "{ran}");
+        let output = cli.run(&["restore", name, "--store", &target]);
+        assert_eq!(output.code, Some(0), "{output}");
         assert_eq!(everything(&cli, &target), before);
         let compared = cli.json(&["migrate", "--from", "store.db", "--to", &target, "--verify-only"]);
         assert_eq!(compared["verified"]["differences"]["count"], 0);
@@ -174,10 +174,10 @@ fn a_backup_of_lines_goes_into_any_store() {
     cli.file("cut.jsonl", &text[..text.len() - 40]);
     cli.file("altered.jsonl", text.replace("Is it open?", "Is it shut?"));
     for name in ["cut.jsonl", "altered.jsonl"] {
-        let ran = cli.run(&["restore", name, "--store", "fresh.db"]);
+        let output = cli.run(&["restore", name, "--store", "fresh.db"]);
         assert!(
-            ran.code == Some(3) && ran.err.contains("backup is corrupt") | ran.err.contains("corrupt: backup"),
-            "{ran}"
+            output.code == Some(3) && output.err.contains("backup is corrupt") | output.err.contains("corrupt: backup"),
+            "{output}"
         );
         assert!(!cli.path("fresh.db").exists());
     }

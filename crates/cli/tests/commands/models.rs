@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::{Cli, Ran, assert_looks};
+use super::{Cli, RunOutput, assert_prints};
 
 const KEY: &str = "sk-secret-0123456789";
 
@@ -32,15 +32,15 @@ const VARIABLES: [&str; 18] = [
     "all_proxy",
 ];
 
-fn models(cli: &Cli, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+fn models(cli: &Cli, arguments: &[&str], variables: &[(&str, &str)]) -> RunOutput {
     let mut command: Command = cli.command(&[&["models"], arguments].concat());
     for name in VARIABLES {
         command.env_remove(name);
     }
     command.envs(variables.iter().copied());
-    let ran: Ran = command.output().unwrap().into();
-    assert!(!format!("{ran}").contains(KEY), "{ran}");
-    ran
+    let output: RunOutput = command.output().unwrap().into();
+    assert!(!format!("{output}").contains(KEY), "{output}");
+    output
 }
 
 /// A provider that answers every request with its list of models, or refuses the key.
@@ -61,15 +61,15 @@ fn provider(status: &'static str, body: String) -> String {
 }
 
 #[test]
-fn without_a_key_the_offline_model_speaks() {
+fn the_offline_model_is_the_default() {
     let cli = Cli::new();
-    let ran = models(&cli, &[], &[]);
-    assert_looks!(cli, "models_offline", ran);
+    let output = models(&cli, &[], &[]);
+    assert_prints!(cli, "models_offline", output);
     assert!(!cli.store().exists(), "no store is needed");
 }
 
 #[test]
-fn what_the_environment_gives_is_listed_in_order() {
+fn models_of_the_environment_are_listed_in_order() {
     let cli = Cli::new();
     let variables = [
         ("GROQ_API_KEY", KEY),
@@ -80,48 +80,48 @@ fn what_the_environment_gives_is_listed_in_order() {
         ("OLLAMA_HOST", "0.0.0.0"),
         ("THREADKEEP_EMBEDDER", "ollama:nomic-embed-text"),
     ];
-    assert_looks!(cli, "models", models(&cli, &["--no-ping"], &variables));
-    assert_looks!(cli, "models_json", models(&cli, &["--no-ping", "--json"], &variables));
-    let ran = models(&cli, &["--no-ping", "--model", "groq:qwen3", "--json"], &variables);
-    assert!(ran.out.starts_with(r#"{"selected":"groq:qwen3","#), "{ran}");
+    assert_prints!(cli, "models", models(&cli, &["--no-ping"], &variables));
+    assert_prints!(cli, "models_json", models(&cli, &["--no-ping", "--json"], &variables));
+    let output = models(&cli, &["--no-ping", "--model", "groq:qwen3", "--json"], &variables);
+    assert!(output.out.starts_with(r#"{"selected":"groq:qwen3","#), "{output}");
 }
 
 #[test]
-fn a_provider_is_asked_whether_it_is_there() {
+fn providers_are_pinged() {
     let cli = Cli::new();
     let list = json!({"data": [{"id": "m"}, {"id": "other"}]}).to_string();
     let url = provider("200 OK", list);
     let variables = |model| [("OPENAI_BASE_URL", url.as_str()), ("OPENAI_MODEL", model), ("OPENAI_API_KEY", KEY)];
-    let ran = models(&cli, &[], &variables("m"));
-    assert_eq!(ran.code, Some(0), "{ran}");
-    assert!(ran.out.contains("ready"), "{ran}");
-    let ran = models(&cli, &[], &variables("gone"));
-    assert_eq!(ran.code, Some(1), "{ran}");
-    assert!(ran.err.contains("compatible: gone is not among its models: m, other"), "{ran}");
+    let output = models(&cli, &[], &variables("m"));
+    assert_eq!(output.code, Some(0), "{output}");
+    assert!(output.out.contains("ready"), "{output}");
+    let output = models(&cli, &[], &variables("gone"));
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(output.err.contains("compatible: gone is not among its models: m, other"), "{output}");
     let refusing = provider("401 Unauthorized", json!({"error": {"message": format!("bad key {KEY}")}}).to_string());
-    let ran = models(&cli, &[], &[("GROQ_API_KEY", KEY), ("GROQ_BASE_URL", &refusing)]);
-    assert_eq!(ran.code, Some(1), "{ran}");
-    assert!(ran.err.contains("groq: bad key [key]"), "{ran}");
+    let output = models(&cli, &[], &[("GROQ_API_KEY", KEY), ("GROQ_BASE_URL", &refusing)]);
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(output.err.contains("groq: bad key [key]"), "{output}");
 }
 
 #[test]
-fn what_cannot_be_used_is_told() {
+fn unusable_models_are_reported() {
     let cli = Cli::new();
     let unusable =
         models(&cli, &["--no-ping"], &[("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1"), ("OPENAI_API_KEY", KEY)]);
-    assert_looks!(cli, "models_unusable", unusable);
-    let ran = models(&cli, &["--model", "groq"], &[]);
+    assert_prints!(cli, "models_unusable", unusable);
+    let output = models(&cli, &["--model", "groq"], &[]);
     assert_eq!(
-        (ran.code, ran.err.as_str()),
+        (output.code, output.err.as_str()),
         (Some(1), "error: groq needs GROQ_API_KEY\nhint: docs/models.md lists the variables and names\n")
     );
     let file = cli.file("prices.json", r#"{"groq": {"openai/gpt-oss-120b": {"input": 7, "output": 8}}}"#);
-    let ran = models(&cli, &["--no-ping"], &[("GROQ_API_KEY", KEY), ("THREADKEEP_PRICES", &file)]);
-    assert!(ran.out.contains("7, 8"), "{ran}");
+    let output = models(&cli, &["--no-ping"], &[("GROQ_API_KEY", KEY), ("THREADKEEP_PRICES", &file)]);
+    assert!(output.out.contains("7, 8"), "{output}");
 }
 
 #[test]
-fn a_file_of_prices_that_is_none_is_named_with_what_is_wrong_in_it() {
+fn invalid_price_files_are_reported_with_the_reason() {
     let cli = Cli::new();
     for (prices, expected) in [
         ("{\"openai\": 1}", "invalid type: integer `1`, expected a map at line 1 column 12"),
@@ -136,15 +136,15 @@ fn a_file_of_prices_that_is_none_is_named_with_what_is_wrong_in_it() {
         cli.file("config.yaml", format!("THREADKEEP_PRICES: {file}\n"));
         let asked = cli.command(&["ask", "Hello?"]).env("OPENAI_API_KEY", "k").output().unwrap().into();
         cli.file("config.yaml", "");
-        for ran in [from_option, asked] {
+        for output in [from_option, asked] {
             let error = format!("error: the prices in {file}: ");
             assert!(
-                ran.code == Some(1) && ran.err.starts_with(&error) && ran.err.contains(expected),
-                "{prices}: {ran}"
+                output.code == Some(1) && output.err.starts_with(&error) && output.err.contains(expected),
+                "{prices}: {output}"
             );
-            assert!(ran.err.contains("hint: docs/models.md"), "{ran}");
+            assert!(output.err.contains("hint: docs/models.md"), "{output}");
         }
     }
-    let ran = models(&cli, &["--no-ping", "--prices", "nowhere.json"], &[]);
-    assert!(ran.code == Some(1) && ran.err.contains("the prices in nowhere.json: No such file"), "{ran}");
+    let output = models(&cli, &["--no-ping", "--prices", "nowhere.json"], &[]);
+    assert!(output.code == Some(1) && output.err.contains("the prices in nowhere.json: No such file"), "{output}");
 }

@@ -5,18 +5,18 @@ use threadkeep_postgres_server::{Database, Server};
 use tokio::runtime::Runtime;
 
 use super::Cli;
-use super::serve::{self, assert_kept, said_until_gone};
+use super::serve::{self, assert_stored, append_until_down};
 
 const NOW: [&str; 2] = ["--now", "2026-06-01T10:00:00Z"];
 
 /// The program over a database of its own.
-struct OnServer {
+struct PostgresCli {
     cli: Cli,
     database: Database,
     runtime: Runtime,
 }
 
-impl OnServer {
+impl PostgresCli {
     fn new() -> Option<Self> {
         let server = Server::shared()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -36,15 +36,15 @@ impl OnServer {
 }
 
 /// Shows something over a database of its own, where there is a server.
-pub(super) fn over_a_server(shown: impl Fn(&Cli)) {
-    if let Some(on_server) = OnServer::new() {
+pub(super) fn with_postgres(shown: impl Fn(&Cli)) {
+    if let Some(on_server) = PostgresCli::new() {
         shown(&on_server.cli);
     }
 }
 
 /// Plays something over a database of its own, where there is a server, with a look at which columns hold a text.
-pub(super) fn over_a_database(play: impl Fn(&Cli, &dyn Fn(&str) -> Vec<String>)) {
-    if let Some(on_server) = OnServer::new() {
+pub(super) fn with_postgres_columns(play: impl Fn(&Cli, &dyn Fn(&str) -> Vec<String>)) {
+    if let Some(on_server) = PostgresCli::new() {
         let columns_with = |text: &str| on_server.runtime.block_on(on_server.database.columns_with(text)).unwrap();
         play(&on_server.cli, &columns_with);
     }
@@ -75,20 +75,20 @@ fn without_folder(cli: &Cli, text: &str) -> String {
 
 /// What a command shows, without ids, its folder, and when a thread was changed last: the two are filled one after the other.
 fn shown(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let ran = cli.run(arguments);
-    let mut out = without_folder(cli, &without_ids(&ran.out));
+    let output = cli.run(arguments);
+    let mut out = without_folder(cli, &without_ids(&output.out));
     if let Some((before, after)) = out.split_once(r#""updated_at":""#) {
         out = format!("{before}{}", after.split_once('"').unwrap().1);
     }
-    (ran.code, out, without_ids(&ran.err))
+    (output.code, out, without_ids(&output.err))
 }
 
 #[test]
-fn every_command_does_what_it_does_over_a_file() {
-    let Some(on_server) = OnServer::new() else { return };
+fn commands_behave_as_on_a_file() {
+    let Some(on_server) = PostgresCli::new() else { return };
     let clis = [Cli::new(), on_server.cli];
     for cli in &clis {
-        cli.fill_with_garden();
+        cli.import_garden();
         cli.file("notes/garden.md", "# Allotment\n\n## Gate\n\nThe gate is closed on Sundays.\n");
         cli.file("lines.txt", "What did I say about the tent?\n/quit\n");
     }
@@ -157,8 +157,8 @@ fn everything(cli: &Cli) -> Vec<String> {
 }
 
 #[test]
-fn everything_moves_there_and_back_and_is_backed_up() {
-    let (Some(first), Some(second), Some(third)) = (OnServer::new(), OnServer::new(), OnServer::new()) else { return };
+fn migrations_and_backups_keep_everything() {
+    let (Some(first), Some(second), Some(third)) = (PostgresCli::new(), PostgresCli::new(), PostgresCli::new()) else { return };
     let file = Cli::with_garden();
     file.out(&["append", "web:shop", "Is it open?", "--create", "--tenant", "globex"]);
     let before = everything(&file);
@@ -186,8 +186,8 @@ fn everything_moves_there_and_back_and_is_backed_up() {
 }
 
 #[test]
-fn what_is_wrong_with_a_database_is_told_with_what_to_do() {
-    let Some(on_server) = OnServer::new() else { return };
+fn database_errors_have_hints() {
+    let Some(on_server) = PostgresCli::new() else { return };
     let url = on_server.database.url();
     for (store, code, expected) in [
         ("postgres://ana:s3cret@127.0.0.1:1/app".to_owned(), 3, "host and port"),
@@ -198,36 +198,36 @@ fn what_is_wrong_with_a_database_is_told_with_what_to_do() {
         (format!("{url}?migrate=off"), 3, "the schema is missing or old"),
         ("oracle://ana:s3cret@host/app".to_owned(), 2, "postgres://USER@HOST/DATABASE"),
     ] {
-        let ran = on_server.cli.run(&["threads", "--store", &store]);
-        assert_eq!(ran.code, Some(code), "{store}: {ran}");
-        assert!(ran.err.contains(expected) && ran.err.contains("hint:"), "{store}: {ran}");
-        assert!(!ran.err.contains("s3cret"), "{ran}");
+        let output = on_server.cli.run(&["threads", "--store", &store]);
+        assert_eq!(output.code, Some(code), "{store}: {output}");
+        assert!(output.err.contains(expected) && output.err.contains("hint:"), "{store}: {output}");
+        assert!(!output.err.contains("s3cret"), "{output}");
     }
-    on_server.cli.fill_with_garden();
+    on_server.cli.import_garden();
     on_server.run_sql("UPDATE threadkeep.messages SET body = 'x' WHERE seq = 1");
     let checked = on_server.cli.run(&["check"]);
     assert!(checked.code == Some(1) && checked.out.contains("damage"), "{checked}");
-    let ran = on_server.cli.run(&["show", "web:garden"]);
-    assert!(ran.code == Some(3) && ran.err.contains("corrupt"), "{ran}");
+    let output = on_server.cli.run(&["show", "web:garden"]);
+    assert!(output.code == Some(3) && output.err.contains("corrupt"), "{output}");
     on_server.run_sql("INSERT INTO threadkeep.migrations (version, checksum) VALUES (99, 'later')");
     let later = on_server.cli.run(&["threads"]);
     assert!(later.code == Some(3) && later.err.contains("later version"), "{later}");
 }
 
 #[test]
-fn two_servers_over_one_database_are_one() {
-    let Some(on_server) = OnServer::new() else { return };
+fn two_servers_share_one_database() {
+    let Some(on_server) = PostgresCli::new() else { return };
     let (mut one, other) = (serve::Server::start(&on_server.cli), serve::Server::start(&on_server.cli));
     let thread = serve::thread(&one);
     let mut stream = other.listen(&thread);
-    let acknowledged = said_until_gone(&one, &thread, "-KILL");
+    let acknowledged = append_until_down(&one, &thread, "-KILL");
     assert_eq!(one.child.wait().unwrap().code(), None);
     // Whatever was acknowledged here is told of there, once, and is there.
     let mut told = 0;
     while told < acknowledged.len() {
         told += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
     }
-    assert_kept(&on_server.cli, &thread, &acknowledged);
+    assert_stored(&on_server.cli, &thread, &acknowledged);
     let (status, body) = other.ask(&format!("GET /v1/threads/{thread}"), "").unwrap();
     assert!(status.contains("200"), "{body}");
     let body: Value = serde_json::from_str(&body).unwrap();

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Value, json};
 
-use super::{Cli, PATIENCE};
+use super::{Cli, TIMEOUT};
 
-/// Says again what it is asked. Asked to `wait` it begins and never ends, asked to `call` it calls a tool, asked to `fail`,
+/// Says again what it is asked. HeldEndpoint to `wait` it begins and never ends, asked to `call` it calls a tool, asked to `fail`,
 /// `refuse` or talk `nonsense` it does so, in words that quote the question.
 pub(super) struct Provider {
     pub(super) address: String,
@@ -42,7 +42,7 @@ impl Provider {
     /// Waits until so many wait.
     pub(super) fn wait_for(&self, count: usize) {
         for _ in 0..count {
-            self.waits.recv_timeout(PATIENCE).unwrap();
+            self.waits.recv_timeout(TIMEOUT).unwrap();
         }
     }
 }

@@ -3,23 +3,23 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 const GARDEN: &str = "web:garden";
 
 #[test]
 fn threads_are_listed() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "threads", cli.run(&["threads", "--created"]));
-    assert_looks!(cli, "threads_json", cli.run(&["threads", "--created", "--json"]));
-    assert_looks!(cli, "threads_none", cli.run(&["threads", "--user", "bea"]));
+    assert_prints!(cli, "threads", cli.run(&["threads", "--created"]));
+    assert_prints!(cli, "threads_json", cli.run(&["threads", "--created", "--json"]));
+    assert_prints!(cli, "threads_none", cli.run(&["threads", "--user", "bea"]));
 }
 
 #[test]
-fn threads_come_in_pages() {
+fn threads_are_listed_in_pages() {
     let cli = Cli::with_garden();
     let first = cli.run(&["threads", "--created", "--limit", "1"]);
-    assert_looks!(cli, "threads_page", first);
+    assert_prints!(cli, "threads_page", first);
     let page = cli.json(&["threads", "--created", "--limit", "1"]);
     let next = cli.json(&["threads", "--created", "--limit", "1", "--after", page["next"].as_str().unwrap()]);
     let titles: Vec<_> = [&page, &next].map(|page| page["threads"][0]["title"].as_str().unwrap()).to_vec();
@@ -35,10 +35,10 @@ fn threads_come_in_pages() {
 }
 
 #[test]
-fn a_thread_is_shown() {
+fn show_prints_a_thread() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "show", cli.run(&["show", GARDEN]));
-    assert_looks!(cli, "show_json", cli.run(&["show", GARDEN, "--limit", "2", "--json"]));
+    assert_prints!(cli, "show", cli.run(&["show", GARDEN]));
+    assert_prints!(cli, "show_json", cli.run(&["show", GARDEN, "--limit", "2", "--json"]));
     assert_eq!(cli.json(&["show", GARDEN, "--all"])["messages"].as_array().unwrap().len(), 7);
 }
 
@@ -48,7 +48,7 @@ fn seqs(shown: &Value) -> Vec<u64> {
 
 // S1.15, S1.16
 #[test]
-fn bounds_are_exclusive_and_hold_before_the_limit() {
+fn bounds_are_exclusive_and_apply_before_the_limit() {
     let cli = Cli::with_garden();
     for (arguments, expected, more) in [
         (&["--limit", "2"][..], &[6, 7][..], true),
@@ -71,7 +71,7 @@ fn bounds_are_exclusive_and_hold_before_the_limit() {
 }
 
 #[test]
-fn a_thread_is_named_by_id_key_or_the_beginning_of_its_id() {
+fn threads_are_found_by_id_key_or_id_prefix() {
     let cli = Cli::with_garden();
     let whole = "019dd000-0000-7000-8000-000000000001";
     for name in [whole, &whole.to_uppercase(), GARDEN] {
@@ -79,33 +79,33 @@ fn a_thread_is_named_by_id_key_or_the_beginning_of_its_id() {
     }
     let ambiguous = cli.run(&["show", "019dd000"]);
     assert_eq!(ambiguous.code, Some(1));
-    assert_looks!(cli, "show_ambiguous", ambiguous.err.replace("019dd", "01xdd"));
+    assert_prints!(cli, "show_ambiguous", ambiguous.err.replace("019dd", "01xdd"));
     cli.out(&["append", "b0b0b0b0-0000-4000-8000-000000000001", "Hello", "--create"]);
     assert_eq!(cli.json(&["show", "b0b0b0"])["messages"][0]["parts"][0]["text"], "Hello");
     for unknown in ["web:gard", "019", "019dd0010", "nobody", "", &"x".repeat(600)] {
-        let ran = cli.run(&["show", unknown]);
-        assert_eq!(ran.code, Some(1), "{ran}");
-        assert!(ran.err.contains("there is no thread") && ran.err.contains("hint: "), "{ran}");
+        let output = cli.run(&["show", unknown]);
+        assert_eq!(output.code, Some(1), "{output}");
+        assert!(output.err.contains("there is no thread") && output.err.contains("hint: "), "{output}");
     }
 }
 
 #[test]
-fn somebody_elses_thread_answers_as_an_unknown_one() {
+fn threads_of_others_look_unknown() {
     let cli = Cli::with_garden();
     let theirs = cli.run(&["show", GARDEN, "--user", "bea"]);
     assert_eq!(theirs.err.replace(GARDEN, "X"), cli.run(&["show", "unknown"]).err.replace("unknown", "X"));
     assert_eq!(cli.run(&["show", GARDEN, "--tenant", "acme", "--as-tenant"]).code, Some(1));
     assert_eq!(cli.json(&["threads", "--user", "bea"])["threads"], json!([]));
     assert_eq!(cli.json(&["stats", "--as-tenant"])["threads"], 2);
-    assert_looks!(cli, "threads_as_tenant", cli.run(&["threads", "--created", "--as-tenant"]));
+    assert_prints!(cli, "threads_as_tenant", cli.run(&["threads", "--created", "--as-tenant"]));
 }
 
 // S0.43
 #[test]
-fn what_was_said_is_found() {
+fn messages_are_found() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "search", cli.run(&["search", "sowing", "carrot"]));
-    assert_looks!(cli, "search_json", cli.run(&["search", "tomatoes", "--json"]));
+    assert_prints!(cli, "search", cli.run(&["search", "sowing", "carrot"]));
+    assert_prints!(cli, "search_json", cli.run(&["search", "tomatoes", "--json"]));
     let found = |arguments: &[&str]| {
         let found = cli.json(&[&["search", "carrots"], arguments].concat());
         found["hits"].as_array().unwrap().iter().map(|hit| hit["message"]["seq"].as_u64().unwrap()).collect::<Vec<_>>()
@@ -127,15 +127,15 @@ fn what_was_said_is_found() {
 }
 
 #[test]
-fn figures_are_counted() {
+fn stats_are_printed() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "stats", cli.run(&["stats"]));
-    assert_looks!(cli, "stats_json", cli.run(&["stats", "--json"]));
-    assert_looks!(cli, "stats_thread", cli.run(&["stats", GARDEN]));
+    assert_prints!(cli, "stats", cli.run(&["stats"]));
+    assert_prints!(cli, "stats_json", cli.run(&["stats", "--json"]));
+    assert_prints!(cli, "stats_thread", cli.run(&["stats", GARDEN]));
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn closed_pipes_end_commands_quietly() {
     let cli = Cli::new();
     let text = (0..3_000).map(|line| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"line {line}\"}}]}}\n"));
     cli.run_with_input(&["import", "-"], text.collect::<String>().as_bytes());

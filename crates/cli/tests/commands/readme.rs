@@ -26,7 +26,7 @@ fn transcript(block: &str) -> Vec<(String, Vec<String>, String)> {
 }
 
 #[test]
-fn the_conversation_is_what_the_program_says_however_often_it_is_held() {
+fn readme_conversation_matches_the_program() {
     let (_, rest) = README.split_once("```console\n").expect("the transcript");
     let (block, _) = rest.split_once("```").unwrap();
     let cli = Cli::new();
@@ -39,14 +39,14 @@ fn the_conversation_is_what_the_program_says_however_often_it_is_held() {
             let now = if place < 2 { "2026-05-03T09:00:00Z" } else { "2026-06-20T09:00:00Z" };
             let words: Vec<&str> = command.split(' ').collect();
             let input: String = typed.iter().map(|line| format!("{line}\n")).collect();
-            let ran = cli.run_with_input(&[&words[..], &["--now", now]].concat(), input.as_bytes());
-            assert_eq!(ran.code, Some(0), "{ran}");
+            let output = cli.run_with_input(&[&words[..], &["--now", now]].concat(), input.as_bytes());
+            assert_eq!(output.code, Some(0), "{output}");
             let blank = |text: &str| text.lines().filter(|line| !line.is_empty()).map(known_ids).collect::<Vec<_>>();
             let said = match is_repeated && command.starts_with("docs add") {
                 true => "added 0 documents, 0 passages; 1 unchanged",
                 false => said,
             };
-            assert_eq!(blank(&ran.out), blank(said), "{command}, repeated: {is_repeated}");
+            assert_eq!(blank(&output.out), blank(said), "{command}, repeated: {is_repeated}");
         }
     }
 }
@@ -88,7 +88,7 @@ fn is_left_out(program: &str) -> bool {
 }
 
 #[test]
-fn curl_is_answered_as_it_says() {
+fn curl_examples_work() {
     if is_left_out("curl") {
         return;
     }
@@ -107,8 +107,8 @@ fn curl_is_answered_as_it_says() {
         let command = format!("curl {}", command.replace("localhost:7437", &server.address));
         let mut shell = Command::new("sh");
         shell.args(["-c", &command]).env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN);
-        let ran = shell.output().unwrap();
-        let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let output = shell.output().unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
         let shown: Value = serde_json::from_str(&shown.trim().replace('…', "\"…\": null")).unwrap();
         assert!(holds(&shown, &said), "{command}\n{said}");
         exchanges += 1;
@@ -117,7 +117,7 @@ fn curl_is_answered_as_it_says() {
 }
 
 #[test]
-fn the_official_client_is_answered_as_it_says() {
+fn official_client_example_works() {
     if is_left_out("python") {
         return;
     }
@@ -131,8 +131,8 @@ fn the_official_client_is_answered_as_it_says() {
     python.arg(script).env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN);
     python.env("OPENAI_BASE_URL", format!("http://{}/v1", server.address));
     for _ in 0..2 {
-        let ran = python.output().unwrap();
-        let (said, trouble) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        let output = python.output().unwrap();
+        let (said, trouble) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(said, blocks("text")[0], "{trouble}");
     }
 }

@@ -1,16 +1,16 @@
 use serde_json::json;
 
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 #[test]
-fn turns_that_answer_say_why() {
+fn recall_explains_scores() {
     let cli = Cli::with_garden();
-    assert_looks!(cli, "recall", cli.run(&["recall", "How", "deep", "must", "a", "bed", "be?", "-n", "3"]));
-    assert_looks!(cli, "recall_json", cli.run(&["recall", "How deep must a bed be?", "-n", "1", "--json"]));
+    assert_prints!(cli, "recall", cli.run(&["recall", "How", "deep", "must", "a", "bed", "be?", "-n", "3"]));
+    assert_prints!(cli, "recall_json", cli.run(&["recall", "How deep must a bed be?", "-n", "1", "--json"]));
 }
 
 #[test]
-fn a_score_is_the_sum_of_its_parts() {
+fn scores_are_the_sums_of_their_parts() {
     let cli = Cli::with_garden();
     let found = cli.json(&["recall", "When did Lea ask about carrots in April 2026?", "--limit", "50"]);
     let turns = found["turns"].as_array().unwrap();
@@ -24,7 +24,7 @@ fn a_score_is_the_sum_of_its_parts() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_looked_at() {
+fn recall_searches_only_the_requested_scope() {
     let cli = Cli::with_garden();
     let seqs = |arguments: &[&str]| {
         let found = cli.json(&[&["recall", "carrots"], arguments].concat());

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use serde_json::Value;
 
 use super::serve::Server;
-use super::{Cli, PATIENCE, Ran};
+use super::{Cli, TIMEOUT, RunOutput};
 
 /// Two stations of the 1 and two trips.
 const FEED: [(&str, &str); 6] = [
@@ -75,21 +75,21 @@ fn fetch(cli: &Cli, arguments: &[&str], address: &str) -> Command {
     command
 }
 
-fn ran(mut command: Command) -> Ran {
-    let ran: Ran = command.output().unwrap().into();
-    assert!(!ran.to_string().contains("secret"), "{ran}");
-    ran
+fn run(mut command: Command) -> RunOutput {
+    let output: RunOutput = command.output().unwrap().into();
+    assert!(!output.to_string().contains("secret"), "{output}");
+    output
 }
 
 // S2.52
 #[test]
-fn the_timetable_is_brought_from_its_address_and_kept() {
+fn timetables_are_downloaded_and_stored() {
     let cli = Cli::new();
     let body = zip();
     let (address, _streams) = serve("200 OK", body.len(), body);
-    let ran = ran(fetch(&cli, &["--json"], &address));
-    assert_eq!(ran.code, Some(0), "{ran}");
-    let fetched: Value = serde_json::from_str(&ran.out).unwrap();
+    let output = run(fetch(&cli, &["--json"], &address));
+    assert_eq!(output.code, Some(0), "{output}");
+    let fetched: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!((&fetched["trips"], &fetched["stations"], &fetched["lines"]), (&2.into(), &2.into(), &1.into()));
     assert_eq!((&fetched["from"], &fetched["to"]), (&"2026-01-01".into(), &"2026-06-30".into()));
     assert_eq!(fetched["is_current"], true);
@@ -100,29 +100,29 @@ fn the_timetable_is_brought_from_its_address_and_kept() {
 }
 
 #[test]
-fn a_file_or_a_folder_will_do_and_an_old_timetable_is_said_to_be() {
+fn timetables_load_from_files_and_folders_and_warn_if_outdated() {
     let cli = Cli::new();
     let file = cli.file("gtfs_subway.zip", zip());
-    let first = ran(fetch(&cli, &[&file], "http://127.0.0.1:9/"));
+    let first = run(fetch(&cli, &[&file], "http://127.0.0.1:9/"));
     let kept = std::fs::read(cli.timetable()).unwrap();
     let what = "saved the subway timetable: 2 trips on 1 line, 2026-01-01 to 2026-06-30";
     let out = format!("{what}; {} B in {}\n", kept.len(), cli.timetable().display());
-    assert_eq!(first, Ran { code: Some(0), out, err: String::new() });
+    assert_eq!(first, RunOutput { code: Some(0), out, err: String::new() });
     for (name, content) in FEED {
         cli.file(&format!("feed/{name}"), content);
     }
     let folder = cli.path("feed").display().to_string();
-    let second = ran(fetch(&cli, &[&folder, "--now", "2027-05-04T12:00:00Z"], "http://127.0.0.1:9/"));
+    let second = run(fetch(&cli, &[&folder, "--now", "2027-05-04T12:00:00Z"], "http://127.0.0.1:9/"));
     assert_eq!(second.code, Some(0), "{second}");
     assert!(second.err.contains("the timetable does not cover today"), "{second}");
     assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
 }
 
 #[test]
-fn what_cannot_be_used_is_named_and_the_old_timetable_stays() {
+fn unusable_feeds_are_rejected_and_the_old_timetable_stays() {
     let cli = Cli::new();
     let file = cli.file("gtfs_subway.zip", zip());
-    ran(fetch(&cli, &[&file], ""));
+    run(fetch(&cli, &[&file], ""));
     let kept = std::fs::read(cli.timetable()).unwrap();
     let stop_times = FEED[5].1.replacen("08:01:30", "8 o'clock", 1);
     let broken = cli.file("broken.zip", zip_with("stop_times.txt", &stop_times));
@@ -148,29 +148,29 @@ fn what_cannot_be_used_is_named_and_the_old_timetable_stays() {
         (text.as_str(), "the feed is not valid: the feed is not a valid zip archive"),
         (nowhere.as_str(), "nowhere.zip cannot be read or written"),
     ] {
-        let ran = ran(fetch(&cli, &[from], ""));
-        assert_eq!(ran.code, Some(1), "{ran}");
-        assert!(ran.err.contains(reason), "{ran}");
-        assert!(ran.err.contains("the previous timetable is unchanged"), "{ran}");
+        let output = run(fetch(&cli, &[from], ""));
+        assert_eq!(output.code, Some(1), "{output}");
+        assert!(output.err.contains(reason), "{output}");
+        assert!(output.err.contains("the previous timetable is unchanged"), "{output}");
         assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
     }
 }
 
 #[test]
-fn an_address_that_gives_nothing_is_the_other_sides_fault() {
+fn failed_downloads_exit_with_3() {
     let cli = Cli::new();
     let (address, _streams) = serve("404 Not Found", 0, Vec::new());
-    let missing = ran(fetch(&cli, &[], &address));
+    let missing = run(fetch(&cli, &[], &address));
     assert_eq!(missing.code, Some(3), "{missing}");
     assert!(missing.err.contains("the address answered with status 404"), "{missing}");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let unreachable = ran(fetch(&cli, &[], &format!("http://{closed}/")));
+    let unreachable = run(fetch(&cli, &[], &format!("http://{closed}/")));
     assert_eq!(unreachable.code, Some(3), "{unreachable}");
     assert!(unreachable.err.contains("the feed cannot be reached"), "{unreachable}");
     let cut = zip();
     let (address, streams) = serve("200 OK", cut.len() + 1, cut);
     let cutter = std::thread::spawn(move || drop(streams.recv().unwrap()));
-    let cut = ran(fetch(&cli, &[], &address));
+    let cut = run(fetch(&cli, &[], &address));
     cutter.join().unwrap();
     assert_eq!(cut.code, Some(3), "{cut}");
     assert!(!cli.timetable().exists());
@@ -178,10 +178,10 @@ fn an_address_that_gives_nothing_is_the_other_sides_fault() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_fetch_leaves_everything_as_it_was() {
+fn interrupted_fetches_change_nothing() {
     let cli = Cli::new();
     let file = cli.file("gtfs_subway.zip", zip());
-    ran(fetch(&cli, &[&file], ""));
+    run(fetch(&cli, &[&file], ""));
     let names = || {
         let entries = std::fs::read_dir(cli.folder.path()).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
@@ -192,7 +192,7 @@ fn an_interrupted_fetch_leaves_everything_as_it_was() {
     let (address, streams) = serve("200 OK", 1_000_000, zip());
     let mut child = fetch(&cli, &[], &address).spawn().unwrap();
     // The answer has begun, and the rest of it never comes.
-    let _stream = streams.recv_timeout(super::PATIENCE).unwrap();
+    let _stream = streams.recv_timeout(super::TIMEOUT).unwrap();
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!((std::fs::read(cli.timetable()).unwrap(), names()), (kept, before));
@@ -200,14 +200,14 @@ fn an_interrupted_fetch_leaves_everything_as_it_was() {
 
 // S2.47
 #[test]
-fn the_addresses_are_listed() {
+fn subway_urls_are_listed() {
     let cli = Cli::new();
     let mut command = cli.command(&["config", "show", "--json"]);
     // No word of the settings, so that it is not found where it must not be.
     command.env("MTA_API_KEY", "tk-5417").env_remove("MTA_TIMETABLE");
-    let ran: Ran = command.output().unwrap().into();
-    assert!(!ran.to_string().contains("tk-5417"), "{ran}");
-    let shown: Value = serde_json::from_str(&ran.out).unwrap();
+    let output: RunOutput = command.output().unwrap().into();
+    assert!(!output.to_string().contains("tk-5417"), "{output}");
+    let shown: Value = serde_json::from_str(&output.out).unwrap();
     let of = |name: &str| {
         let setting = shown["settings"].as_array().unwrap().iter().find(|setting| setting["name"] == name);
         setting.unwrap()["value"].as_str().unwrap().to_owned()
@@ -227,7 +227,7 @@ fn without_network() -> Cli {
 
 // S2.01, S2.49, S2.52
 #[test]
-fn the_subway_is_asked_without_key_and_network() {
+fn the_subway_assistant_works_without_key_and_network() {
     let cli = without_network();
     let turn = cli.json(&["ask", "subway", "next 6 at astor", "--thread", "ride"]);
     assert_eq!(
@@ -244,35 +244,35 @@ fn the_subway_is_asked_without_key_and_network() {
 
 // S2.02, S2.48, S2.49
 #[test]
-fn a_ride_is_talked_about_and_forgotten_where_the_user_says() {
+fn subway_chats_can_be_cleared() {
     let cli = without_network();
     let input = b"my home station is jay st\nhow do i get from penn to astor place\n/clear\nand back?\nwhat's my home station\n/quit\nunheard\n";
-    let ran = cli.run_with_input(&["chat", "subway"], input);
-    assert_eq!(ran.code, Some(0), "{ran}");
-    assert!(ran.err.starts_with("subway \u{b7} the offline model"), "{ran}");
+    let output = cli.run_with_input(&["chat", "subway"], input);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert!(output.err.starts_with("subway \u{b7} the offline model"), "{output}");
     for said in [
         "Saved your home station: Jay St-MetroTech",
         "Astor Pl: about ",
         "I did not understand that.",
         "Your home station: Jay St-MetroTech",
     ] {
-        assert!(ran.out.contains(said), "{said}: {ran}");
+        assert!(output.out.contains(said), "{said}: {output}");
     }
-    assert!(!ran.out.contains("unheard") && ran.err.contains(" chat subway --thread "), "{ran}");
+    assert!(!output.out.contains("unheard") && output.err.contains(" chat subway --thread "), "{output}");
 }
 
 #[test]
-fn a_damaged_timetable_is_told_with_what_helps() {
+fn damaged_timetables_are_reported_with_a_hint() {
     let cli = without_network();
     std::fs::write(cli.timetable(), "no timetable").unwrap();
-    let ran = cli.run(&["ask", "subway", "next 6 at astor"]);
-    assert_eq!(ran.code, Some(1), "{ran}");
-    assert!(ran.err.contains("subway.timetable") && ran.err.contains("subway fetch"), "{ran}");
+    let output = cli.run(&["ask", "subway", "next 6 at astor"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(output.err.contains("subway.timetable") && output.err.contains("subway fetch"), "{output}");
 }
 
 /// A server goes on without a restart: with the first timetable, with the next, and with the last that was good.
 #[test]
-fn a_server_takes_up_a_timetable_that_is_brought_while_it_runs() {
+fn servers_reload_a_new_timetable() {
     let cli = Cli::new();
     let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--assistant", "subway"]);
     // Before the first train of a Monday, and nowhere a live one.
@@ -285,7 +285,7 @@ fn a_server_takes_up_a_timetable_that_is_brought_while_it_runs() {
         route["text"].as_str().unwrap().to_owned()
     };
     let until = |is_it: &dyn Fn(&String) -> bool| {
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + TIMEOUT;
         loop {
             let found = told();
             if is_it(&found) {
@@ -297,10 +297,10 @@ fn a_server_takes_up_a_timetable_that_is_brought_while_it_runs() {
     };
     let without = told();
     let first = cli.file("first.zip", zip());
-    ran(fetch(&cli, &[&first], ""));
+    run(fetch(&cli, &[&first], ""));
     let with_first = until(&|found| *found != without);
     let slower = cli.file("second.zip", zip_with("stop_times.txt", &FEED[5].1.replace(":01:30", ":09:00")));
-    ran(fetch(&cli, &[&slower], ""));
+    run(fetch(&cli, &[&slower], ""));
     let with_second = until(&|found| *found != with_first);
     assert!(without.contains("2 min a stop"), "{without}");
     assert!(
@@ -313,7 +313,7 @@ fn a_server_takes_up_a_timetable_that_is_brought_while_it_runs() {
 }
 
 #[test]
-fn a_check_says_what_timetable_there_is_and_what_is_wrong_with_it() {
+fn config_check_reports_the_state_of_the_timetable() {
     let cli = Cli::new();
     let check = || cli.run(&["config", "check"]);
     let without = check();
@@ -322,7 +322,7 @@ fn a_check_says_what_timetable_there_is_and_what_is_wrong_with_it() {
         (Some(0), "subway: no timetable: estimating two minutes per stop\n")
     );
     let file = cli.file("gtfs_subway.zip", zip());
-    ran(fetch(&cli, &[&file], ""));
+    run(fetch(&cli, &[&file], ""));
     let state = serde_json::json!([{ "name": "subway", "state": "timetable from 2026-01-01 to 2026-06-30" }]);
     assert_eq!(cli.json(&["config", "check"])["assistants"], state);
     std::fs::write(cli.timetable(), "no timetable").unwrap();

@@ -6,7 +6,7 @@ use threadkeep_postgres_server::{Database, Server};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
-use super::{Cli, Ran};
+use super::{Cli, RunOutput};
 
 const ANA: &str = "11111111-0000-4000-8000-00000000000a";
 const BEN: &str = "11111111-0000-4000-8000-00000000000b";
@@ -21,14 +21,14 @@ const ROLES: &str = "DO $$ BEGIN CREATE ROLE anon NOLOGIN; EXCEPTION WHEN duplic
     DO $$ BEGIN CREATE ROLE service_role NOLOGIN BYPASSRLS; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$";
 
 /// A database that is empty, and the program beside it.
-struct Patient {
+struct TestDatabase {
     cli: Cli,
     database: Database,
     client: Client,
     runtime: Runtime,
 }
 
-impl Patient {
+impl TestDatabase {
     fn new(server: &Server) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let database = runtime.block_on(server.create_database());
@@ -41,7 +41,7 @@ impl Patient {
         Self { cli, database, client, runtime }
     }
 
-    fn doctor(&self, more: &[&str]) -> Ran {
+    fn doctor(&self, more: &[&str]) -> RunOutput {
         self.cli.run(&[&["supabase", "doctor", &self.database.url()], more].concat())
     }
 
@@ -57,29 +57,29 @@ impl Patient {
     fn cure(&self) {
         let sql = self.doctor(&["--sql"]).out;
         self.run(&sql);
-        let ran = self.doctor(&["--try"]);
-        assert_eq!(ran.code, Some(0), "{sql}\n{ran}");
-        assert!(!ran.out.contains("not ok") && ran.out.contains("trial as a user"), "{ran}");
+        let output = self.doctor(&["--try"]);
+        assert_eq!(output.code, Some(0), "{sql}\n{output}");
+        assert!(!output.out.contains("not ok") && output.out.contains("trial as a user"), "{output}");
     }
 }
 
 // S3.27, S3.28, S3.39, S3.40
 #[test]
-fn the_doctor_names_what_is_missing_and_its_sql_makes_it() {
+fn doctor_reports_findings_and_its_sql_fixes_them() {
     let Some(server) = Server::shared() else { return };
-    let patient = Patient::new(server);
-    let ran = patient.doctor(&[]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let patient = TestDatabase::new(server);
+    let output = patient.doctor(&[]);
+    assert_eq!(output.code, Some(1), "{output}");
     for expected in [
         "table conversations: there is none",
-        "table messages: there is none",
+        "table messages: missing",
         "CREATE POLICY",
         "ok      OPENAI_API_KEY",
     ] {
-        assert!(ran.out.contains(expected), "{expected}: {ran}");
+        assert!(output.out.contains(expected), "{expected}: {output}");
     }
     let by_store = patient.cli.run(&["--store", &patient.database.url(), "supabase", "doctor"]);
-    assert_eq!((by_store.code, by_store.out), (ran.code, ran.out));
+    assert_eq!((by_store.code, by_store.out), (output.code, output.out));
     patient.cure();
     // A second time it changes nothing, and the JSON says the same.
     assert_eq!(patient.doctor(&["--sql"]).out.trim(), "");
@@ -87,29 +87,29 @@ fn the_doctor_names_what_is_missing_and_its_sql_makes_it() {
     assert!(json["findings"].as_array().unwrap().iter().all(|finding| finding["is_there"] == true), "{json}");
 
     for (injury, expected) in [
-        ("ALTER TABLE messages DISABLE ROW LEVEL SECURITY", "row security of messages: is off"),
-        ("DROP POLICY messages_of_their_user ON messages", "policies of messages: none lets a user"),
-        ("CREATE POLICY open ON conversations USING (true)", "policy open of conversations: does not ask"),
-        ("GRANT ALL ON messages TO anon", "rights: anon has TRUNCATE on messages"),
-        ("REVOKE DELETE ON messages FROM authenticated", "rights: authenticated may not DELETE messages"),
-        ("ALTER TABLE conversations DROP COLUMN model", "column conversations.model: there is none"),
-        ("DROP TABLE messages", "table messages: there is none"),
+        ("ALTER TABLE messages DISABLE ROW LEVEL SECURITY", "row security of messages: disabled"),
+        ("DROP POLICY messages_of_their_user ON messages", "policies of messages: no policy lets a user"),
+        ("CREATE POLICY open ON conversations USING (true)", "policy open of conversations: does not check"),
+        ("GRANT ALL ON messages TO anon", "privileges: anon has TRUNCATE on messages"),
+        ("REVOKE DELETE ON messages FROM authenticated", "privileges: authenticated lacks DELETE on messages"),
+        ("ALTER TABLE conversations DROP COLUMN model", "column conversations.model: missing"),
+        ("DROP TABLE messages", "table messages: missing"),
     ] {
         patient.run(injury);
-        let ran = patient.doctor(&[]);
-        assert!(ran.code == Some(1) && ran.out.contains(expected), "{injury}: {ran}");
+        let output = patient.doctor(&[]);
+        assert!(output.code == Some(1) && output.out.contains(expected), "{injury}: {output}");
         patient.cure();
     }
     // What a look cannot tell, trying does; and it leaves nothing behind.
     for (injury, expected) in [
-        ("TO authenticated USING (auth.uid() IS NOT NULL)", "a user can read another's messages"),
-        ("FOR UPDATE USING (auth.uid() IS NOT NULL)", "a user cannot change own messages only: 2 rows, not 1"),
+        ("TO authenticated USING (auth.uid() IS NOT NULL)", "a user can read another user's messages"),
+        ("FOR UPDATE USING (auth.uid() IS NOT NULL)", "a user cannot change own messages only: 2 rows affected, expected 1"),
         ("FOR INSERT WITH CHECK (auth.uid() IS NULL)", "authenticated without a user can write a message"),
     ] {
         patient.run(&format!("CREATE POLICY anyone ON messages {injury}"));
         assert_eq!(patient.doctor(&[]).code, Some(0));
-        let ran = patient.doctor(&["--try"]);
-        assert!(ran.code == Some(1) && ran.out.contains(expected), "{ran}");
+        let output = patient.doctor(&["--try"]);
+        assert!(output.code == Some(1) && output.out.contains(expected), "{output}");
         patient.run("DROP POLICY anyone ON messages");
     }
     let left = "SELECT count(*) FROM (SELECT id FROM auth.users UNION ALL SELECT id FROM messages) AS made";
@@ -120,9 +120,9 @@ fn the_doctor_names_what_is_missing_and_its_sql_makes_it() {
 /// Whatever one user says, under the policies that the doctor prints, it is not about another's rows.
 // S3.40
 #[test]
-fn nothing_of_another_is_read_or_written() {
+fn policies_isolate_users() {
     let Some(server) = Server::shared() else { return };
-    let patient = Patient::new(server);
+    let patient = TestDatabase::new(server);
     patient.cure();
     let rows = format!(
         "INSERT INTO auth.users VALUES ('{ANA}'), ('{BEN}');
@@ -226,7 +226,7 @@ async fn state_of(client: &Client, user: &str) -> Option<String> {
     client.query_one(sql, &[&user]).await.unwrap().get(0)
 }
 
-impl Patient {
+impl TestDatabase {
     /// What a role sees when it says something, an error included, and whose data it changed. It is undone.
     fn say_as(&self, role: &str, claims: &str, sql: &str) -> (String, Vec<&'static str>) {
         let (ana, ben) = (format!("'{ANA}'"), format!("'{BEN}'"));
@@ -280,21 +280,21 @@ fn line(message: &tokio_postgres::SimpleQueryMessage) -> String {
 
 // S3.41
 #[test]
-fn without_a_database_url_it_says_which_is_needed() {
+fn missing_database_urls_are_reported_with_the_expected_one() {
     let cli = Cli::new();
     cli.file(
         ".env.local",
         "NEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nSUPABASE_SERVICE_ROLE_KEY=sb_publishable_x\n",
     );
     for more in [&[][..], &["https://abc.supabase.co"]] {
-        let ran = cli.run(&[&["supabase", "doctor"], more].concat());
-        assert_eq!(ran.code, Some(2), "{ran}");
-        assert!(ran.err.contains("database URL is needed") && ran.err.contains("db.abc.supabase.co:5432"), "{ran}");
+        let output = cli.run(&[&["supabase", "doctor"], more].concat());
+        assert_eq!(output.code, Some(2), "{output}");
+        assert!(output.err.contains("database URL is required") && output.err.contains("db.abc.supabase.co:5432"), "{output}");
     }
-    let ran = cli.run(&["supabase", "doctor"]);
-    assert!(ran.out.contains("SUPABASE_SERVICE_ROLE_KEY: it is a key of anon, not of service_role"), "{ran}");
-    assert!(ran.out.contains("OPENAI_API_KEY: not set in .env.local"), "{ran}");
-    assert!(!ran.to_string().contains("sb_publishable_x"), "{ran}");
+    let output = cli.run(&["supabase", "doctor"]);
+    assert!(output.out.contains("SUPABASE_SERVICE_ROLE_KEY: a key of the role anon, expected a service_role key"), "{output}");
+    assert!(output.out.contains("OPENAI_API_KEY: not set in .env.local"), "{output}");
+    assert!(!output.to_string().contains("sb_publishable_x"), "{output}");
     let refused = cli.run(&["supabase", "doctor", "postgresql://postgres:secret@127.0.0.1:1/postgres"]);
     assert_eq!(refused.code, Some(3), "{refused}");
     for expected in ["Connection refused", "neither SUPABASE_SERVICE_ROLE_KEY nor the anon key"] {

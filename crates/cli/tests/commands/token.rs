@@ -8,18 +8,18 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::serve::{Server, TOKEN};
-use super::{Cli, PATIENCE, Ran};
+use super::{Cli, TIMEOUT, RunOutput};
 
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--model", "offline"];
 
 /// A server with the token that it finds by itself, and what it tells on standard output and standard error.
-struct Own {
+struct TokenServer {
     child: Child,
     address: String,
     out: BufReader<ChildStdout>,
 }
 
-impl Own {
+impl TokenServer {
     fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -41,7 +41,7 @@ impl Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for TokenServer {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
@@ -64,11 +64,11 @@ fn kept(cli: &Cli) -> String {
 }
 
 #[test]
-fn it_is_made_once_for_all_servers_of_a_user_and_no_output_that_is_kept_holds_it() {
+fn tokens_are_generated_once_per_user_and_not_printed_to_files() {
     let cli = Cli::new();
     // Two that start at once.
     let (mut one, other) = std::thread::scope(|scope| {
-        let start = || Own::start(cli.command(&SERVE));
+        let start = || TokenServer::start(cli.command(&SERVE));
         let (one, other) = (scope.spawn(start), scope.spawn(start));
         (one.join().unwrap(), other.join().unwrap())
     });
@@ -81,7 +81,7 @@ fn it_is_made_once_for_all_servers_of_a_user_and_no_output_that_is_kept_holds_it
         assert_eq!(server.status(&token), "200");
     }
     drop((one, other));
-    let again = Own::start(cli.command(&SERVE));
+    let again = TokenServer::start(cli.command(&SERVE));
     assert_eq!((again.status(&token), kept(&cli)), ("200".to_owned(), token));
     #[cfg(unix)]
     {
@@ -96,7 +96,7 @@ fn it_is_made_once_for_all_servers_of_a_user_and_no_output_that_is_kept_holds_it
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_is_told_it() {
+fn terminals_show_the_token() {
     let cli = Cli::new();
     let program = format!("{} serve --listen 127.0.0.1:0 --model offline", env!("CARGO_BIN_EXE_threadkeep"));
     let mut command = Command::new("script");
@@ -117,10 +117,10 @@ fn a_terminal_is_told_it() {
 }
 
 #[test]
-fn it_can_be_fixed_and_is_then_kept_nowhere() {
+fn given_tokens_are_not_stored() {
     let cli = Cli::new();
     let chosen = "chosen-by-somebody-for-tests";
-    let mut typed = Own::start(cli.command(&[&SERVE[..], &["--token", chosen, "--json"]].concat()));
+    let mut typed = TokenServer::start(cli.command(&[&SERVE[..], &["--token", chosen, "--json"]].concat()));
     let told: Value = serde_json::from_str(&typed.line()).unwrap();
     let listening = format!("http://{}", typed.address);
     let expected = serde_json::json!({ "listening": listening, "openai_base_url": format!("{listening}/v1") });
@@ -128,10 +128,10 @@ fn it_can_be_fixed_and_is_then_kept_nowhere() {
     let file = cli.file("chosen", format!("{chosen}\n"));
     let mut of_file = cli.command(&SERVE);
     of_file.env("THREADKEEP_TOKEN_FILE", file);
-    let of_file = Own::start(of_file);
+    let of_file = TokenServer::start(of_file);
     let mut of_environment = cli.command(&SERVE);
     of_environment.env("THREADKEEP_TOKEN", chosen);
-    let of_environment = Own::start(of_environment);
+    let of_environment = TokenServer::start(of_environment);
     for server in [&typed, &of_file, &of_environment] {
         assert_eq!((server.status(chosen).as_str(), server.status("").as_str()), ("200", "401"));
     }
@@ -142,7 +142,7 @@ fn it_can_be_fixed_and_is_then_kept_nowhere() {
         assert!(!refused.err.contains(wrong), "{refused}");
     }
     let mut checked = cli.command(&["config", "check"]);
-    let checked = Ran::from(checked.env("THREADKEEP_TOKEN", "short").output().unwrap());
+    let checked = RunOutput::from(checked.env("THREADKEEP_TOKEN", "short").output().unwrap());
     assert_eq!((checked.code, checked.out.contains("16 to 1024")), (Some(1), true), "{checked}");
     let shown = cli.json(&["config", "show"]);
     let setting =
@@ -152,17 +152,17 @@ fn it_can_be_fixed_and_is_then_kept_nowhere() {
 
 /// With a key there is no token, and none is made.
 #[test]
-fn a_server_with_a_key_has_none() {
+fn servers_with_a_key_have_no_token() {
     let cli = Cli::new();
     let key = cli.out(&["keys", "create", "phone"]).lines().next().unwrap().to_owned();
-    let mut server = Own::start(cli.command(&SERVE));
+    let mut server = TokenServer::start(cli.command(&SERVE));
     assert_eq!((server.status(&key).as_str(), server.status(TOKEN).as_str()), ("200", "401"));
     assert!(server.line().starts_with("export OPENAI_BASE_URL=") && server.line().contains("keys create"));
     assert!(!cli.path("threadkeep").exists());
 }
 
 #[test]
-fn who_wants_none_says_so_and_is_told_what_that_means() {
+fn disabling_the_token_prints_a_warning() {
     let cli = Cli::new();
     let server = Server::start_with(cli.command(&[&SERVE[..], &["--insecure-no-token"]].concat()));
     assert_eq!(ask(&server.address, ""), "200");
@@ -177,7 +177,7 @@ fn who_wants_none_says_so_and_is_told_what_that_means() {
 
 /// At no level, whatever is sent with it.
 #[test]
-fn no_line_of_the_log_holds_it() {
+fn logs_do_not_contain_the_token() {
     let cli = Cli::new();
     for form in [&[][..], &["--log-json"]] {
         let mut command = cli.command(&[&SERVE[..], form].concat());
@@ -221,9 +221,9 @@ fn browser(cli: &Cli) -> (String, std::path::PathBuf) {
 
 #[cfg(unix)]
 #[test]
-fn open_hands_the_browser_no_more_than_it_needs() {
+fn open_passes_no_secret_to_the_browser() {
     let cli = Cli::new();
-    let server = Own::start(cli.command(&SERVE));
+    let server = TokenServer::start(cli.command(&SERVE));
     let token = kept(&cli);
     let listen = ["--listen", server.address.as_str()];
     let page_of_server = format!("http://{}/v1/session", server.address);
@@ -233,11 +233,11 @@ fn open_hands_the_browser_no_more_than_it_needs() {
 
     let (browser, noted) = browser(&cli);
     let mut command = cli.command(&[&["open"], &listen[..]].concat());
-    let opened = Ran::from(command.env("BROWSER", browser).output().unwrap());
+    let opened = RunOutput::from(command.env("BROWSER", browser).output().unwrap());
     assert_eq!((opened.code, opened.out.as_str()), (Some(0), ""), "{opened}");
     let began = Instant::now();
     while !noted.exists() {
-        assert!(began.elapsed() < PATIENCE, "no browser was opened: {opened}");
+        assert!(began.elapsed() < TIMEOUT, "no browser was opened: {opened}");
         std::thread::yield_now();
     }
     let handed = std::fs::read_to_string(noted).unwrap();
@@ -257,17 +257,17 @@ fn open_hands_the_browser_no_more_than_it_needs() {
 }
 
 #[test]
-fn open_prints_the_address_without_a_browser_and_misses_a_server_that_is_not_there() {
+fn open_prints_the_url_without_a_browser_and_needs_a_server() {
     let cli = Cli::new();
-    let server = Own::start(cli.command(&SERVE));
+    let server = TokenServer::start(cli.command(&SERVE));
     let mut command = cli.command(&["open", "--listen", &server.address]);
     for name in ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"] {
         command.env_remove(name);
     }
     if cfg!(all(unix, not(target_os = "macos"))) {
-        let ran = Ran::from(command.output().unwrap());
-        assert!(ran.out.starts_with(&format!("http://{}/v1/session#token=", server.address)), "{ran}");
-        assert!(ran.err.contains("no browser"), "{ran}");
+        let output = RunOutput::from(command.output().unwrap());
+        assert!(output.out.starts_with(&format!("http://{}/v1/session#token=", server.address)), "{output}");
+        assert!(output.err.contains("no browser"), "{output}");
     }
     let missed = cli.run(&["open", "--listen", "127.0.0.1:9"]);
     assert_eq!((missed.code, missed.err.contains("threadkeep serve")), (Some(3), true), "{missed}");
@@ -276,13 +276,13 @@ fn open_prints_the_address_without_a_browser_and_misses_a_server_that_is_not_the
 
 /// What is pasted for clients is no provider of models: a server with it would ask itself.
 #[test]
-fn what_serve_has_people_paste_names_no_model() {
+fn exports_that_serve_prints_select_no_model() {
     let cli = Cli::new();
     let selected = |key: &str| {
         let mut command = cli.command(&["models", "--no-ping", "--json"]);
         command.env("OPENAI_API_KEY", key).env("OPENAI_BASE_URL", "http://127.0.0.1:7437/v1");
-        let ran = Ran::from(command.output().unwrap());
-        let found: Value = serde_json::from_str(&ran.out).unwrap();
+        let output = RunOutput::from(command.output().unwrap());
+        let found: Value = serde_json::from_str(&output.out).unwrap();
         (found["selected"].clone(), found["models"].to_string().contains("OPENAI_MODEL"))
     };
     assert_eq!(selected(TOKEN), (Value::from("offline"), false));

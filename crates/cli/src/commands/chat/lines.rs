@@ -1,4 +1,4 @@
-//! What a person types.
+//! Reads the lines of a chat.
 
 use std::io::{BufRead, Read};
 
@@ -9,20 +9,20 @@ use rustyline::{Config, DefaultEditor};
 use crate::failure::Failure;
 
 const PROMPT: &str = "> ";
-/// Bytes of a line that is asked.
+/// Maximum length of a line.
 const LINE_BYTES: u64 = 1024 * 1024;
 
-/// A line that was typed.
+/// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    Said(String),
+    Text(String),
     /// Ctrl-C.
     Interrupted,
     /// Ctrl-D, or the end of the input.
     End,
 }
 
-/// Reads lines: with editing and a history at a terminal, as they are from elsewhere.
+/// Reads lines: with editing and history on a terminal, plainly from other input.
 pub(super) enum Reader {
     Terminal(Box<DefaultEditor>),
     Stream,
@@ -40,27 +40,27 @@ impl Reader {
     pub(super) fn read(&mut self) -> Result<Line> {
         match self {
             Self::Terminal(editor) => match editor.readline(PROMPT) {
-                Ok(line) => Ok(Line::Said(line)),
+                Ok(line) => Ok(Line::Text(line)),
                 Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
                 Err(ReadlineError::Eof) => Ok(Line::End),
                 Err(error) => Err(error.into()),
             },
-            Self::Stream => Ok(read_line(&mut std::io::stdin().lock())?.map_or(Line::End, Line::Said)),
+            Self::Stream => Ok(read_line(&mut std::io::stdin().lock())?.map_or(Line::End, Line::Text)),
         }
     }
 }
 
-/// The next line, `None` at the end. What is no text becomes U+FFFD.
+/// Reads the next line; `None` at the end. Invalid UTF-8 and NUL become U+FFFD.
 ///
 /// # Errors
-/// It has more than [`LINE_BYTES`]: half of it would be another question.
+/// Fails on a line of more than [`LINE_BYTES`]: splitting it would make two questions of one.
 pub(super) fn read_line(input: &mut impl BufRead) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     if input.take(LINE_BYTES + 1).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
     }
     if bytes.len() as u64 > LINE_BYTES {
-        return Err(Failure::yours(format!("a line of the input has more than {LINE_BYTES} bytes")).into());
+        return Err(Failure::user_error(format!("input line is longer than {LINE_BYTES} bytes")).into());
     }
     Ok(Some(String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}")))
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_whole_or_not_at_all() {
+    fn read_line_rejects_lines_over_the_limit() {
         let mut input = &b"one\ntw\xff\0o"[..];
         assert_eq!(read_line(&mut input).unwrap().unwrap(), "one\n");
         assert_eq!(read_line(&mut input).unwrap().unwrap(), "tw\u{fffd}\u{fffd}o");
@@ -79,6 +79,6 @@ mod tests {
         let long = "a".repeat(bytes);
         assert_eq!(read_line(&mut long.as_bytes()).unwrap(), Some(long.clone()));
         let error = read_line(&mut format!("{long}a").as_bytes()).unwrap_err();
-        assert!(error.to_string().contains("has more than 1048576 bytes"), "{error}");
+        assert!(error.to_string().contains("longer than 1048576 bytes"), "{error}");
     }
 }

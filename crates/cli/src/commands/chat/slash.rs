@@ -1,4 +1,4 @@
-//! What can be asked of the program itself in a chat.
+//! Slash commands of a chat.
 
 use anyhow::Result;
 use threadkeep::Verdict;
@@ -7,23 +7,23 @@ use super::{Chat, Next};
 use crate::commands::context::Explanation;
 use crate::commands::trace;
 use crate::instants;
-use crate::table::{Side, Table, cut, number};
+use crate::table::{Align, Table, cut, number};
 use crate::thread_name;
 
-const HELP: &str = "/context          what the model saw in the last turn, and why
-/trace            what happened in it: tools, sources, tokens
-/threads          the conversations that changed last
-/thread THREAD    go on in another one
-/clear            begin a new one; this one is kept
-/approve          let the assistant do what it asks leave for
-/deny [REASON]    do not
-/quit             end; Ctrl-D does, too";
-/// Threads that are listed.
+const HELP: &str = "/context          show the context that the model received in the last turn, and why
+/trace            show the details of the last turn: tools, sources, tokens
+/threads          list the most recently changed conversations
+/thread THREAD    switch to another conversation
+/clear            start a new conversation; this one stays stored
+/approve          allow the call that waits for approval
+/deny [REASON]    refuse it
+/quit             quit, as does Ctrl-D";
+/// Maximum number of listed threads.
 const THREADS: usize = 10;
 const TITLE: usize = 60;
 
 impl Chat<'_> {
-    /// Does what follows a slash.
+    /// Runs a command, given without its slash.
     pub(super) async fn command(&mut self, command: &str) -> Result<Next> {
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match (name, rest.trim()) {
@@ -32,19 +32,19 @@ impl Chat<'_> {
             ("context", _) => self.context().await?,
             ("trace", _) => match &self.last {
                 Some(turn) => trace::print(&self.app.output, turn)?,
-                None => self.app.output.note("nothing was asked yet"),
+                None => self.app.output.note("no question asked yet"),
             },
             ("threads", _) => self.threads().await?,
-            ("thread", "") => self.app.output.note("/thread THREAD: its id, the beginning of it, or its key"),
+            ("thread", "") => self.app.output.note("usage: /thread THREAD (its id, a prefix of the id, or its key)"),
             ("thread", name) => {
                 let found = thread_name::get(&self.session.memory, &self.session.scope, name).await?;
                 (self.thread, self.last) = (Some(found.id), None);
-                self.app.output.note(format_args!("in {}", thread_name::title(&found)));
+                self.app.output.note(format_args!("switched to {}", thread_name::title(&found)));
                 self.show_open().await?;
             }
             ("clear" | "new", _) => {
                 (self.thread, self.last) = (None, None);
-                self.app.output.note("a new conversation; /threads lists the others");
+                self.app.output.note("started a new conversation; /threads lists the others");
             }
             ("approve", _) => self.decide(Verdict::Approve).await?,
             ("deny", reason) => {
@@ -53,20 +53,20 @@ impl Chat<'_> {
             }
             (name, _) => {
                 let name = cut(&crate::output::printable_line(name), 20);
-                self.app.output.note(format_args!("there is no /{name}; /help lists what there is"));
+                self.app.output.note(format_args!("unknown command /{name}; /help lists the commands"));
             }
         }
-        Ok(Next::Go)
+        Ok(Next::Continue)
     }
 
     async fn context(&self) -> Result<()> {
         let Some(turn) = &self.last else {
-            self.app.output.note("nothing was asked yet");
+            self.app.output.note("no question asked yet");
             return Ok(());
         };
         let (memory, scope) = (&self.session.memory, &self.session.scope);
         let Some(report) = memory.context_report(scope, turn.thread, &turn.turn).await? else {
-            self.app.output.note("no explanation is kept of the last turn: no model was asked in it");
+            self.app.output.note("the last turn has no explanation: it did not call a model");
             return Ok(());
         };
         let thread = memory.get_thread(scope, turn.thread).await?;
@@ -81,8 +81,8 @@ impl Chat<'_> {
             self.app.output.note("no conversations yet");
             return Ok(());
         }
-        let columns = [("", Side::Left), ("thread", Side::Left), ("title", Side::Left), ("messages", Side::Right)];
-        let mut table = Table::new(columns.into_iter().chain([("updated (UTC)", Side::Left)]));
+        let columns = [("", Align::Left), ("thread", Align::Left), ("title", Align::Left), ("messages", Align::Right)];
+        let mut table = Table::new(columns.into_iter().chain([("updated (UTC)", Align::Left)]));
         for thread in threads.iter().take(THREADS) {
             table.add_row([
                 if self.thread == Some(thread.id) { "*" } else { "" }.to_owned(),

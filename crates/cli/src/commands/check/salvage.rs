@@ -1,4 +1,4 @@
-//! Brings out what can be read of a damaged file.
+//! Recovers what is readable in a damaged file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ use crate::progress;
 use crate::store::Purpose;
 use crate::table::{counted, number};
 
-/// Losses that are told to a person; JSON tells more.
-const TOLD: usize = 20;
+/// Maximum number of losses in the text output; the JSON output contains more.
+const PRINTED_LOSSES: usize = 20;
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -32,29 +32,29 @@ struct Report {
 pub(super) async fn run(app: &App, to: PathBuf) -> Result<Status> {
     let location = app.location()?;
     let Some(from) = location.file() else {
-        let failure = Failure::usage("only a SQLite file is salvaged");
-        return Err(failure.hint("`threadkeep backup FILE.jsonl.gz` writes all that a database can read").into());
+        let failure = Failure::usage("only a SQLite file can be salvaged");
+        return Err(failure.hint("`threadkeep backup FILE.jsonl.gz` writes everything readable in a database").into());
     };
     if !from.exists() {
-        return Err(Failure::yours(format!("there is no store at {} yet", from.display())).into());
+        return Err(Failure::user_error(format!("there is no store at {} yet", from.display())).into());
     }
     if to.exists() {
-        let failure = Failure::yours(format!("there is a file {} already", to.display()));
-        return Err(failure.hint("name another; nothing is overwritten").into());
+        let failure = Failure::user_error(format!("{} already exists", to.display()));
+        return Err(failure.hint("choose another name; no file is overwritten").into());
     }
-    // An older file is brought up to date as by any command. One that is too damaged for that is read as it is.
+    // Opening updates an older file, as with any command. A file that is too damaged to be opened is read as it is.
     drop(app.open(Purpose::Read).await);
-    let unfinished = Unfinished::beside(app, &to)?;
+    let unfinished = Unfinished::next_to(app, &to)?;
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
-    let unwritten = || format!("{} cannot be written", to.display());
-    let target = SqliteStore::open(unfinished.sibling("salvaged.db"), options).with_context(unwritten)?;
-    let mut report = bring_out(from, &target).await?;
-    target.backend().search.catch_up(usize::MAX).await.with_context(unwritten)?;
-    if backup::is_of_lines(&to) {
+    let cannot_write = || format!("cannot write {}", to.display());
+    let target = SqliteStore::open(unfinished.sibling("salvaged.db"), options).with_context(cannot_write)?;
+    let mut report = recover(from, &target).await?;
+    target.backend().search.catch_up(usize::MAX).await.with_context(cannot_write)?;
+    if backup::is_portable(&to) {
         let memory = Memory::with_clock(target.backend(), clock(app.global.now));
-        backup::write_lines(app, &memory, &to).await?;
+        backup::write_portable(app, &memory, &to).await?;
     } else {
-        copy_store(target, unfinished.path()).await.with_context(unwritten)?;
+        copy_store(target, unfinished.path()).await.with_context(cannot_write)?;
         unfinished.finish(&to)?;
     }
     report.file = to;
@@ -62,15 +62,15 @@ pub(super) async fn run(app: &App, to: PathBuf) -> Result<Status> {
     Ok(if report.lost_count == 0 { Status::Done } else { Status::Incomplete })
 }
 
-/// Reads the one and writes the other, thread by thread.
-async fn bring_out(from: &Path, to: &SqliteStore) -> Result<Report> {
-    let unread = || format!("{} cannot be read", from.display());
-    let mut salvage = Salvage::open(from).with_context(unread)?;
+/// Copies everything readable in a damaged file to a store, thread by thread.
+async fn recover(from: &Path, to: &SqliteStore) -> Result<Report> {
+    let cannot_read = || format!("cannot read {}", from.display());
+    let mut salvage = Salvage::open(from).with_context(cannot_read)?;
     let maintenance = to.backend().maintenance;
     let mut report = Report::default();
-    let mut left_out = Vec::new();
-    let bar = progress::count(0, "messages brought out");
-    while let Some(salvaged) = salvage.next().with_context(unread)? {
+    let mut skipped = Vec::new();
+    let bar = progress::count(0, "messages salvaged");
+    while let Some(salvaged) = salvage.next().with_context(cannot_read)? {
         match salvaged {
             Salvaged::Chunk { tenant, thread, dump } => {
                 let is_message = |entry: &&DumpEntry| matches!(entry, DumpEntry::Message { .. });
@@ -82,7 +82,7 @@ async fn bring_out(from: &Path, to: &SqliteStore) -> Result<Report> {
                         report.threads += u64::from(is_last);
                     }
                     Err(error @ (StoreError::Conflict(Conflict::Thread) | StoreError::Invalid { .. })) => {
-                        left_out.push((thread, error.to_string()));
+                        skipped.push((thread, error.to_string()));
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -97,11 +97,11 @@ async fn bring_out(from: &Path, to: &SqliteStore) -> Result<Report> {
     bar.finish_and_clear();
     let (lost, count) = salvage.lost();
     report.lost = lost.to_vec();
-    report.lost_count = count + left_out.len() as u64;
-    report.lost.extend(left_out.into_iter().map(|(thread, detail)| Finding {
+    report.lost_count = count + skipped.len() as u64;
+    report.lost.extend(skipped.into_iter().map(|(thread, detail)| Finding {
         severity: threadkeep::core::Severity::Damage,
         thread: Some(thread),
-        detail: format!("the thread cannot be brought out: {detail}"),
+        detail: format!("cannot salvage the thread: {detail}"),
     }));
     Ok(report)
 }
@@ -112,20 +112,20 @@ impl Report {
             return app.output.json(self);
         }
         let mut lines = app.output.lines();
-        for Finding { thread, detail, .. } in self.lost.iter().take(TOLD) {
+        for Finding { thread, detail, .. } in self.lost.iter().take(PRINTED_LOSSES) {
             let thread = thread.map_or_else(String::new, |thread| format!(" in thread {thread}"));
             lines.line(format_args!("lost{thread}: {detail}"))?;
         }
-        let untold = self.lost_count.saturating_sub(self.lost.len().min(TOLD) as u64);
-        if untold > 0 {
-            lines.line(format_args!("and {} more losses", number(untold)))?;
+        let more = self.lost_count.saturating_sub(self.lost.len().min(PRINTED_LOSSES) as u64);
+        if more > 0 {
+            lines.line(format_args!("and {} more losses", number(more)))?;
         }
         let amounts =
             [counted(self.threads, "thread"), counted(self.messages, "message"), counted(self.documents, "document")];
         lines.line(format_args!("salvaged {} to {}", amounts.join(", "), self.file.display()))?;
         lines.finish()?;
         if self.lost_count > 0 {
-            app.output.note("hint: the damaged file is as it was; the newest sound backup may hold what is lost");
+            app.output.note("hint: the damaged file is unchanged; the newest intact backup may contain what is lost");
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
-//! Explanations that were kept, one for each turn.
+//! Stored explanations, one per turn.
 
 use anyhow::Result;
 use serde::Serialize;
 use threadkeep::{Memory, Report, Scope, Thread, ThreadId, ThreadOrder, ThreadQuery};
 
-use super::{App, Explanation, QUESTION, Status};
+use super::{App, Explanation, QUESTION_COLUMNS, Status};
 use crate::failure::Failure;
 use crate::output::printable_line;
 use crate::table::cut;
 
-/// Bytes of a name at most.
+/// Maximum length of a name.
 const NAME_BYTES: usize = 400;
 
 #[derive(Serialize)]
@@ -19,16 +19,16 @@ struct TurnJson<'a> {
     report: &'a Report,
 }
 
-/// Checks the name of a turn, which is to be typed again.
+/// Checks the name of an explanation. Users type it again, so control characters are refused.
 pub(super) fn check(name: &str) -> Result<()> {
     if (1..=NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) {
         return Ok(());
     }
-    let hint = format!("a name has 1 to {NAME_BYTES} bytes and no control characters, such as turn-7");
-    Err(Failure::usage("the ID cannot be the name of an explanation").hint(hint).into())
+    let hint = format!("an ID has 1 to {NAME_BYTES} bytes and no control characters, such as turn-7");
+    Err(Failure::usage("invalid ID for an explanation").hint(hint).into())
 }
 
-/// Shows an explanation that was kept.
+/// Prints a stored explanation.
 pub(super) async fn show(
     app: &App,
     memory: &Memory,
@@ -44,20 +44,21 @@ pub(super) async fn show(
         None => find(memory, scope, turn).await?,
     };
     let Some((thread, report)) = found else {
-        let failure = Failure::yours(format!("there is no explanation `{}`", cut(&printable_line(turn), QUESTION)));
-        let hint = "`threadkeep context THREAD --keep ID` keeps one, for 30 days";
+        let failure =
+            Failure::user_error(format!("explanation `{}` not found", cut(&printable_line(turn), QUESTION_COLUMNS)));
+        let hint = "`threadkeep context THREAD --keep ID` stores one for 30 days";
         return Err(failure.hint(hint).into());
     };
     if app.output.is_json() {
         app.output.json(&TurnJson { thread: thread.id, turn, report: &report })?;
     } else {
         let explanation = Explanation::read(memory, scope, &thread, &report).await?;
-        explanation.print(&app.output, &format!("kept as {}", printable_line(turn)))?;
+        explanation.print(&app.output, &format!("stored as {}", printable_line(turn)))?;
     }
     Ok(Status::Done)
 }
 
-/// Looks for an explanation in all threads, those that changed last first.
+/// Searches all threads for an explanation, most recently changed first.
 async fn find(memory: &Memory, scope: &Scope, turn: &str) -> Result<Option<(Thread, Report)>> {
     let mut query = ThreadQuery::new(ThreadOrder::Recent, threadkeep::core::limits::PAGE);
     loop {

@@ -1,4 +1,4 @@
-//! Which files there are to add.
+//! Finds the files to add.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,61 +10,61 @@ use threadkeep_formats::DocumentFormat;
 
 use crate::failure::Failure;
 
-/// Folders within folders that are looked into.
+/// Maximum depth of nested folders.
 const DEPTH: usize = 32;
-/// Files that are added at once.
+/// Maximum number of files per command.
 const FILES: usize = 100_000;
 
 /// A file to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// Its path from the root of the file system.
+    /// The file's absolute path, shortened if it is too long.
     pub(super) id: String,
-    /// Its name; in a folder that was named, its path from there.
+    /// The file's name, or its path relative to the parent of the given folder.
     pub(super) title: String,
 }
 
-/// Finds the files that some paths stand for, folders walked in the order of names.
+/// Returns the given files and the documents in the given folders, which are walked in the order of names.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<File>> {
     let mut files = Vec::new();
     for path in paths {
         let found = std::fs::metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                let failure = Failure::yours(format!("there is no file or folder {}", path.display()));
+                let failure = Failure::user_error(format!("no such file or folder: {}", path.display()));
                 failure.hint("check the name; nothing was added")
             }
-            _ => Failure::yours(format!("{} cannot be read: {error}", path.display())),
+            _ => Failure::user_error(format!("cannot read {}: {error}", path.display())),
         })?;
         if found.is_dir() {
-            let unread = || format!("{} cannot be read", path.display());
-            let root = path.canonicalize().with_context(unread)?;
+            let cannot_read = || format!("cannot read {}", path.display());
+            let root = path.canonicalize().with_context(cannot_read)?;
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned());
-            walk((path, &root), &name.unwrap_or_default(), DEPTH, &mut files).with_context(unread)?;
+            walk((path, &root), &name.unwrap_or_default(), DEPTH, &mut files).with_context(cannot_read)?;
         } else if !found.is_file() {
-            return Err(Failure::yours(format!("{} is neither a file nor a folder", path.display())).into());
+            return Err(Failure::user_error(format!("{} is neither a file nor a folder", path.display())).into());
         } else {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             files.extend(file(path, name));
         }
     }
     if files.len() > FILES {
-        return Err(Failure::yours(format!("there are more than {FILES} files")).into());
+        return Err(Failure::user_error(format!("more than {FILES} files")).into());
     }
     if files.is_empty() {
-        let failure = Failure::yours("there is no document in what was named");
+        let failure = Failure::user_error("no documents found in the given paths");
         return Err(failure.hint("documents end in .txt, .md, .markdown, .html or .htm").into());
     }
     Ok(files)
 }
 
-/// The id of a file's document; `None` where there is no such file.
+/// Returns the id of a file's document; `None` if the file does not exist.
 pub(super) fn id(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?.to_string_lossy().into_owned();
     if path.len() <= DOCUMENT_ID_BYTES {
         return Some(path);
     }
-    // The end tells more than the beginning, and the hash keeps two of one end apart.
+    // The end of a path is more specific than its start. The hash distinguishes paths with the same end.
     let hash: String = Sha256::digest(path.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let from = (path.len() + hash.len() + 1 - DOCUMENT_ID_BYTES..path.len()).find(|at| path.is_char_boundary(*at))?;
     Some(format!("{hash}:{}", &path[from..]))
@@ -83,7 +83,7 @@ fn walk((folder, root): (&Path, &Path), title: &str, depth: usize, files: &mut V
             continue;
         }
         let title = if title.is_empty() { name } else { format!("{title}/{name}") };
-        // A link may lead back up, and whoever gave the folder has no say about files beside it.
+        // A link may lead to a parent folder, or to files outside the given folder, which must not be added.
         let is_inside = || !path.is_symlink() || path.canonicalize().is_ok_and(|target| target.starts_with(root));
         if entry.file_type()?.is_dir() {
             if depth > 0 {

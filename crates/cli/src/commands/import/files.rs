@@ -1,4 +1,4 @@
-//! Which files there are to import.
+//! Finds the files to import.
 
 use std::fmt;
 use std::io;
@@ -9,8 +9,8 @@ use threadkeep_formats::{Format, FormatError, Reader};
 
 use crate::failure::Failure;
 
-/// Ends of the names of files that are looked into.
-const DATA: [&str; 4] = [".json", ".jsonl", ".ndjson", ".gz"];
+/// Extensions of files that are imported from folders.
+const EXTENSIONS: [&str; 4] = [".json", ".jsonl", ".ndjson", ".gz"];
 
 /// A file to import.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,22 +28,22 @@ enum Source {
     BuiltIn(&'static str),
 }
 
-/// How one came upon a file.
+/// How a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It was named: if it holds no conversations, that is an error.
+    /// It was given by the user. It is an error if it contains no conversations.
     Named,
-    /// It lay in a folder that was named.
+    /// It is in a folder that was given by the user.
     Folder,
 }
 
 impl File {
-    /// A file that is part of the program.
+    /// Returns a file that is part of the program.
     pub(crate) fn built_in(text: &'static str) -> Self {
         Self { source: Source::BuiltIn(text), origin: Origin::Named, bytes: text.len() as u64 }
     }
 
-    /// A file that was named.
+    /// Returns a file given by the user.
     pub(crate) fn named(path: PathBuf) -> Self {
         let bytes = std::fs::metadata(&path).map_or(0, |found| found.len());
         Self { source: Source::Path(path), origin: Origin::Named, bytes }
@@ -72,7 +72,8 @@ impl fmt::Display for File {
     }
 }
 
-/// Finds the files that some paths stand for, folders walked in the order of names, and says what is skipped.
+/// Returns the given files and the files in the given folders, which are walked in the order of names. The second value lists
+/// notes about skipped files.
 pub(super) fn find(paths: &[PathBuf]) -> Result<(Vec<File>, Vec<String>)> {
     let (mut files, mut skipped) = (Vec::new(), Vec::new());
     for path in paths {
@@ -82,22 +83,22 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<(Vec<File>, Vec<String>)> {
         }
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => {
-                walk(path, &mut files, &mut skipped).with_context(|| format!("{} cannot be read", path.display()))?;
+                walk(path, &mut files, &mut skipped).with_context(|| format!("cannot read {}", path.display()))?;
             }
             Ok(_) => files.push(File::named(path.clone())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let failure = Failure::yours(format!("there is no file or folder {}", path.display()));
+                let failure = Failure::user_error(format!("no such file or folder: {}", path.display()));
                 return Err(failure.hint("check the name; nothing was imported").into());
             }
             Err(error) => {
-                let failure = Failure::yours(format!("{} cannot be read: {error}", path.display()));
-                return Err(failure.hint("check whether you may read it; nothing was imported").into());
+                let failure = Failure::user_error(format!("cannot read {}: {error}", path.display()));
+                return Err(failure.hint("check its permissions; nothing was imported").into());
             }
         }
     }
     if files.is_empty() {
-        let failure = Failure::yours("there is no data file in what was named");
-        return Err(failure.hint(format!("files to import end in {}", DATA.join(", "))).into());
+        let failure = Failure::user_error("no data files found in the given paths");
+        return Err(failure.hint(format!("supported extensions: {}", EXTENSIONS.join(", "))).into());
     }
     Ok((files, skipped))
 }
@@ -111,12 +112,12 @@ fn walk(folder: &Path, files: &mut Vec<File>, skipped: &mut Vec<String>) -> io::
         if name.starts_with('.') {
             continue;
         }
-        // A link may lead back up: only files are followed.
+        // A link may lead to a parent folder, so only links to files are followed.
         if entry.file_type()?.is_dir() {
             walk(&path, files, skipped)?;
         } else if !path.is_file() {
             skipped.push(format!("skipped {}: not a file", path.display()));
-        } else if DATA.iter().any(|end| name.to_lowercase().ends_with(end)) {
+        } else if EXTENSIONS.iter().any(|end| name.to_lowercase().ends_with(end)) {
             files.push(File { origin: Origin::Folder, ..File::named(path) });
         } else {
             skipped.push(format!("skipped {}: not a data file", path.display()));

@@ -1,4 +1,4 @@
-//! One file on its way in: its items, the lines they stand on, and the problems as they show.
+//! Import of one file: its items, where in the file they are, and the problems found.
 
 use std::cell::RefCell;
 
@@ -14,10 +14,10 @@ use crate::failure::{join, sentence};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, printable_line};
 
-/// Why a thread cannot be opened under the id that it brings.
-const UNREACHABLE: &str = "a thread of this id was erased within the last seven days, or is somebody else's";
+/// Reason why a thread cannot be created under its own id.
+const UNREACHABLE: &str = "a thread with this id was erased within the last seven days, or belongs to another user";
 
-/// What is known of the file that is being imported.
+/// State of the import of one file.
 pub(super) struct Intake<'a> {
     name: String,
     bar: &'a ProgressBar,
@@ -30,23 +30,23 @@ struct State<'a> {
     report: &'a mut Report,
     file: Option<FileReport>,
     items: u64,
-    /// Items with which another record or conversation begins, and where they are from.
+    /// The first item of each record and conversation, with its position in the file.
     origins: Vec<(u64, Origin)>,
-    problems_heard: usize,
+    problems_reported: usize,
 }
 
-/// Where in a file something is from.
+/// Position of an item in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) line: u64,
-    /// The record's place in the file; the first is 0.
+    /// The record's index in the file, from 0.
     record: u64,
     pub(super) conversation: ConversationName,
 }
 
 impl Origin {
-    /// The line. Of a file that is one long line it tells nothing, and the conversation does.
-    fn place(&self) -> String {
+    /// Returns the line as `LINE:`; empty if the file is one long line, where only the conversation helps.
+    fn line_prefix(&self) -> String {
         if self.is_in_long_line() { String::new() } else { format!("{}:", self.line) }
     }
 
@@ -54,8 +54,8 @@ impl Origin {
         self.line == 1 && self.record > 0
     }
 
-    /// How a person knows the conversation.
-    fn conversation(&self) -> String {
+    /// Returns the conversation's title and id as `conversation "TITLE" (ID): `, or its number, or nothing.
+    fn conversation_prefix(&self) -> String {
         let ConversationName { title, id } = &self.conversation;
         match (title.as_deref().map(printable_line), id.as_deref().map(printable_line)) {
             (Some(title), Some(id)) => format!("conversation \"{title}\" ({id}): "),
@@ -71,7 +71,7 @@ impl<'a> Intake<'a> {
     pub(super) fn new(file: &File, bar: &'a ProgressBar, output: &'a Output, report: &'a mut Report) -> Self {
         let name = file.to_string();
         bar.set_message(name.clone());
-        let state = State { report, file: None, items: 0, origins: Vec::new(), problems_heard: 0 };
+        let state = State { report, file: None, items: 0, origins: Vec::new(), problems_reported: 0 };
         Self { name, bar, bytes_before: bar.position(), output, state: RefCell::new(state) }
     }
 
@@ -79,21 +79,21 @@ impl<'a> Intake<'a> {
         self.state.get_mut().file = Some(FileReport::new(self.name.clone(), format));
     }
 
-    /// Tells of a bad record, and goes on.
+    /// Reports a record that is skipped.
     pub(super) fn problem(&self, origin: &Origin, reason: &str) {
         self.state.borrow_mut().report.add_problem(ProblemJson::new(&self.name, origin, reason));
-        let (place, conversation) = (origin.place(), origin.conversation());
-        self.bar.suspend(|| self.output.note(format_args!("{}:{place} {conversation}{reason}", self.name)));
+        let (line, conversation) = (origin.line_prefix(), origin.conversation_prefix());
+        self.bar.suspend(|| self.output.note(format_args!("{}:{line} {conversation}{reason}", self.name)));
     }
 
-    /// Tells of a file that cannot be read at all, and goes on with the next.
-    pub(super) fn refuse(&self, reason: &str) {
+    /// Reports a file that cannot be read at all and is skipped.
+    pub(super) fn report_unreadable_file(&self, reason: &str) {
         self.state.borrow_mut().report.add_problem(ProblemJson::of_file(&self.name, reason));
         self.bar.suspend(|| self.output.note(format_args!("{}: {reason}", self.name)));
     }
 
-    /// Takes in what the import has done so far.
-    pub(super) fn heard(&self, done: &ImportReport) {
+    /// Updates the counts, and reports new problems.
+    pub(super) fn on_progress(&self, done: &ImportReport) {
         let mut state = self.state.borrow_mut();
         let counts = Counts::from(done);
         let message = format!("{} · {}", self.name, threads_and_messages(counts.threads(), counts.messages()));
@@ -101,31 +101,32 @@ impl<'a> Intake<'a> {
         if let Some(file) = &mut state.file {
             file.counts = counts;
         }
-        let unheard = &done.problems[state.problems_heard.min(done.problems.len())..];
-        state.problems_heard = done.problems.len();
-        let told: Vec<_> = unheard.iter().map(|problem| (state.origin_of(problem.item), reason(problem))).collect();
+        let unreported = &done.problems[state.problems_reported.min(done.problems.len())..];
+        state.problems_reported = done.problems.len();
+        let problems: Vec<_> =
+            unreported.iter().map(|problem| (state.origin_of(problem.item), reason(problem))).collect();
         drop(state);
-        told.iter().for_each(|(origin, reason)| self.problem(origin, reason));
+        problems.iter().for_each(|(origin, reason)| self.problem(origin, reason));
     }
 
     fn read(&self, item: &ImportItem, reader: &Reader) {
         let mut state = self.state.borrow_mut();
         state.items += 1;
         let number = state.items;
-        // The one item of a record may be a whole conversation, and a file one line: the bytes alone tell how far it is.
+        // A record may be one item with a whole conversation, and a file one line: only the bytes show the progress.
         self.bar.set_position(self.bytes_before + reader.bytes_read());
         let last = state.origins.last().map(|(_, origin)| origin);
         let (line, record) = (reader.line(), reader.record());
-        let begun = conversation_of(item);
-        if begun.is_none() && last.is_some_and(|last| last.record == record) {
+        let new_conversation = conversation_of(item);
+        if new_conversation.is_none() && last.is_some_and(|last| last.record == record) {
             return;
         }
-        let conversation = begun.or_else(|| last.map(|last| last.conversation.clone())).unwrap_or_default();
+        let conversation = new_conversation.or_else(|| last.map(|last| last.conversation.clone())).unwrap_or_default();
         state.origins.push((number, Origin { line, record, conversation }));
     }
 }
 
-/// The conversation that an item begins.
+/// Returns the conversation that an item starts; `None` if it starts none.
 fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
     let thread = match item {
         ImportItem::Thread(thread) => thread,
@@ -133,16 +134,16 @@ fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
         ImportItem::Message(_) | ImportItem::Document { .. } => return None,
     };
     let key = thread.key.as_ref().and_then(|key| key.as_str().strip_prefix("import:")?.split_once(':'));
-    // A conversation without an id of its own is known by its place and a hash, which tell a person nothing.
-    let is_made =
+    // The key of a conversation without its own id contains its index and a hash, which mean nothing to the user.
+    let is_generated =
         |id: &str| id.split_once(':').is_some_and(|(place, _)| place.bytes().all(|byte| byte.is_ascii_digit()));
-    let source_id = key.map(|(_, id)| id.to_owned()).filter(|id| !is_made(id));
+    let source_id = key.map(|(_, id)| id.to_owned()).filter(|id| !is_generated(id));
     let id = thread.id.map(|id| id.to_string()).or(source_id);
     Some(ConversationName { title: thread.title.clone(), id })
 }
 
 impl Drop for Intake<'_> {
-    /// What was imported stays imported, however the import ends: it belongs in the report.
+    /// Adds the file to the report, even after an error: what was imported before it stays imported.
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if let Some(file) = state.file.take() {
@@ -172,16 +173,16 @@ fn reason(problem: &Problem) -> String {
     }
 }
 
-/// Items that may still come of a conversation after Ctrl-C, so that it is whole. A longer one is made whole by the same
-/// import again.
+/// Maximum number of items that are still read after Ctrl-C to complete a conversation. A longer one is completed by importing
+/// the file again.
 const AFTER_INTERRUPT: usize = 500;
 
-/// The good items of a file. Bad records are told on the way; Ctrl-C ends them where a conversation does.
+/// Iterates over the valid items of a file and reports invalid records. After Ctrl-C it ends with the current conversation.
 pub(super) struct Items<'a, 'b> {
     reader: Reader,
     intake: &'a Intake<'b>,
     interrupt: &'a Interrupt,
-    /// How many came after Ctrl-C.
+    /// Number of items read after Ctrl-C.
     late: usize,
 }
 
@@ -196,7 +197,7 @@ impl Iterator for Items<'_, '_> {
 
     fn next(&mut self) -> Option<ImportItem> {
         loop {
-            let is_late = self.interrupt.is_asked_to_stop();
+            let is_late = self.interrupt.is_stop_requested();
             self.late += usize::from(is_late);
             if self.late > AFTER_INTERRUPT {
                 return None;
@@ -220,26 +221,26 @@ impl Iterator for Items<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Two conversations of so many messages.
+    /// Returns two conversations of `messages` messages each.
     fn conversations(messages: usize) -> &'static str {
         let line =
             format!("{{\"messages\":[{}]}}\n", [r#"{"role":"user","content":"Yes."}"#].repeat(messages).join(","));
         Box::leak(line.repeat(2).into_boxed_str())
     }
 
-    /// How many items come after Ctrl-C, which comes after so many.
+    /// Returns the number of items read after Ctrl-C, which is pressed after `before` items.
     fn after_interrupt(text: &'static str, before: usize) -> usize {
         let (bar, output, interrupt) = (ProgressBar::hidden(), Output::of_columns(80), Interrupt::default());
         let (file, mut report) = (File::built_in(text), Report::default());
         let intake = Intake::new(&file, &bar, &output, &mut report);
         let mut items = Items::new(file.open(None).unwrap(), &intake, &interrupt);
         assert_eq!(items.by_ref().take(before).count(), before);
-        interrupt.ask_to_stop();
+        interrupt.request_stop();
         items.count()
     }
 
     #[test]
-    fn an_interrupt_leaves_a_conversation_whole() {
+    fn interrupt_completes_the_current_conversation() {
         let text = conversations(10);
         let counts: Vec<usize> = (0..=22).map(|before| after_interrupt(text, before)).collect();
         assert_eq!(counts[..12], [0, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
@@ -247,10 +248,10 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_moves_in_a_file_of_one_line() {
-        let said = "word ".repeat(2_000);
+    fn progress_bar_advances_within_a_single_line() {
+        let text = "word ".repeat(2_000);
         let conversation = |number: usize| {
-            format!(r#"{{"uuid":"c{number}","chat_messages":[{{"uuid":"m","sender":"human","text":"{said}"}}]}}"#)
+            format!(r#"{{"uuid":"c{number}","chat_messages":[{{"uuid":"m","sender":"human","text":"{text}"}}]}}"#)
         };
         let text = format!("[{}]", (0..100).map(conversation).collect::<Vec<_>>().join(","));
         let text: &'static str = Box::leak(text.into_boxed_str());
@@ -266,11 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_placed_by_conversation() {
+    fn problems_name_line_and_conversation() {
         let origin = |line, record, title: Option<&str>, id: Option<&str>| {
             let conversation = ConversationName { title: title.map(str::to_owned), id: id.map(str::to_owned) };
             let origin = Origin { line, record, conversation };
-            format!("{} {}", origin.place(), origin.conversation())
+            format!("{} {}", origin.line_prefix(), origin.conversation_prefix())
         };
         assert_eq!(origin(1, 3, Some("Boats"), Some("c-1")), " conversation \"Boats\" (c-1): ");
         assert_eq!(origin(1, 3, None, None), " conversation 4: ");
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_conversation_does_not_put_an_interrupt_off() {
+    fn interrupt_stops_within_a_long_conversation() {
         assert_eq!(after_interrupt(conversations(2_000), 5), AFTER_INTERRUPT);
     }
 }

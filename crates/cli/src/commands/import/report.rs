@@ -1,4 +1,4 @@
-//! What an import did, for people and for programs.
+//! Report of an import, as text and as JSON.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -11,24 +11,24 @@ use crate::commands::Status;
 use crate::output::Output;
 use crate::table::{counted, number};
 
-/// Problems that the JSON lists one by one; all are told on standard error and counted.
+/// Maximum number of problems in the JSON report. All problems are counted and printed to standard error.
 const PROBLEMS_LISTED: usize = 1_000;
 
-/// What an import did.
+/// Result of an import.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(super) files: Vec<FileReport>,
     pub(super) problems: Vec<ProblemJson>,
     problem_count: u64,
-    files_left_out: u64,
+    files_skipped: u64,
     pub(super) indexed: u64,
-    /// Whether not everything was imported.
+    /// Whether Ctrl-C stopped the import before everything was imported.
     pub(super) interrupted: bool,
-    /// Whether everything was imported and the index was left behind.
+    /// Whether everything was imported, but Ctrl-C stopped the update of the search index.
     pub(super) indexing_interrupted: bool,
 }
 
-/// What came of one file.
+/// Result of one file.
 #[derive(Debug, Serialize)]
 pub(super) struct FileReport {
     file: String,
@@ -37,10 +37,10 @@ pub(super) struct FileReport {
     pub(super) counts: Counts,
 }
 
-/// What was new, and what was there already.
+/// Counts of new and existing items.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Counts {
-    /// Forks among them.
+    /// Includes forks.
     threads: NewAndKnown,
     forks: NewAndKnown,
     messages: NewAndKnown,
@@ -53,7 +53,7 @@ struct NewAndKnown {
     known: u64,
 }
 
-/// A record that was left out.
+/// A record that was skipped.
 #[derive(Debug, Serialize)]
 pub(super) struct ProblemJson {
     file: String,
@@ -96,7 +96,7 @@ impl ProblemJson {
         Self { file, line: None, conversation: None, reason, is_whole_file: false }
     }
 
-    /// A file of which nothing was read.
+    /// Returns the problem of a file that cannot be read at all.
     pub(super) fn of_file(file: &str, reason: &str) -> Self {
         Self { is_whole_file: true, ..Self::of(file, reason) }
     }
@@ -147,7 +147,7 @@ impl Counts {
 impl Report {
     pub(super) fn add_problem(&mut self, problem: ProblemJson) {
         self.problem_count += 1;
-        self.files_left_out += u64::from(problem.is_whole_file);
+        self.files_skipped += u64::from(problem.is_whole_file);
         if self.problems.len() < PROBLEMS_LISTED {
             self.problems.push(problem);
         }
@@ -171,12 +171,12 @@ impl Report {
         }
     }
 
-    /// What Ctrl-C left undone.
+    /// Describes what was not done because of Ctrl-C.
     fn interruption(&self) -> Option<&'static str> {
         if self.interrupted {
-            return Some("interrupted: what was imported is whole; the same import again takes in the rest");
+            return Some("interrupted: imported conversations are complete; run the same import again for the rest");
         }
-        let text = "interrupted while indexing: everything is imported; searches find it, and the index catches up";
+        let text = "interrupted while indexing: everything is imported and can be searched; indexing continues later";
         self.indexing_interrupted.then_some(text)
     }
 
@@ -192,7 +192,7 @@ impl Report {
     }
 
     pub(crate) fn print(&self, output: &Output) -> Result<()> {
-        let Self { files, problems, problem_count, files_left_out, indexed, .. } = self;
+        let Self { files, problems, problem_count, files_skipped, indexed, .. } = self;
         let (counts, problem_count, indexed) = (self.counts(), *problem_count, *indexed);
         let (interrupted, indexing_interrupted) = (self.interrupted, self.indexing_interrupted);
         if output.is_json() {
@@ -207,11 +207,11 @@ impl Report {
             });
         }
         if !files.is_empty() {
-            output.line(told(&counts))?;
+            output.line(summary(&counts))?;
         }
-        let left_out = [(problem_count - files_left_out, "record"), (*files_left_out, "file")];
-        for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
-            output.note(format_args!("{} left out, named above", counted(count, what)));
+        let skipped = [(problem_count - files_skipped, "record"), (*files_skipped, "file")];
+        for (count, what) in skipped.into_iter().filter(|(count, _)| *count > 0) {
+            output.note(format_args!("{} skipped, listed above", counted(count, what)));
         }
         if let Some(interruption) = self.interruption() {
             output.note(interruption);
@@ -220,11 +220,11 @@ impl Report {
     }
 }
 
-fn told(counts: &Counts) -> String {
+fn summary(counts: &Counts) -> String {
     let Counts { threads, forks, messages, documents } = counts;
     if counts.is_nothing_new() {
         let known = threads_and_messages(threads.known, messages.known);
-        return format!("nothing new: {known} were there already");
+        return format!("nothing new: {known} already existed");
     }
     let mut text = format!("imported {}", threads_and_messages(threads.new, messages.new));
     if forks.new > 0 {
@@ -236,7 +236,7 @@ fn told(counts: &Counts) -> String {
     }
     if threads.known + messages.known > 0 {
         let (threads, messages) = (number(threads.known), number(messages.known));
-        text = format!("{text}; {threads} threads and {messages} messages were there already");
+        text = format!("{text}; {threads} threads and {messages} messages already existed");
     }
     text
 }
@@ -246,14 +246,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interruption_says_what_is_missing() {
+    fn interruption_explains_what_is_missing() {
         let of = |interrupted, indexing_interrupted| {
             let report = Report { interrupted, indexing_interrupted, ..Report::default() };
             (report.interruption().unwrap_or_default(), report.status() == Status::Interrupted)
         };
         assert_eq!(of(false, false), ("", false));
         let (importing, is_interrupted) = of(true, false);
-        assert!(importing.contains("takes in the rest") && is_interrupted);
+        assert!(importing.contains("for the rest") && is_interrupted);
         let (indexing, is_interrupted) = of(false, true);
         assert!(indexing.contains("everything is imported") && !indexing.contains("the rest") && is_interrupted);
     }

@@ -1,4 +1,4 @@
-//! Backups in JSON Lines, into any store.
+//! Restores portable backups (JSON Lines) to any store.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -21,54 +21,54 @@ use crate::store::Purpose;
 
 const HEADER: &[u8] = br#"{"threadkeep_backup""#;
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// The longest line that is read: a chunk with the largest documents that a thread is likely to have.
+/// Maximum length of a line: a chunk with the largest documents that a thread is likely to have.
 const LINE_BYTES: u64 = 512 * 1024 * 1024;
 
-/// Whether a file begins as a backup of lines does.
-pub(super) fn is_one(file: &Path) -> Result<bool> {
+/// Whether a file starts like a portable backup.
+pub(super) fn is_portable_backup(file: &Path) -> Result<bool> {
     let mut start = Vec::new();
     let read = open(file).and_then(|lines| lines.take(HEADER.len() as u64).read_to_end(&mut start));
-    // What cannot be unpacked is none; whoever reads it next says so.
+    // A file that cannot be decompressed is not a portable backup. The import that reads it next reports the error.
     Ok(read.is_ok() && start == HEADER)
 }
 
-/// Reads the whole backup into a store of its own, then moves that into the target: nothing of a backup that is damaged or
-/// cut gets there, and what arrived is compared.
+/// Reads the whole backup into a temporary store, then copies that to the target and compares both. A damaged or truncated
+/// backup does not change the target.
 pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
-    let bad = || format!("{} cannot be restored", file.display());
+    let cannot_restore = || format!("cannot restore {}", file.display());
     let mut known = erasures::load(app, &app.location()?)?;
-    let folder = private::temporary_folder("threadkeep-", None).with_context(bad)?;
+    let folder = private::temporary_folder("threadkeep-", None).with_context(cannot_restore)?;
     app.interrupt.remove_if_interrupted(folder.path());
-    // It need not outlive this command.
+    // The temporary store need not survive a crash.
     let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
-    let read = SqliteStore::open(folder.path().join("backup.db"), options).with_context(bad)?.backend();
+    let read = SqliteStore::open(folder.path().join("backup.db"), options).with_context(cannot_restore)?.backend();
     let restored = Memory::with_clock(read.clone(), clock(app.global.now));
     let mut reader = BackupReader::into(read.clone(), restored.platform());
-    let mut lines = open(file).with_context(bad)?;
+    let mut lines = open(file).with_context(cannot_restore)?;
     let bar = progress::count(0, "messages read");
     let mut made_at = None;
-    while let Some(line) = next_line(&mut lines).with_context(bad)? {
+    while let Some(line) = next_line(&mut lines).with_context(cannot_restore)? {
         made_at = made_at.or_else(|| instant_of(&line));
-        bar.set_position(reader.line(&line).await.with_context(bad)?.messages);
+        bar.set_position(reader.line(&line).await.with_context(cannot_restore)?.messages);
     }
     bar.finish_and_clear();
-    reader.finish().with_context(bad)?;
+    reader.finish().with_context(cannot_restore)?;
     let erasures = erasures::apply(app, known.as_mut(), &restored, made_at).await?;
     let target = app.open(Purpose::Fill).await?.memory;
-    let mut moved = migrate::move_everything(app, &read, &target).await?;
+    let mut report = migrate::copy_everything(app, &read, &target).await?;
     if let Some(known) = &known {
         target.raise_document_versions(known.highest_version()).await?;
     }
     let status = match erasures.status() {
-        Status::Done => moved.status(),
+        Status::Done => report.status(),
         incomplete => incomplete,
     };
-    moved.erasures = Some(erasures);
-    moved.print(app)?;
+    report.erasures = Some(erasures);
+    report.print(app)?;
     Ok(status)
 }
 
-/// When a backup was made, if this is its first line.
+/// Returns when a backup was made, if `line` is its header.
 fn instant_of(line: &str) -> Option<Timestamp> {
     let head = line.starts_with(std::str::from_utf8(HEADER).unwrap_or_default());
     match head.then(|| serde_json::from_str(line))?.ok()? {
@@ -91,7 +91,7 @@ fn next_line(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
     }
     match line.pop() {
         Some('\n') => Ok(Some(line)),
-        _ if read as u64 == LINE_BYTES => Err(io::Error::other("a line is too long")),
+        _ if read as u64 == LINE_BYTES => Err(io::Error::other("line too long")),
         last => {
             line.extend(last);
             Ok(Some(line))
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_to_the_last() {
+    fn next_line_reads_a_last_line_without_newline() {
         let mut lines: &[u8] = b"one\n\ntwo\r\nthree";
         let mut read = Vec::new();
         while let Some(line) = next_line(&mut lines).unwrap() {

@@ -1,4 +1,4 @@
-mod form;
+mod format;
 
 use std::panic::PanicHookInfo;
 
@@ -8,24 +8,25 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::Failure;
 use crate::log_lines;
 use crate::settings::Settings;
-use form::Form;
+use format::LogFormat;
 
-/// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
-pub(super) fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
+/// Starts the log, which goes to standard error. `RUST_LOG` sets its levels [default: info].
+pub(super) fn init_log(settings: &Settings, as_json: bool) -> Result<()> {
     let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
     let lines = log_lines::to_standard_error();
     let as_json = as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false);
-    let form = Form::new(as_json, lines.error_counter());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_ansi(false).event_format(form);
-    // There is one log in a process.
+    let format = LogFormat::new(as_json, lines.error_counter());
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_ansi(false).event_format(format);
+    // Fails if the process has a log already, which then stays.
     drop(log.try_init());
-    std::panic::set_hook(Box::new(tell_panic));
+    std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// Tells where a panic was. Its words may quote what somebody said.
-fn tell_panic(panic: &PanicHookInfo<'_>) {
+/// Logs where a panic happened, without its message, which may quote user content.
+fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a task panicked");
 }
@@ -38,15 +39,15 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    pub(super) struct Kept(Arc<Mutex<Vec<u8>>>);
+    pub(super) struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-    impl Kept {
+    impl CapturedLog {
         pub(super) fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
     }
 
-    impl Write for Kept {
+    impl Write for CapturedLog {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -57,15 +58,15 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told_by_its_place_alone() {
-        let (kept, hook) = (Kept::default(), std::panic::take_hook());
-        let writer = kept.clone();
+    fn panic_is_logged_with_its_location_only() {
+        let (captured, hook) = (CapturedLog::default(), std::panic::take_hook());
+        let writer = captured.clone();
         let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-        std::panic::set_hook(Box::new(tell_panic));
+        std::panic::set_hook(Box::new(log_panic));
         let broken =
             tracing::subscriber::with_default(log, || std::panic::catch_unwind(|| panic!("{} words", "hidden")));
         std::panic::set_hook(hook);
-        let text = kept.text();
+        let text = captured.text();
         assert!(broken.is_err());
         assert!(text.contains("log.rs:") && text.contains("a task panicked") && !text.contains("hidden"), "{text}");
     }

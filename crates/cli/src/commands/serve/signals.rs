@@ -1,22 +1,22 @@
 use crate::interrupt::Interrupt;
 
-/// Waits until somebody asks the program to end: by Ctrl-C, or as a service manager does. Whoever asks again means at once.
-pub(super) async fn asked_to_stop(interrupt: Interrupt) {
+/// Waits for Ctrl-C or SIGTERM. Afterwards, a second signal ends the program immediately.
+pub(super) async fn shutdown_requested(interrupt: Interrupt) {
     let mut signals = Signals::listen();
     signals.next().await;
     tokio::spawn(async move {
         signals.next().await;
-        interrupt.end();
+        interrupt.exit();
     });
 }
 
-/// What asks a program to end, heard from the beginning: none is lost between two waits.
+/// The signals that end the program. They are registered once, so that none is lost between two waits.
 #[cfg(unix)]
 struct Signals(Vec<tokio::signal::unix::Signal>);
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to listen. A signal that cannot be heard is none that comes.
+    /// Registers the signals. A signal that cannot be registered is ignored.
     fn listen() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         Self(
@@ -28,7 +28,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // None of them ends; without any the server runs until it is killed.
+        // Signal streams never end. If none was registered, the server runs until it is killed.
         std::future::poll_fn(|context| match self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready()) {
             true => std::task::Poll::Ready(()),
             false => std::task::Poll::Pending,
@@ -47,7 +47,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Where signals cannot be heard, the server runs until it is killed.
+        // If Ctrl-C cannot be registered, the server runs until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,14 +1,14 @@
-//! What a database says of itself.
+//! Reads the parts of a database's system catalog that the checks need.
 
 use anyhow::{Context, Result};
 use tokio_postgres::{Client, Row};
 
-/// What was read of a database's catalogue.
+/// The parts of a database's system catalog that the checks need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Catalog {
-    /// What Supabase has and this database has not.
+    /// Supabase's roles, tables and functions that this database does not have.
     pub(super) missing_platform: Vec<String>,
-    /// The tables of the names that are looked for.
+    /// The relations named `conversations` and `messages` in the schema `public`.
     pub(super) tables: Vec<Table>,
 }
 
@@ -18,11 +18,11 @@ pub(super) struct Table {
     pub(super) is_table: bool,
     pub(super) has_row_security: bool,
     pub(super) columns: Vec<Column>,
-    /// Columns that point to other tables, and those.
+    /// Foreign keys: column and referenced table.
     pub(super) references: Vec<(String, String)>,
     pub(super) policies: Vec<Policy>,
-    /// Who may do what: role and right.
-    pub(super) rights: Vec<(String, String)>,
+    /// Privileges: role and privilege.
+    pub(super) privileges: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,10 +42,12 @@ pub(super) struct Policy {
 }
 
 impl Policy {
+    /// Whether the policy applies to a command such as `SELECT`.
     pub(super) fn is_for(&self, command: &str) -> bool {
         self.command == command || self.command == "ALL"
     }
 
+    /// Whether the policy applies to a role.
     pub(super) fn is_of(&self, role: &str) -> bool {
         self.roles.iter().any(|found| found == role || found == "public")
     }
@@ -78,20 +80,20 @@ const POLICIES: &str = "
     SELECT policyname::text, permissive = 'PERMISSIVE', roles::text[], cmd, qual, with_check FROM pg_policies
     WHERE schemaname = 'public' AND tablename = $1 ORDER BY policyname";
 
-const RIGHTS: &str = "
+const PRIVILEGES: &str = "
     SELECT rolname::text, privilege FROM pg_roles,
         unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS privilege
     WHERE rolname IN ('anon', 'authenticated')
         AND has_table_privilege(rolname, format('public.%I', $1::text)::regclass, privilege)";
 
 impl Catalog {
-    /// Reads the catalogue of a database.
+    /// Reads the system catalog of a database.
     pub(super) async fn read(client: &Client) -> Result<Self> {
-        let unread = "the database's catalogue cannot be read";
-        let missing = client.query(PLATFORM, &[]).await.context(unread)?;
+        let cannot_read = "cannot read the database's catalog";
+        let missing = client.query(PLATFORM, &[]).await.context(cannot_read)?;
         let mut catalog = Self { missing_platform: missing.iter().map(|row| row.get(0)).collect(), tables: Vec::new() };
-        for row in client.query(TABLES, &[]).await.context(unread)? {
-            catalog.tables.push(Table::read(client, &row).await.context(unread)?);
+        for row in client.query(TABLES, &[]).await.context(cannot_read)? {
+            catalog.tables.push(Table::read(client, &row).await.context(cannot_read)?);
         }
         Ok(catalog)
     }
@@ -103,14 +105,14 @@ impl Table {
         let columns = client.query(COLUMNS, &[&name]).await?;
         let references = client.query(REFERENCES, &[&name]).await?;
         let policies = client.query(POLICIES, &[&name]).await?;
-        let rights = client.query(RIGHTS, &[&name]).await?;
+        let privileges = client.query(PRIVILEGES, &[&name]).await?;
         Ok(Self {
             is_table: row.get(1),
             has_row_security: row.get(2),
             columns: columns.iter().map(|row| Column { name: row.get(0), kind: row.get(1) }).collect(),
             references: references.iter().map(|row| (row.get(0), row.get(1))).collect(),
             policies: policies.iter().map(policy).collect(),
-            rights: rights.iter().map(|row| (row.get(0), row.get(1))).collect(),
+            privileges: privileges.iter().map(|row| (row.get(0), row.get(1))).collect(),
             name,
         })
     }

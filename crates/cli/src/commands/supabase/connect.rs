@@ -1,4 +1,4 @@
-//! A connection of its own, for looking at a database.
+//! Connects to the database that is checked.
 
 use anyhow::{Context, Result};
 use threadkeep_store_postgres::PostgresOptions;
@@ -10,15 +10,15 @@ use crate::failure::Failure;
 /// Connects to the database that a URL names.
 pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Client> {
     if url.starts_with("http:") || url.starts_with("https:") {
-        let failure = Failure::usage("that is the address of Supabase's HTTP API; a database URL is needed as well");
+        let failure = Failure::usage("this is the URL of Supabase's HTTP API; a database URL is required");
         return Err(failure.hint(environment.database_hint()).into());
     }
     let options = PostgresOptions::from_url(url).map_err(|error| {
-        let failure = Failure::usage(format!("not the URL of a PostgreSQL database: {error}"));
+        let failure = Failure::usage(format!("invalid PostgreSQL URL: {error}"));
         failure.hint(environment.database_hint())
     })?;
     let client = options.connect().await.map_err(|error| refused(error.into(), environment))?;
-    client.batch_execute("SET statement_timeout = '30s'").await.context("the database does not answer")?;
+    client.batch_execute("SET statement_timeout = '30s'").await.context("the database does not respond")?;
     Ok(client)
 }
 
@@ -26,9 +26,9 @@ pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Clie
 fn refused(error: anyhow::Error, environment: &Environment) -> anyhow::Error {
     let reason = crate::failure::sentence(&error);
     let hint = format!(
-        "check host, port, user and password. The password is the database's own: neither SUPABASE_SERVICE_ROLE_KEY nor \
-         the anon key opens a database. {}",
+        "check host, port, user and password. The password is that of the database: neither SUPABASE_SERVICE_ROLE_KEY nor \
+         the anon key gives access to it. {}",
         environment.database_hint()
     );
-    Failure::other_side(format!("no connection to the database: {reason}")).hint(hint).into()
+    Failure::system_error(format!("cannot connect to the database: {reason}")).hint(hint).into()
 }

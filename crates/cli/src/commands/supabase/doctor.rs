@@ -10,32 +10,32 @@ use crate::commands::{App, Status};
 use crate::failure::Failure;
 use crate::store::Location;
 
-/// Check that an application's tables are there, and that nobody sees another's rows
+/// Check that an application's tables exist and that row security separates its users
 ///
-/// The tables are `conversations` and `messages`, as applications with Supabase keep them. What is missing is named, and the
-/// SQL that makes it is printed; nothing is changed. A database URL is needed beside Supabase's keys, which open its HTTP API
-/// only. Threadkeep keeps its own data in a schema of its own and leaves these tables as they are.
+/// The tables are `conversations` and `messages`, as is common in Supabase applications. Problems are listed with the SQL that
+/// fixes them; nothing is changed. A database URL is required: Supabase's keys give access to its HTTP API only. Threadkeep
+/// stores its own data in a separate schema and does not touch these tables.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep supabase doctor postgresql://postgres:PASSWORD@db.PROJECT.supabase.co:5432/postgres
-  threadkeep supabase doctor $DATABASE_URL --try          row security put to the test, and undone
+  threadkeep supabase doctor $DATABASE_URL --try          also test row security, in a rolled-back transaction
   threadkeep supabase doctor $DATABASE_URL --sql > missing.sql")]
 pub(crate) struct Arguments {
-    /// The database, as the project's dashboard shows it under Connect [default: the store, where it is a database]
+    /// The database URL, as the project's dashboard shows it under Connect [default: the store, if it is a database]
     url: Option<String>,
-    /// The file of the application's keys, whose names are checked; values are never shown
+    /// The file with the application's keys. Names are checked; values are never printed
     #[arg(long, value_name = "FILE", default_value = ".env.local")]
     env_file: PathBuf,
-    /// Also make rows of two users, try what each must not be able to do, and undo it all in one transaction
+    /// Also insert rows of two users, attempt forbidden accesses, and roll everything back
     #[arg(long = "try")]
     try_it: bool,
-    /// Print only the SQL that makes what is missing
+    /// Print only the SQL that creates what is missing
     #[arg(long)]
     sql: bool,
 }
 
 #[derive(Serialize)]
-struct Examined<'a> {
+struct DoctorJson<'a> {
     findings: &'a [Finding],
     sql: String,
 }
@@ -50,7 +50,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         if !app.output.is_json() {
             print_lines(app, &environment.findings())?;
         }
-        let failure = Failure::usage("a database URL is needed beside Supabase's keys, which open its HTTP API only");
+        let failure = Failure::usage("a database URL is required: Supabase's keys give access to its HTTP API only");
         return Err(failure.hint(environment.database_hint()).into());
     };
     let mut client = connect::connect(&url, &environment).await?;
@@ -65,7 +65,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let mut all = environment.findings();
     all.append(&mut found);
     if app.output.is_json() {
-        app.output.json(&Examined { findings: &all, sql })?;
+        app.output.json(&DoctorJson { findings: &all, sql })?;
     } else {
         print(app, &all, &sql)?;
     }
@@ -75,7 +75,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 fn print(app: &App, findings: &[Finding], sql: &str) -> Result<()> {
     print_lines(app, findings)?;
     if !sql.is_empty() {
-        app.output.line("\nThis SQL makes what is missing:\n")?;
+        app.output.line("\nThis SQL creates what is missing:\n")?;
         app.output.line(sql)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The names of `.env.local`, and whether what they stand for is what it should be. Values are never told.
+//! Checks the variables of `.env.local`. Values are never printed.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use serde::Deserialize;
 
 use super::findings::Finding;
 
-/// What an application with Supabase keeps in `.env.local`.
+/// The variables that a Supabase application sets in `.env.local`.
 const NAMES: [&str; 4] = [URL, SERVICE_KEY, "OPENAI_API_KEY", PASSWORD];
 const URL: &str = "NEXT_PUBLIC_SUPABASE_URL";
 const SERVICE_KEY: &str = "SUPABASE_SERVICE_ROLE_KEY";
 const PASSWORD: &str = "LOCAL_POSTGRES_PASSWORD";
 
-/// The variables of a file, and of the process where the file has none of the name.
+/// Variables of a file, then those of the process. The first non-empty value of a name counts.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pairs: Vec<(String, String)>,
 }
 
 impl Environment {
-    /// Reads a file that may not be there.
+    /// Reads a file that may not exist.
     pub(super) fn read(file: &Path) -> Self {
         let mut pairs = parse(&std::fs::read_to_string(file).unwrap_or_default());
         for name in NAMES {
@@ -35,31 +35,30 @@ impl Environment {
         pairs.find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// What is missing, or is not what it should be.
+    /// Returns a finding for each variable.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let findings = NAMES.map(|name| match (name, self.find(name)) {
             (_, None) => Finding::missing(name, "not set in .env.local"),
             (URL, Some(url)) if !url.starts_with("http") => {
-                Finding::missing(name, "it is the address of the HTTP API, and begins with https://")
+                Finding::missing(name, "not a URL; expected the HTTP API's, which starts with https://")
             }
-            (SERVICE_KEY, Some(key)) => of_key(name, key),
+            (SERVICE_KEY, Some(key)) => check_key(name, key),
             _ => Finding::there(name, "set"),
         });
         findings.into()
     }
 
-    /// Where a database's URL may be found.
+    /// Explains where to find the database URL.
     pub(super) fn database_hint(&self) -> String {
         let project = self.find(URL).and_then(|url| url.strip_prefix("https://")?.split_once(".supabase.co"));
         let host =
             project.map_or_else(|| "db.PROJECT.supabase.co".to_owned(), |(id, _)| format!("db.{id}.supabase.co"));
         let mut hint = format!(
-            "give the connection string that the project's dashboard shows under Connect: \
+            "use the connection string that the project's dashboard shows under Connect: \
              postgresql://postgres:PASSWORD@{host}:5432/postgres, with the password of the database"
         );
         if self.find(PASSWORD).is_some() {
-            hint +=
-                &format!("; of a stack on this machine: postgresql://postgres:${PASSWORD}@127.0.0.1:54322/postgres");
+            hint += &format!("; for a local stack: postgresql://postgres:${PASSWORD}@127.0.0.1:54322/postgres");
         }
         hint
     }
@@ -80,15 +79,15 @@ fn unquoted(value: &str) -> &str {
     value.split(" #").next().unwrap_or(value).trim_end()
 }
 
-fn of_key(name: &'static str, key: &str) -> Finding {
+fn check_key(name: &'static str, key: &str) -> Finding {
     match role(key).as_deref() {
-        Some("service_role") => Finding::there(name, "set, a key of service_role"),
-        Some(role) => Finding::missing(name, format!("it is a key of {role}, not of service_role")),
+        Some("service_role") => Finding::there(name, "set, a service_role key"),
+        Some(role) => Finding::missing(name, format!("a key of the role {role}, expected a service_role key")),
         None => Finding::there(name, "set"),
     }
 }
 
-/// For whom a key speaks, where it tells: older keys are tokens that hold it, newer ones begin with it.
+/// Returns the role of a key, if the key states it: older keys are tokens with a `role` claim, newer ones have a prefix.
 fn role(key: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Claims {
@@ -105,7 +104,7 @@ fn role(key: &str) -> Option<String> {
 }
 
 fn from_base64url(text: &str) -> Option<Vec<u8>> {
-    let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
+    let (mut bytes, mut bits, mut bit_count) = (Vec::new(), 0_u32, 0);
     for digit in text.trim_end_matches('=').bytes() {
         let value = match digit {
             b'A'..=b'Z' => digit - b'A',
@@ -116,11 +115,11 @@ fn from_base64url(text: &str) -> Option<Vec<u8>> {
             _ => return None,
         };
         bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
+        bit_count += 6;
+        if bit_count >= 8 {
+            bit_count -= 8;
+            bytes.push((bits >> bit_count) as u8);
+            bits &= (1 << bit_count) - 1;
         }
     }
     Some(bytes)
@@ -141,7 +140,7 @@ mod tests {
 
     // S3.39
     #[test]
-    fn the_names_of_the_documents_are_looked_for() {
+    fn findings_list_missing_variables() {
         assert_eq!(missing("").len(), 4);
         let all = "# keys\nNEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nexport OPENAI_API_KEY='sk-x'\n\
                    SUPABASE_SERVICE_ROLE_KEY=\"sb_secret_1\"\nLOCAL_POSTGRES_PASSWORD=a=b # local\n";
@@ -153,11 +152,11 @@ mod tests {
 
     // S3.41
     #[test]
-    fn the_anon_key_in_the_place_of_the_other_is_noticed() {
+    fn check_key_detects_an_anon_key() {
         // {"alg":"HS256"} . {"role":"anon","iss":"supabase"}
         let anon = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiIsImlzcyI6InN1cGFiYXNlIn0.c2lnbmF0dXJl";
         let service = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoic2VydmljZV9yb2xlIn0.c2lnbmF0dXJl";
-        for (key, speaks_for) in [
+        for (key, expected) in [
             (anon, Some("anon")),
             (service, Some("service_role")),
             ("sb_secret_abc", Some("service_role")),
@@ -165,14 +164,14 @@ mod tests {
             ("xxx", None),
             ("a.b!.c", None),
         ] {
-            assert_eq!(role(key).as_deref(), speaks_for, "{key}");
+            assert_eq!(role(key).as_deref(), expected, "{key}");
         }
-        let told = of_key(SERVICE_KEY, anon);
-        assert!(!told.is_there && !told.to_string().contains(anon), "{told}");
+        let finding = check_key(SERVICE_KEY, anon);
+        assert!(!finding.is_there && !finding.to_string().contains(anon), "{finding}");
     }
 
     #[test]
-    fn the_hint_names_the_projects_own_database() {
+    fn database_hint_names_the_projects_host() {
         let hint = environment("NEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nLOCAL_POSTGRES_PASSWORD=secret")
             .database_hint();
         assert!(hint.contains("postgres:PASSWORD@db.abc.supabase.co:5432"), "{hint}");

@@ -1,4 +1,4 @@
-//! What an application's tables need, held against what a database has.
+//! Compares a database with the tables, policies and privileges that an application needs.
 
 use std::fmt;
 
@@ -7,38 +7,38 @@ use serde::Serialize;
 use super::catalog::{Catalog, Column, Policy, Table};
 
 const PLATFORM: &str = include_str!("sql/platform.sql");
-const RIGHTS: &str = include_str!("sql/rights.sql");
+const PRIVILEGES: &str = include_str!("sql/privileges.sql");
 
-/// The commands that row security stands before.
+/// The commands that row security applies to.
 const COMMANDS: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "DELETE"];
-/// Rights that see past row security.
-const PAST_ROW_SECURITY: [&str; 3] = ["TRUNCATE", "REFERENCES", "TRIGGER"];
+/// Privileges that bypass row security.
+const BYPASSING_PRIVILEGES: [&str; 3] = ["TRUNCATE", "REFERENCES", "TRIGGER"];
 
-/// Something that was looked for.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) what: String,
     pub(super) is_there: bool,
     pub(super) detail: String,
-    /// What makes it so.
+    /// The SQL that fixes the problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sql: Option<String>,
 }
 
-/// A table of the documents.
-struct Wanted {
+/// A table that the application needs.
+struct RequiredTable {
     name: &'static str,
-    /// Name, type, and whether it may be left empty.
+    /// Names and types.
     columns: &'static [(&'static str, &'static str)],
-    /// The column and what it points to.
+    /// A foreign key: column and referenced table.
     reference: (&'static str, &'static str),
-    make: &'static str,
+    create: &'static str,
     policies: &'static str,
 }
 
 // S3.27, S3.28, S3.29
-const TABLES: [Wanted; 2] = [
-    Wanted {
+const TABLES: [RequiredTable; 2] = [
+    RequiredTable {
         name: "conversations",
         columns: &[
             ("id", "uuid"),
@@ -49,10 +49,10 @@ const TABLES: [Wanted; 2] = [
             ("updated_at", "timestamp with time zone"),
         ],
         reference: ("user_id", "users"),
-        make: include_str!("sql/conversations.sql"),
+        create: include_str!("sql/conversations.sql"),
         policies: include_str!("sql/conversations_policies.sql"),
     },
-    Wanted {
+    RequiredTable {
         name: "messages",
         columns: &[
             ("id", "uuid"),
@@ -63,7 +63,7 @@ const TABLES: [Wanted; 2] = [
             ("created_at", "timestamp with time zone"),
         ],
         reference: ("conversation_id", "conversations"),
-        make: include_str!("sql/messages.sql"),
+        create: include_str!("sql/messages.sql"),
         policies: include_str!("sql/messages_policies.sql"),
     },
 ];
@@ -77,7 +77,7 @@ impl Finding {
         Self { is_there: false, ..Self::there(what, detail) }
     }
 
-    fn made_by(self, sql: impl Into<String>) -> Self {
+    fn fixed_by(self, sql: impl Into<String>) -> Self {
         Self { sql: Some(sql.into()), ..self }
     }
 }
@@ -88,7 +88,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The SQL that makes what is missing, each piece once, in an order in which it works.
+/// Returns the SQL that fixes all problems: each statement once, in an order in which it runs.
 pub(super) fn sql(findings: &[Finding]) -> String {
     let mut pieces: Vec<&str> = Vec::new();
     for piece in findings.iter().filter_map(|finding| finding.sql.as_deref()) {
@@ -99,20 +99,20 @@ pub(super) fn sql(findings: &[Finding]) -> String {
     pieces.iter().map(|piece| piece.trim_end()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Holds a database against what is wanted.
+/// Returns the findings about a database.
 pub(super) fn of(catalog: &Catalog) -> Vec<Finding> {
     let mut findings = vec![platform(catalog)];
-    for wanted in &TABLES {
-        match catalog.tables.iter().find(|table| table.name == wanted.name) {
+    for required in &TABLES {
+        match catalog.tables.iter().find(|table| table.name == required.name) {
             None => {
-                let what = format!("table {}", wanted.name);
-                findings.push(Finding::missing(what, "there is none in the schema public").made_by(wanted.make));
-                findings.push(no_policies(wanted, "the table is missing"));
+                let what = format!("table {}", required.name);
+                findings.push(Finding::missing(what, "missing in schema public").fixed_by(required.create));
+                findings.push(no_policies(required, "the table is missing"));
             }
-            Some(table) => of_table(wanted, table, &mut findings),
+            Some(table) => of_table(required, table, &mut findings),
         }
     }
-    findings.push(rights(catalog));
+    findings.push(privileges(catalog));
     findings
 }
 
@@ -120,39 +120,38 @@ fn platform(catalog: &Catalog) -> Finding {
     if catalog.missing_platform.is_empty() {
         return Finding::there(
             "Supabase's roles",
-            "anon, authenticated, service_role, auth.users and auth.uid() are there",
+            "anon, authenticated, service_role, auth.users and auth.uid() exist",
         );
     }
     let missing = catalog.missing_platform.join(", ");
-    let detail = format!("{missing} missing: this is no database of Supabase; the SQL stands in for what it has");
-    Finding::missing("Supabase's roles", detail).made_by(PLATFORM)
+    let detail = format!("missing {missing}: this is not a Supabase database; the SQL creates replacements");
+    Finding::missing("Supabase's roles", detail).fixed_by(PLATFORM)
 }
 
-fn of_table(wanted: &Wanted, table: &Table, findings: &mut Vec<Finding>) {
-    let name = wanted.name;
+fn of_table(required: &RequiredTable, table: &Table, findings: &mut Vec<Finding>) {
+    let name = required.name;
     let what = format!("table {name}");
     if !table.is_table {
-        findings
-            .push(Finding::missing(what, "it is a view or something else, not a table; row security is its owner's"));
+        findings.push(Finding::missing(what, "not a table; a view applies the row security of its owner"));
         return;
     }
-    let lacking: Vec<_> = wanted.columns.iter().filter(|column| !has(table, column)).collect();
+    let lacking: Vec<_> = required.columns.iter().filter(|column| !has(table, column)).collect();
     if lacking.is_empty() {
-        findings.push(Finding::there(what, "has its columns"));
+        findings.push(Finding::there(what, "has the required columns"));
     }
     for (column, kind) in lacking {
         findings.push(of_column(table, column, kind));
     }
-    findings.push(reference(wanted, table));
-    findings.push(row_security(wanted, table));
-    findings.extend(policies(wanted, table));
+    findings.push(reference(required, table));
+    findings.push(row_security(required, table));
+    findings.extend(policies(required, table));
 }
 
 fn has(table: &Table, (name, kind): &(&str, &str)) -> bool {
     table.columns.iter().any(|column| column.name == *name && fits(column, kind))
 }
 
-/// `varchar` holds text, too.
+/// Whether a column's type is as required. `varchar` is accepted as text.
 fn fits(column: &Column, kind: &str) -> bool {
     column.kind == kind || kind == "text" && column.kind.starts_with("character varying")
 }
@@ -160,60 +159,61 @@ fn fits(column: &Column, kind: &str) -> bool {
 fn of_column(table: &Table, column: &str, kind: &str) -> Finding {
     let what = format!("column {}.{column}", table.name);
     match table.columns.iter().find(|found| found.name == column) {
-        // Changing a type changes what is there: that is for people.
-        Some(found) => Finding::missing(what, format!("it is {}, not {kind}", found.kind)),
+        // Changing a column's type converts existing data, so there is no SQL for it.
+        Some(found) => Finding::missing(what, format!("has type {}, expected {kind}", found.kind)),
         None => {
             let sql = format!("ALTER TABLE public.{} ADD COLUMN {column} {kind};", table.name);
-            Finding::missing(what, format!("there is none, of type {kind}")).made_by(sql)
+            Finding::missing(what, format!("missing, expected type {kind}")).fixed_by(sql)
         }
     }
 }
 
-fn reference(wanted: &Wanted, table: &Table) -> Finding {
-    let (column, target) = wanted.reference;
-    let what = format!("reference of {}.{column}", wanted.name);
+fn reference(required: &RequiredTable, table: &Table) -> Finding {
+    let (column, target) = required.reference;
+    let what = format!("foreign key {}.{column}", required.name);
     if table.references.iter().any(|(from, to)| from == column && to == target) {
-        return Finding::there(what, format!("points to {target}"));
+        return Finding::there(what, format!("references {target}"));
     }
     let target = if target == "users" { "auth.users" } else { "public.conversations" };
     let sql = format!(
         "ALTER TABLE public.{} ADD FOREIGN KEY ({column}) REFERENCES {target} (id) ON DELETE CASCADE;",
-        wanted.name
+        required.name
     );
-    Finding::missing(what, format!("it does not point to {target}, so what belongs to nobody stays")).made_by(sql)
+    Finding::missing(what, format!("does not reference {target}, so orphaned rows remain")).fixed_by(sql)
 }
 
-fn row_security(wanted: &Wanted, table: &Table) -> Finding {
-    let what = format!("row security of {}", wanted.name);
+fn row_security(required: &RequiredTable, table: &Table) -> Finding {
+    let what = format!("row security of {}", required.name);
     if table.has_row_security {
-        Finding::there(what, "is on")
+        Finding::there(what, "enabled")
     } else {
-        Finding::missing(what, "is off: whoever may read the table reads everybody's rows").made_by(wanted.policies)
+        Finding::missing(what, "disabled: any role that can read the table reads the rows of all users")
+            .fixed_by(required.policies)
     }
 }
 
-fn no_policies(wanted: &Wanted, why: &str) -> Finding {
-    Finding::missing(format!("policies of {}", wanted.name), why).made_by(wanted.policies)
+fn no_policies(required: &RequiredTable, why: &str) -> Finding {
+    Finding::missing(format!("policies of {}", required.name), why).fixed_by(required.policies)
 }
 
-fn policies(wanted: &Wanted, table: &Table) -> Vec<Finding> {
+fn policies(required: &RequiredTable, table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let unguarded: Vec<&str> = COMMANDS.into_iter().filter(|command| !is_allowed(table, command)).collect();
-    if !unguarded.is_empty() {
-        let why = format!("none lets a user {} own rows", unguarded.join(", "));
-        findings.push(no_policies(wanted, &why));
+    let forbidden: Vec<&str> = COMMANDS.into_iter().filter(|command| !is_allowed(table, command)).collect();
+    if !forbidden.is_empty() {
+        let why = format!("no policy lets a user {} their own rows", forbidden.join(", "));
+        findings.push(no_policies(required, &why));
     }
     for policy in table.policies.iter().filter(|policy| is_open(policy)) {
-        let what = format!("policy {} of {}", policy.name, wanted.name);
-        let sql = format!("DROP POLICY {} ON public.{};", quoted(&policy.name), wanted.name);
-        let finding = Finding::missing(what, "does not ask whose row it is, so it shows everybody's");
-        findings.push(finding.made_by(sql));
-        if !findings.iter().any(|finding| finding.sql.as_deref() == Some(wanted.policies)) {
-            findings.push(no_policies(wanted, "what is left once that one is gone is made anew"));
+        let what = format!("policy {} of {}", policy.name, required.name);
+        let sql = format!("DROP POLICY {} ON public.{};", quoted(&policy.name), required.name);
+        let finding = Finding::missing(what, "does not check the row's owner, so it exposes the rows of all users");
+        findings.push(finding.fixed_by(sql));
+        if !findings.iter().any(|finding| finding.sql.as_deref() == Some(required.policies)) {
+            findings.push(no_policies(required, "recreated after the open policy is dropped"));
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::there(format!("policies of {}", wanted.name), "ask whose row it is"));
+        findings.push(Finding::there(format!("policies of {}", required.name), "check the row's owner"));
     }
     findings
 }
@@ -222,39 +222,41 @@ fn is_allowed(table: &Table, command: &str) -> bool {
     table.policies.iter().any(|policy| policy.is_permissive && policy.is_for(command) && policy.is_of("authenticated"))
 }
 
-/// Whether a policy that widens what a user of the application sees does not ask who that is.
+/// Whether a policy grants users of the application access without checking the row's owner.
 fn is_open(policy: &Policy) -> bool {
-    let is_theirs =
+    let applies_to_users =
         ["anon", "authenticated", "public"].iter().any(|role| policy.roles.iter().any(|found| found == role));
-    let asks = |condition: &Option<String>| {
+    let checks_owner = |condition: &Option<String>| {
         condition.as_ref().is_none_or(|text| text.contains("uid()") || text.contains("request.jwt"))
     };
     let is_empty = policy.using.is_none() && policy.check.is_none();
-    policy.is_permissive && is_theirs && (is_empty || !asks(&policy.using) || !asks(&policy.check))
+    policy.is_permissive
+        && applies_to_users
+        && (is_empty || !checks_owner(&policy.using) || !checks_owner(&policy.check))
 }
 
-fn rights(catalog: &Catalog) -> Finding {
-    let what = "rights";
-    let both_there = TABLES.iter().all(|wanted| catalog.tables.iter().any(|table| table.name == wanted.name));
+fn privileges(catalog: &Catalog) -> Finding {
+    let what = "privileges";
+    let both_there = TABLES.iter().all(|required| catalog.tables.iter().any(|table| table.name == required.name));
     if !both_there || !catalog.missing_platform.is_empty() {
-        return Finding::missing(what, "a user needs them on both tables").made_by(RIGHTS);
+        return Finding::missing(what, "the role authenticated needs them on both tables").fixed_by(PRIVILEGES);
     }
-    let held = |role: &str, right: &str, table: &Table| {
-        table.rights.iter().any(|held| held == &(role.to_owned(), right.to_owned()))
+    let has = |role: &str, privilege: &str, table: &Table| {
+        table.privileges.iter().any(|found| found == &(role.to_owned(), privilege.to_owned()))
     };
     for table in &catalog.tables {
         let name = &table.name;
-        if let Some(right) = COMMANDS.into_iter().find(|right| !held("authenticated", right, table)) {
-            return Finding::missing(what, format!("authenticated may not {right} {name}")).made_by(RIGHTS);
+        if let Some(privilege) = COMMANDS.into_iter().find(|privilege| !has("authenticated", privilege, table)) {
+            return Finding::missing(what, format!("authenticated lacks {privilege} on {name}")).fixed_by(PRIVILEGES);
         }
         for role in ["anon", "authenticated"] {
-            if let Some(right) = PAST_ROW_SECURITY.into_iter().find(|right| held(role, right, table)) {
-                let detail = format!("{role} has {right} on {name}, before which row security does not stand");
-                return Finding::missing(what, detail).made_by(RIGHTS);
+            if let Some(privilege) = BYPASSING_PRIVILEGES.into_iter().find(|privilege| has(role, privilege, table)) {
+                let detail = format!("{role} has {privilege} on {name}, which bypasses row security");
+                return Finding::missing(what, detail).fixed_by(PRIVILEGES);
             }
         }
     }
-    Finding::there(what, "authenticated reads and writes rows, and nothing sees past row security")
+    Finding::there(what, "authenticated can read and write rows, and no user role bypasses row security")
 }
 
 fn quoted(name: &str) -> String {

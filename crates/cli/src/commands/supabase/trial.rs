@@ -1,4 +1,4 @@
-//! Row security put to the test: rows of two users are made, each tries what it must not be able to do, all is undone.
+//! Tests row security: inserts rows of two users, attempts allowed and forbidden accesses, and rolls everything back.
 
 use anyhow::{Context, Result, bail};
 use tokio_postgres::{Client, Transaction};
@@ -10,121 +10,121 @@ const BEN: &str = "00000000-0000-4000-8000-00000000000b";
 const OF_ANA: &str = "00000000-0000-4000-8000-0000000000a1";
 const OF_BEN: &str = "00000000-0000-4000-8000-0000000000b1";
 
-/// What somebody tries, and how it must end.
+/// A statement that is attempted, and its expected outcome.
 struct Attempt {
     what: &'static str,
     sql: &'static str,
-    end: End,
+    expected: Expected,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// It works, on so many rows.
-    Works(u64),
-    /// It is refused, or touches no row.
-    TouchesNothing,
+enum Expected {
+    /// It succeeds and affects this number of rows.
+    Affects(u64),
+    /// It fails, or affects no row.
+    NoEffect,
 }
 
-use End::{TouchesNothing, Works};
+use Expected::{Affects, NoEffect};
 
-// The names of the rows are put in before they run.
+// The placeholders OF_ANA, OF_BEN, ANA and BEN are replaced by ids before a statement runs.
 const AS_A_USER: &[Attempt] = &[
-    Attempt { what: "read own conversations", sql: "SELECT FROM public.conversations", end: Works(1) },
-    Attempt { what: "read own messages", sql: "SELECT FROM public.messages", end: Works(1) },
+    Attempt { what: "read own conversations", sql: "SELECT FROM public.conversations", expected: Affects(1) },
+    Attempt { what: "read own messages", sql: "SELECT FROM public.messages", expected: Affects(1) },
     Attempt {
-        what: "write a message of their own",
+        what: "write a message in their own conversation",
         sql: "INSERT INTO public.messages (conversation_id, role, content) VALUES ('OF_ANA', 'user', 'x')",
-        end: Works(1),
+        expected: Affects(1),
     },
     Attempt {
-        what: "read another's conversation",
+        what: "read another user's conversation",
         sql: "SELECT FROM public.conversations WHERE id = 'OF_BEN'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "read another's messages",
+        what: "read another user's messages",
         sql: "SELECT FROM public.messages WHERE conversation_id = 'OF_BEN'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "change another's conversation",
+        what: "change another user's conversation",
         sql: "UPDATE public.conversations SET title = 'x' WHERE id = 'OF_BEN'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "change another's messages",
+        what: "change another user's messages",
         sql: "UPDATE public.messages SET content = 'x' WHERE conversation_id = 'OF_BEN'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "delete another's conversation",
+        what: "delete another user's conversation",
         sql: "DELETE FROM public.conversations WHERE id = 'OF_BEN'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "delete another's messages",
+        what: "delete another user's messages",
         sql: "DELETE FROM public.messages WHERE conversation_id = 'OF_BEN'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "make a conversation in another's name",
+        what: "create a conversation for another user",
         sql: "INSERT INTO public.conversations (user_id, title) VALUES ('BEN', 'x')",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "write into another's conversation",
+        what: "write into another user's conversation",
         sql: "INSERT INTO public.messages (conversation_id, role, content) VALUES ('OF_BEN', 'user', 'x')",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "give a conversation to another",
+        what: "give a conversation to another user",
         sql: "UPDATE public.conversations SET user_id = 'BEN' WHERE id = 'OF_ANA'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "move a message into another's conversation",
+        what: "move a message into another user's conversation",
         sql: "UPDATE public.messages SET conversation_id = 'OF_BEN' WHERE conversation_id = 'OF_ANA'",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
-    Attempt { what: "empty a table", sql: "TRUNCATE public.messages", end: TouchesNothing },
-    // Without a condition a policy for reading is not asked, so these tell what the others cannot.
+    Attempt { what: "empty a table", sql: "TRUNCATE public.messages", expected: NoEffect },
+    // Without a condition no SELECT policy applies, so these detect errors in the other policies alone.
     Attempt {
         what: "change own conversations only",
         sql: "UPDATE public.conversations SET title = 'x'",
-        end: Works(1),
+        expected: Affects(1),
     },
-    Attempt { what: "change own messages only", sql: "UPDATE public.messages SET content = 'x'", end: Works(1) },
-    Attempt { what: "delete own messages only", sql: "DELETE FROM public.messages", end: Works(1) },
-    Attempt { what: "delete own conversations only", sql: "DELETE FROM public.conversations", end: Works(1) },
+    Attempt { what: "change own messages only", sql: "UPDATE public.messages SET content = 'x'", expected: Affects(1) },
+    Attempt { what: "delete own messages only", sql: "DELETE FROM public.messages", expected: Affects(1) },
+    Attempt { what: "delete own conversations only", sql: "DELETE FROM public.conversations", expected: Affects(1) },
 ];
 
-const AS_NOBODY: &[Attempt] = &[
-    Attempt { what: "read conversations", sql: "SELECT FROM public.conversations", end: TouchesNothing },
-    Attempt { what: "read messages", sql: "SELECT FROM public.messages", end: TouchesNothing },
+const WITHOUT_USER: &[Attempt] = &[
+    Attempt { what: "read conversations", sql: "SELECT FROM public.conversations", expected: NoEffect },
+    Attempt { what: "read messages", sql: "SELECT FROM public.messages", expected: NoEffect },
     Attempt {
         what: "write a message",
         sql: "INSERT INTO public.messages (conversation_id, role, content) VALUES ('OF_ANA', 'user', 'x')",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
     Attempt {
-        what: "make a conversation",
+        what: "create a conversation",
         sql: "INSERT INTO public.conversations (user_id, title) VALUES ('ANA', 'x')",
-        end: TouchesNothing,
+        expected: NoEffect,
     },
-    Attempt { what: "change conversations", sql: "UPDATE public.conversations SET title = 'x'", end: TouchesNothing },
-    Attempt { what: "delete messages", sql: "DELETE FROM public.messages", end: TouchesNothing },
-    Attempt { what: "empty a table", sql: "TRUNCATE public.messages", end: TouchesNothing },
+    Attempt { what: "change conversations", sql: "UPDATE public.conversations SET title = 'x'", expected: NoEffect },
+    Attempt { what: "delete messages", sql: "DELETE FROM public.messages", expected: NoEffect },
+    Attempt { what: "empty a table", sql: "TRUNCATE public.messages", expected: NoEffect },
 ];
 
-/// Tries it all in one transaction that is never committed.
+/// Runs all attempts in one transaction that is rolled back.
 pub(super) async fn run(client: &mut Client) -> Result<Vec<Finding>> {
-    let mut transaction = client.transaction().await.context("the trial cannot begin")?;
-    make_rows(&transaction).await.context("the trial's rows cannot be made")?;
+    let mut transaction = client.transaction().await.context("cannot start the trial")?;
+    insert_rows(&transaction).await.context("cannot insert the trial's rows")?;
     let mut findings = Vec::new();
     for (who, role, user, attempts) in [
         ("a user", "authenticated", ANA, AS_A_USER),
-        ("authenticated without a user", "authenticated", "", AS_NOBODY),
-        ("anon", "anon", "", AS_NOBODY),
+        ("authenticated without a user", "authenticated", "", WITHOUT_USER),
+        ("anon", "anon", "", WITHOUT_USER),
     ] {
         let before = findings.len();
         for attempt in attempts {
@@ -133,15 +133,15 @@ pub(super) async fn run(client: &mut Client) -> Result<Vec<Finding>> {
         if findings.len() == before {
             findings.push(Finding::there(
                 format!("trial as {who}"),
-                format!("{} attempts ended as they must", attempts.len()),
+                format!("{} attempts had the expected outcome", attempts.len()),
             ));
         }
     }
-    transaction.rollback().await.context("the trial cannot be undone")?;
+    transaction.rollback().await.context("cannot roll back the trial")?;
     Ok(findings)
 }
 
-async fn make_rows(transaction: &Transaction<'_>) -> Result<(), tokio_postgres::Error> {
+async fn insert_rows(transaction: &Transaction<'_>) -> Result<(), tokio_postgres::Error> {
     let users = format!("INSERT INTO auth.users (id) VALUES ('{ANA}'), ('{BEN}')");
     let conversations = format!(
         "INSERT INTO public.conversations (id, user_id, title) VALUES ('{OF_ANA}', '{ANA}', 'x'), ('{OF_BEN}', '{BEN}', 'x')"
@@ -156,7 +156,7 @@ async fn make_rows(transaction: &Transaction<'_>) -> Result<(), tokio_postgres::
 }
 
 impl Attempt {
-    /// `None` when it ends as it must. What it did is undone at once.
+    /// Runs the attempt and rolls it back. Returns `None` if the outcome is as expected.
     async fn run(
         &self,
         transaction: &mut Transaction<'_>,
@@ -170,20 +170,22 @@ impl Attempt {
         } else {
             format!("{{\"sub\":\"{user}\",\"role\":\"{role}\"}}")
         };
-        let become_somebody = format!("SET LOCAL ROLE {role}; SET LOCAL request.jwt.claims = '{claims}'");
-        if let Err(error) = savepoint.batch_execute(&become_somebody).await {
-            bail!("this role may not act as {role}: {error}; connect as postgres");
+        let set_role = format!("SET LOCAL ROLE {role}; SET LOCAL request.jwt.claims = '{claims}'");
+        if let Err(error) = savepoint.batch_execute(&set_role).await {
+            bail!("the database user cannot act as {role}: {error}; connect as postgres");
         }
         let sql = [("OF_ANA", OF_ANA), ("OF_BEN", OF_BEN), ("ANA", ANA), ("BEN", BEN)];
         let sql = sql.iter().fold(self.sql.to_owned(), |sql, (name, id)| sql.replace(name, id));
-        let touched = savepoint.execute(&sql, &[]).await;
+        let affected = savepoint.execute(&sql, &[]).await;
         savepoint.rollback().await?;
-        let detail = match (self.end, touched) {
-            (Works(expected), Ok(touched)) if touched == expected => return Ok(None),
-            (TouchesNothing, Ok(0) | Err(_)) => return Ok(None),
-            (TouchesNothing, Ok(_)) => format!("{who} can {}", self.what),
-            (Works(expected), Ok(touched)) => format!("{who} cannot {}: {touched} rows, not {expected}", self.what),
-            (Works(_), Err(error)) => format!("{who} cannot {}: {}", self.what, reason(&error)),
+        let detail = match (self.expected, affected) {
+            (Affects(expected), Ok(affected)) if affected == expected => return Ok(None),
+            (NoEffect, Ok(0) | Err(_)) => return Ok(None),
+            (NoEffect, Ok(_)) => format!("{who} can {}", self.what),
+            (Affects(expected), Ok(affected)) => {
+                format!("{who} cannot {}: {affected} rows affected, expected {expected}", self.what)
+            }
+            (Affects(_), Err(error)) => format!("{who} cannot {}: {}", self.what, reason(&error)),
         };
         Ok(Some(Finding::missing(format!("trial as {who}"), detail)))
     }

@@ -13,19 +13,19 @@ fn policy(name: &str, command: &str, using: Option<&str>, check: Option<&str>) -
 
 type Change = Box<dyn FnOnce(&mut Table)>;
 
-/// A table as it shall be.
-fn sound(wanted: &Wanted) -> Table {
-    let columns = wanted.columns.iter();
-    let rights = COMMANDS.map(|right| ("authenticated".to_owned(), right.to_owned()));
+/// A table without problems.
+fn sound(required: &RequiredTable) -> Table {
+    let columns = required.columns.iter();
+    let privileges = COMMANDS.map(|privilege| ("authenticated".to_owned(), privilege.to_owned()));
     let own = Some("(user_id = auth.uid())");
     Table {
-        name: wanted.name.to_owned(),
+        name: required.name.to_owned(),
         is_table: true,
         has_row_security: true,
         columns: columns.map(|(name, kind)| Column { name: (*name).to_owned(), kind: (*kind).to_owned() }).collect(),
-        references: vec![(wanted.reference.0.to_owned(), wanted.reference.1.to_owned())],
+        references: vec![(required.reference.0.to_owned(), required.reference.1.to_owned())],
         policies: vec![policy("own", "ALL", own, own)],
-        rights: rights.into(),
+        privileges: privileges.into(),
     }
 }
 
@@ -40,10 +40,10 @@ fn missing(catalog: &Catalog) -> Vec<String> {
 }
 
 #[test]
-fn a_sound_database_has_nothing_missing() {
+fn sound_database_has_no_problems() {
     assert_eq!(missing(&catalog(|_| {})), [] as [&str; 0]);
     assert_eq!(sql(&of(&catalog(|_| {}))), "");
-    // A policy for each command does as well, and a type that holds text.
+    // A policy per command and a varchar column are accepted as well.
     let own = Some("(user_id = ( SELECT auth.uid() AS uid))");
     let each = catalog(|table| {
         table.policies = vec![
@@ -58,7 +58,7 @@ fn a_sound_database_has_nothing_missing() {
 }
 
 #[test]
-fn an_empty_database_lacks_everything_in_an_order_that_works() {
+fn sql_for_an_empty_database_is_in_a_runnable_order() {
     let empty = Catalog { missing_platform: vec!["role anon".to_owned()], tables: Vec::new() };
     let sql = sql(&of(&empty));
     let places: Vec<_> = [
@@ -75,35 +75,35 @@ fn an_empty_database_lacks_everything_in_an_order_that_works() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn each_problem_is_named() {
     let cases: Vec<(Change, &str)> = vec![
-        (Box::new(|table| table.is_table = false), "table conversations: it is a view"),
-        (Box::new(|table| drop(table.columns.remove(3))), "column conversations.model: there is none, of type text"),
+        (Box::new(|table| table.is_table = false), "table conversations: not a table"),
+        (Box::new(|table| drop(table.columns.remove(3))), "column conversations.model: missing, expected type text"),
         (
             Box::new(|table| table.columns[1].kind = "text".to_owned()),
-            "column conversations.user_id: it is text, not uuid",
+            "column conversations.user_id: has type text, expected uuid",
         ),
         (
             Box::new(|table| table.references.clear()),
-            "reference of conversations.user_id: it does not point to auth.users",
+            "foreign key conversations.user_id: does not reference auth.users",
         ),
-        (Box::new(|table| table.has_row_security = false), "row security of conversations: is off"),
+        (Box::new(|table| table.has_row_security = false), "row security of conversations: disabled"),
         (
             Box::new(|table| table.policies[0].command = "SELECT".to_owned()),
-            "policies of conversations: none lets a user INSERT, UPDATE, DELETE own rows",
+            "policies of conversations: no policy lets a user INSERT, UPDATE, DELETE their own rows",
         ),
         (
             Box::new(|table| table.policies.push(policy("open", "SELECT", Some("true"), None))),
-            "policy open of conversations: does not ask whose row it is",
+            "policy open of conversations: does not check the row's owner",
         ),
         (
             Box::new(|table| table.policies[0].roles = vec!["anon".to_owned()]),
-            "policies of conversations: none lets a user SELECT, INSERT, UPDATE, DELETE own rows",
+            "policies of conversations: no policy lets a user SELECT, INSERT, UPDATE, DELETE their own rows",
         ),
-        (Box::new(|table| drop(table.rights.pop())), "rights: authenticated may not DELETE conversations"),
+        (Box::new(|table| drop(table.privileges.pop())), "privileges: authenticated lacks DELETE on conversations"),
         (
-            Box::new(|table| table.rights.push(("anon".to_owned(), "TRUNCATE".to_owned()))),
-            "rights: anon has TRUNCATE on conversations",
+            Box::new(|table| table.privileges.push(("anon".to_owned(), "TRUNCATE".to_owned()))),
+            "privileges: anon has TRUNCATE on conversations",
         ),
     ];
     for (change, expected) in cases {
@@ -113,7 +113,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn a_policy_that_narrows_is_not_open() {
+fn restrictive_policy_is_not_open() {
     let narrowed = catalog(|table| {
         let narrow = Policy { is_permissive: false, ..policy("narrow", "ALL", Some("true"), None) };
         table.policies.push(narrow);

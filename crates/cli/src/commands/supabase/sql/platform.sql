@@ -1,4 +1,4 @@
--- What Supabase has by itself. On plain PostgreSQL this stands in for it: the claims of a request are a setting.
+-- Supabase creates these itself. On plain PostgreSQL they are replaced by these; a setting contains the request's claims.
 DO $$
 BEGIN
   BEGIN CREATE ROLE anon NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END;

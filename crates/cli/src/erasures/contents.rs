@@ -1,4 +1,4 @@
-//! Reading the ledger, and asking it about names.
+//! Reads the ledger and looks up names in it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -12,10 +12,10 @@ use threadkeep::{MessageId, TenantId, ThreadId, UserId};
 use super::key::Key;
 use super::line::{Entry, Item, Line, Unusable};
 
-/// The longest line that is read.
+/// The maximum length of a line.
 const LINE_BYTES: u64 = 64 * 1024;
 
-/// The hashes that stand for names.
+/// The hashes that replace names.
 pub(super) mod names {
     use super::{DocumentOwner, Key, MessageId, Namespace, TenantId, ThreadId, UserId};
 
@@ -51,64 +51,67 @@ pub(super) mod names {
     }
 }
 
-/// What a ledger holds.
+/// The contents of a ledger.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct LedgerContents {
     key: Key,
-    /// Whether entries count for every store: somebody said that this is its ledger.
+    /// Whether entries of all stores apply, because the ledger was set explicitly.
     for_all_stores: bool,
-    /// Stores that what is restored comes from, as far as is known.
+    /// The hashes of stores that the restored data is known to come from.
     stores: BTreeSet<String>,
-    users: HashMap<String, Vec<Of<ErasedUser>>>,
-    threads: HashMap<String, Vec<Of<ErasureBound>>>,
-    messages: HashMap<String, Vec<Of<ErasureBound>>>,
-    documents: HashMap<String, Vec<Of<ErasureBound>>>,
-    /// Threads of which messages or documents were erased, and the stores.
+    users: HashMap<String, Vec<StoreEntry<ErasedUser>>>,
+    threads: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
+    messages: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
+    documents: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
+    /// The threads in which messages or documents were erased, with the stores.
     in_threads: HashMap<String, BTreeSet<String>>,
     highest_version: u64,
     pub(crate) torn: Vec<u64>,
     pub(crate) damaged: Vec<u64>,
 }
 
-/// An entry's bounds, and the store that it was made for.
+/// The bound of an entry and the store in which the erasure happened.
 #[derive(Clone, Debug)]
-struct Of<T> {
+struct StoreEntry<T> {
     store: String,
     bound: T,
 }
 
-/// Why a ledger cannot be used at all.
+/// The reason why a whole ledger is unusable.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unreadable {
-    #[error("it cannot be read")]
+pub(crate) enum LedgerError {
+    #[error("read error")]
     Io(#[from] io::Error),
-    #[error("its key is missing")]
+    #[error("the key is missing")]
     NoKey,
-    #[error("its key is another one's, or all of it is damaged")]
+    #[error("the key belongs to another ledger, or the whole ledger is damaged")]
     OtherKey,
-    #[error("a later version of threadkeep wrote it")]
+    #[error("it was written by a later version of threadkeep")]
     LaterVersion,
 }
 
-impl Known {
-    /// Reads a ledger; `None` where there is none.
-    pub(crate) fn read(file: &Path, store: &str, for_all_stores: bool) -> Result<Option<Self>, Unreadable> {
+impl LedgerContents {
+    /// Reads a ledger. Returns `None` if there is none.
+    ///
+    /// # Errors
+    /// The whole ledger is unusable. Single damaged lines are not errors.
+    pub(crate) fn read(file: &Path, store: &str, for_all_stores: bool) -> Result<Option<Self>, LedgerError> {
         let opened = match File::open(file) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // Whoever is writing a line finishes it first.
+        // Waits for a process that is writing a line.
         opened.lock_shared()?;
         let key = match Key::find(file)? {
             Some(key) => key,
             None if opened.metadata()?.len() == 0 => return Ok(None),
-            None => return Err(Unreadable::NoKey),
+            None => return Err(LedgerError::NoKey),
         };
         let mut lines = Lines::default();
         lines.read(BufReader::new(opened), &key)?;
         let stores = BTreeSet::from([names::store(&key, store)]);
-        let mut known = Self {
+        let mut contents = Self {
             key,
             for_all_stores,
             stores,
@@ -122,27 +125,27 @@ impl Known {
             damaged: lines.damaged,
         };
         for entry in lines.entries.into_iter().filter(|entry| !lines.void.contains(&entry.id)) {
-            known.add(entry);
+            contents.add(entry);
         }
-        Ok(Some(known))
+        Ok(Some(contents))
     }
 
     fn add(&mut self, Entry { at, store, item, .. }: Entry) {
-        let of = |number| Of { store: store.clone(), bound: ErasureBound { at, number } };
+        let with_number = |number| StoreEntry { store: store.clone(), bound: ErasureBound { at, number } };
         match item {
             Item::User { name, shared_messages, document_version } => {
                 self.highest_version = self.highest_version.max(document_version);
                 let bound = ErasureBound { at, number: document_version };
                 let bound = ErasedUser { bound, shared_messages_at: shared_messages.then_some(at) };
-                self.users.entry(name).or_default().push(Of { store, bound });
+                self.users.entry(name).or_default().push(StoreEntry { store, bound });
             }
-            Item::Thread { name } => self.threads.entry(name).or_default().push(of(0)),
+            Item::Thread { name } => self.threads.entry(name).or_default().push(with_number(0)),
             Item::Message { thread, name, change } => {
-                self.messages.entry(name).or_default().push(of(change));
+                self.messages.entry(name).or_default().push(with_number(change));
                 self.in_threads.entry(thread).or_default().insert(store);
             }
             Item::Document { thread, name, version } => {
-                self.documents.entry(name).or_default().push(of(version));
+                self.documents.entry(name).or_default().push(with_number(version));
                 match thread {
                     Some(thread) => drop(self.in_threads.entry(thread).or_default().insert(store)),
                     None => self.highest_version = self.highest_version.max(version),
@@ -151,20 +154,20 @@ impl Known {
         }
     }
 
-    /// How many entries were passed over: they name a user or a document, which another store may have by the same name.
-    pub(crate) fn passed_over(&self) -> u64 {
-        let users = self.users.values().flatten().map(|of| &of.store);
-        let documents = self.documents.values().flatten().map(|of| &of.store);
-        users.chain(documents).filter(|store| !self.counts_for(store)).count() as u64
+    /// Returns the number of skipped entries: those of other stores that name a user or a document, as names may recur.
+    pub(crate) fn skipped(&self) -> u64 {
+        let users = self.users.values().flatten().map(|entry| &entry.store);
+        let documents = self.documents.values().flatten().map(|entry| &entry.store);
+        users.chain(documents).filter(|store| !self.applies(store)).count() as u64
     }
 
-    fn counts_for(&self, store: &str) -> bool {
+    fn applies(&self, store: &str) -> bool {
         self.for_all_stores || self.stores.contains(store)
     }
 
-    fn latest(&self, found: Option<&Vec<Of<ErasureBound>>>, of_any_store: bool) -> Option<ErasureBound> {
-        let found = found?.iter().filter(|of| of_any_store || self.counts_for(&of.store));
-        found.map(|of| of.bound).reduce(later)
+    fn latest(&self, found: Option<&Vec<StoreEntry<ErasureBound>>>, of_any_store: bool) -> Option<ErasureBound> {
+        let found = found?.iter().filter(|entry| of_any_store || self.applies(&entry.store));
+        found.map(|entry| entry.bound).reduce(later)
     }
 }
 
@@ -172,18 +175,18 @@ fn later(one: ErasureBound, other: ErasureBound) -> ErasureBound {
     ErasureBound { at: one.at.max(other.at), number: one.number.max(other.number) }
 }
 
-impl KnownErasures for Known {
-    /// Ids of threads are never given twice: a store that holds a thread which another store erased came from it.
+impl KnownErasures for LedgerContents {
+    /// Thread ids are unique: a store with a thread that another store erased is a copy of that store.
     fn note_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
         let name = names::thread(&self.key, tenant, thread);
-        let erased = self.threads.get(&name).into_iter().flatten().map(|of| &of.store);
+        let erased = self.threads.get(&name).into_iter().flatten().map(|entry| &entry.store);
         let inside = self.in_threads.get(&name).into_iter().flatten();
         self.stores.extend(erased.chain(inside).cloned());
     }
 
     fn user(&self, tenant: &TenantId, user: &UserId) -> Option<ErasedUser> {
         let found = self.users.get(&names::user(&self.key, tenant, user))?;
-        let found = found.iter().filter(|of| self.counts_for(&of.store)).map(|of| of.bound);
+        let found = found.iter().filter(|entry| self.applies(&entry.store)).map(|entry| entry.bound);
         found.reduce(|one, other| ErasedUser {
             bound: later(one.bound, other.bound),
             shared_messages_at: one.shared_messages_at.max(other.shared_messages_at),
@@ -214,7 +217,10 @@ impl KnownErasures for Known {
     }
 
     fn has_shared_messages(&self) -> bool {
-        self.users.values().flatten().any(|of| of.bound.shared_messages_at.is_some() && self.counts_for(&of.store))
+        self.users
+            .values()
+            .flatten()
+            .any(|entry| entry.bound.shared_messages_at.is_some() && self.applies(&entry.store))
     }
 
     fn highest_version(&self) -> u64 {
@@ -222,6 +228,7 @@ impl KnownErasures for Known {
     }
 }
 
+/// The lines of a ledger, sorted by kind.
 #[derive(Default)]
 struct Lines {
     entries: Vec<Entry>,
@@ -231,7 +238,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn read(&mut self, mut file: impl BufRead, key: &Key) -> Result<(), Unreadable> {
+    fn read(&mut self, mut file: impl BufRead, key: &Key) -> Result<(), LedgerError> {
         let (mut number, mut usable) = (0, 0);
         loop {
             let mut line = Vec::new();
@@ -241,19 +248,19 @@ impl Lines {
             number += 1;
             let is_whole = line.pop_if(|last| *last == b'\n').is_some();
             let text = std::str::from_utf8(&line).map_err(|_| Unusable::Damaged);
-            match text.and_then(|text| Line::read(text, key)) {
+            match text.and_then(|text| Line::decode(text, key)) {
                 Ok(line) => {
                     usable += 1;
                     self.take(line);
                 }
-                Err(Unusable::LaterVersion) => return Err(Unreadable::LaterVersion),
-                // Cut by a crash, so it was never answered for.
+                Err(Unusable::LaterVersion) => return Err(LedgerError::LaterVersion),
+                // A crash truncated it, so its erasure was not executed.
                 Err(Unusable::Damaged) if !is_whole => self.torn.push(number),
                 Err(Unusable::Damaged) => self.damaged.push(number),
             }
         }
-        // A ledger with nothing usable in it belongs to another key; one that was cut in its first line holds nothing.
-        if usable == 0 && !self.damaged.is_empty() { Err(Unreadable::OtherKey) } else { Ok(()) }
+        // Without any usable line the key is wrong. A ledger that was truncated in its first line is empty.
+        if usable == 0 && !self.damaged.is_empty() { Err(LedgerError::OtherKey) } else { Ok(()) }
     }
 
     fn take(&mut self, line: Line) {

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-use super::{Cli, Ran};
+use super::{Cli, RunOutput};
 
 const CONVERSATIONS: usize = 400;
 
@@ -35,8 +35,8 @@ fn signal(child: &Child, name: &str) {
 
 /// All of the conversations, each once and whole.
 fn assert_whole(cli: &Cli) {
-    let ran = cli.run_with_input(&["import", "-"], lines(0..CONVERSATIONS).as_bytes());
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let output = cli.run_with_input(&["import", "-"], lines(0..CONVERSATIONS).as_bytes());
+    assert_eq!(output.code, Some(0), "{output}");
     let stats = cli.json(&["stats"]);
     assert_eq!((stats["threads"].as_u64(), stats["messages"].as_u64()), (Some(400), Some(4_000)));
     assert_eq!(cli.run(&["check"]).code, Some(0));
@@ -61,7 +61,7 @@ fn said(cli: &Cli) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn an_import_that_is_killed_is_made_whole_by_the_next_one() {
+fn killed_imports_are_completed_by_the_next_one() {
     let cli = Cli::new();
     let mut child = half_an_import(&cli);
     signal(&child, "-KILL");
@@ -72,7 +72,7 @@ fn an_import_that_is_killed_is_made_whole_by_the_next_one() {
 }
 
 #[test]
-fn an_import_that_is_interrupted_leaves_whole_batches_and_says_so() {
+fn interrupted_imports_leave_complete_batches() {
     let cli = Cli::new();
     let mut child = half_an_import(&cli);
     signal(&child, "-INT");
@@ -84,12 +84,12 @@ fn an_import_that_is_interrupted_leaves_whole_batches_and_says_so() {
     drop(child.stdin.take());
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, Some(130), "{ran}{rest}");
-    assert!(rest.contains("interrupted: what was imported is whole"), "{rest}");
+    let output = RunOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(output.code, Some(130), "{output}{rest}");
+    assert!(rest.contains("interrupted: imported conversations are complete"), "{rest}");
     let kept = cli.message_count();
     assert!(kept > 0 && kept < 4_000 && kept.is_multiple_of(10), "{kept}");
-    assert!(ran.out.contains(&format!("{} messages", indicatif_number(kept))), "{ran}");
+    assert!(output.out.contains(&format!("{} messages", indicatif_number(kept))), "{output}");
     assert_whole(&cli);
 }
 
@@ -98,7 +98,7 @@ fn indicatif_number(number: u64) -> String {
 }
 
 #[test]
-fn a_second_interrupt_ends_at_once() {
+fn second_interrupts_exit_immediately() {
     let cli = Cli::new();
     let mut child = half_an_import(&cli);
     signal(&child, "-INT");

@@ -12,7 +12,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 
 use super::provider::Provider;
 use super::serve::{Server, TOKEN, authorization, thread};
-use super::{Cli, PATIENCE};
+use super::{Cli, TIMEOUT};
 
 /// Sends a request, and reads the answer elsewhere until it ends.
 fn begin(server: &Server, path: &str, body: &Value) -> JoinHandle<String> {
@@ -49,7 +49,7 @@ fn upload_half(server: &Server, thread: &str) -> JoinHandle<String> {
 /// Listens to a thread by WebSocket. Gives the last word, and what the connection was closed with.
 fn listen(server: &Server, thread: &str) -> JoinHandle<(Value, CloseCode, String)> {
     let stream = TcpStream::connect(&server.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut request = format!("ws://{}/v1/live", server.address).into_client_request().unwrap();
     request.headers_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
     let (mut socket, _) = tungstenite::client(request, stream).unwrap();
@@ -99,7 +99,7 @@ fn server(cli: &Cli, provider: &Provider, grace_seconds: &str) -> Server {
 }
 
 #[test]
-fn under_load_nothing_acknowledged_is_lost_and_everyone_hears_why_it_ends() {
+fn shutdown_under_load_loses_nothing_and_informs_every_client() {
     const ASKING: usize = 3;
     let (cli, provider) = (Cli::new(), Provider::start());
     let mut server = server(&cli, &provider, "4");
@@ -143,7 +143,7 @@ fn under_load_nothing_acknowledged_is_lost_and_everyone_hears_why_it_ends() {
             std::iter::from_fn(say).take_while(|(status, _)| status.contains("201")).count()
         });
         for _ in 0..ASKING * 5 {
-            hears.recv_timeout(PATIENCE).unwrap();
+            hears.recv_timeout(TIMEOUT).unwrap();
         }
         server.signal("-TERM");
         assert!(saying.join().unwrap() > 0);
@@ -184,7 +184,7 @@ fn under_load_nothing_acknowledged_is_lost_and_everyone_hears_why_it_ends() {
 }
 
 #[test]
-fn asked_twice_it_ends_at_once() {
+fn second_signals_exit_immediately() {
     for signals in [["-TERM", "-TERM"], ["-INT", "-TERM"], ["-TERM", "-INT"], ["-INT", "-INT"]] {
         let (cli, provider) = (Cli::new(), Provider::start());
         let mut server = server(&cli, &provider, "600");

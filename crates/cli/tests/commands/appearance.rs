@@ -1,6 +1,6 @@
-//! Help, colour, and what a stored text may do to a terminal.
+//! Help, colour, and the protection of the terminal against stored text.
 
-use super::{Cli, assert_looks};
+use super::{Cli, assert_prints};
 
 const COMMANDS: [&str; 32] = [
     "migrate",
@@ -38,10 +38,10 @@ const COMMANDS: [&str; 32] = [
 ];
 
 #[test]
-fn help_names_every_command_and_each_has_an_example() {
+fn help_lists_every_command_and_each_has_an_example() {
     let cli = Cli::new();
     let help = cli.out(&["-h"]);
-    assert_looks!(cli, "help", help);
+    assert_prints!(cli, "help", help);
     for command in COMMANDS {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
         let text = cli.out(&[command, "--help"]);
@@ -51,7 +51,7 @@ fn help_names_every_command_and_each_has_an_example() {
 }
 
 #[test]
-fn colour_is_for_terminals_unless_asked_for() {
+fn colour_is_off_outside_terminals_unless_requested() {
     let cli = Cli::with_garden();
     for arguments in [&["show", "web:garden"][..], &["search", "carrots"], &["threads"]] {
         assert!(!cli.out(arguments).contains('\u{1b}'), "{arguments:?}");
@@ -66,7 +66,7 @@ fn colour_is_for_terminals_unless_asked_for() {
 }
 
 #[test]
-fn a_stored_text_cannot_steer_the_terminal() {
+fn stored_text_cannot_control_the_terminal() {
     let cli = Cli::new();
     let harmful = b"before \x1b]0;owned\x07 \x1b[2J after \xe2\x80\xae";
     cli.run_with_input(&["append", "evil\u{202e}", "--create", "--author", "Eve"], harmful);
@@ -83,13 +83,13 @@ fn a_stored_text_cannot_steer_the_terminal() {
         &["context", "--turn", "turn\u{202e}"],
         &["recall", question],
     ] {
-        let ran = cli.run(arguments);
-        assert!(ran.code == Some(0) && ran.out.contains("before"), "{ran}");
-        assert!(!format!("{ran}").contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}']), "{ran:?}");
+        let output = cli.run(arguments);
+        assert!(output.code == Some(0) && output.out.contains("before"), "{output}");
+        assert!(!format!("{output}").contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}']), "{output:?}");
     }
     for name in ["other\u{202e}", "\u{1b}[3J"] {
-        let ran = cli.run(&["context", "--turn", name]);
-        assert!(ran.code != Some(0) && !ran.err.contains(['\u{1b}', '\u{202e}']), "{ran:?}");
+        let output = cli.run(&["context", "--turn", name]);
+        assert!(output.code != Some(0) && !output.err.contains(['\u{1b}', '\u{202e}']), "{output:?}");
     }
     assert_eq!(
         cli.json(&["show", "evil\u{202e}"])["messages"][0]["parts"][0]["text"].as_str().unwrap().as_bytes(),
@@ -98,7 +98,7 @@ fn a_stored_text_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn completions_and_manual_pages_know_every_command() {
+fn completions_and_manual_pages_cover_every_command() {
     let cli = Cli::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = cli.out(&["completions", shell]);
@@ -106,8 +106,8 @@ fn completions_and_manual_pages_know_every_command() {
     }
     let page = cli.out(&["man"]);
     assert!(page.contains(".TH threadkeep 1"), "{page}");
-    let ran = cli.run(&["man", "pages"]);
-    assert_eq!((ran.code, ran.err.starts_with("wrote ")), (Some(0), true), "{ran}");
+    let output = cli.run(&["man", "pages"]);
+    assert_eq!((output.code, output.err.starts_with("wrote ")), (Some(0), true), "{output}");
     for command in COMMANDS {
         let page = std::fs::read_to_string(cli.path(&format!("pages/threadkeep-{command}.1"))).unwrap();
         assert!(page.contains(".SH NAME") && page.contains("Example"), "{page}");

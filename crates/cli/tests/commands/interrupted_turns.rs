@@ -11,7 +11,7 @@ use super::Cli;
 use super::serve::{Server, authorization, thread, until};
 
 /// A server of a model, or of anything else that is asked over HTTP: it answers when it is told to.
-struct Asked(TcpListener);
+struct HeldEndpoint(TcpListener);
 
 /// A question that waits for its answer.
 struct Question {
@@ -19,7 +19,7 @@ struct Question {
     text: String,
 }
 
-impl Asked {
+impl HeldEndpoint {
     fn new() -> Self {
         Self(TcpListener::bind("127.0.0.1:0").unwrap())
     }
@@ -37,7 +37,7 @@ impl Asked {
 
     /// Waits for a question.
     fn next(&self) -> Question {
-        let deadline = std::time::Instant::now() + super::PATIENCE;
+        let deadline = std::time::Instant::now() + super::TIMEOUT;
         self.0.set_nonblocking(true).unwrap();
         let (stream, _) = loop {
             match self.0.accept() {
@@ -117,8 +117,8 @@ fn texts(page: &Value) -> Vec<&str> {
     page["data"].as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap()).collect()
 }
 
-fn a_turn_that_was_cut_goes_on_after_the_restart(cli: &Cli) {
-    let model = Asked::new();
+fn assert_turn_resumes_after_restart(cli: &Cli) {
+    let model = HeldEndpoint::new();
     let mut server = Server::start_with(model.serve(cli));
     let (thread, other) = (thread(&server), thread(&server));
     let turn = ask(&server, "general", &thread, "Are you there?");
@@ -158,18 +158,18 @@ fn a_turn_that_was_cut_goes_on_after_the_restart(cli: &Cli) {
 }
 
 #[test]
-fn killed_while_the_model_speaks_the_turn_goes_on_after_the_restart() {
-    a_turn_that_was_cut_goes_on_after_the_restart(&Cli::new());
+fn turns_resume_after_a_restart() {
+    assert_turn_resumes_after_restart(&Cli::new());
 }
 
 #[test]
-fn killed_while_the_model_speaks_the_turn_goes_on_over_a_server_too() {
-    super::postgres::over_a_server(a_turn_that_was_cut_goes_on_after_the_restart);
+fn turns_resume_after_a_restart_on_postgres() {
+    super::postgres::with_postgres(assert_turn_resumes_after_restart);
 }
 
 /// The instance that is killed does not come back.
-fn another_instance_goes_on(cli: &Cli) {
-    let model = Asked::new();
+fn assert_another_instance_resumes(cli: &Cli) {
+    let model = HeldEndpoint::new();
     let mut server = Server::start_with(model.serve(cli));
     let others = [Server::start_with(model.serve(cli)), Server::start_with(model.serve(cli))];
     let thread = thread(&server);
@@ -189,18 +189,18 @@ fn another_instance_goes_on(cli: &Cli) {
 }
 
 #[test]
-fn of_the_instances_that_are_left_one_goes_on() {
-    another_instance_goes_on(&Cli::new());
+fn another_instance_resumes_a_turn() {
+    assert_another_instance_resumes(&Cli::new());
 }
 
 #[test]
-fn of_the_instances_that_are_left_one_goes_on_over_a_server_too() {
-    super::postgres::over_a_server(another_instance_goes_on);
+fn another_instance_resumes_a_turn_on_postgres() {
+    super::postgres::with_postgres(assert_another_instance_resumes);
 }
 
 #[test]
-fn killed_while_a_tool_looks_it_looks_again_and_the_turn_goes_on() {
-    let (cli, feeds) = (Cli::new(), Asked::new());
+fn turns_resume_after_a_kill_during_a_tool_call() {
+    let (cli, feeds) = (Cli::new(), HeldEndpoint::new());
     let serve = || {
         let mut command = feeds.serve(&cli);
         command.arg("--model").arg("offline").env_remove("OPENAI_BASE_URL").env_remove("OPENAI_MODEL");
@@ -217,7 +217,7 @@ fn killed_while_a_tool_looks_it_looks_again_and_the_turn_goes_on() {
     drop(held);
     let is_over = |turn: &Value| turn["status"] != "running";
     let path = format!("/v1/threads/{thread}/turns/{turn}");
-    let deadline = std::time::Instant::now() + super::PATIENCE;
+    let deadline = std::time::Instant::now() + super::TIMEOUT;
     feeds.0.set_nonblocking(true).unwrap();
     while !is_over(&told(&server, &path).1) {
         // A feed may be asked more than once.
@@ -232,8 +232,8 @@ fn killed_while_a_tool_looks_it_looks_again_and_the_turn_goes_on() {
 }
 
 #[test]
-fn told_not_to_it_goes_on_with_nothing_by_itself() {
-    let (cli, model) = (Cli::new(), Asked::new());
+fn automatic_resumption_can_be_disabled() {
+    let (cli, model) = (Cli::new(), HeldEndpoint::new());
     let mut server = Server::start_with(model.serve(&cli));
     let (thread, other) = (thread(&server), thread(&server));
     let turn = ask(&server, "general", &thread, "Are you there?");
@@ -256,8 +256,8 @@ fn told_not_to_it_goes_on_with_nothing_by_itself() {
 }
 
 #[test]
-fn a_conversation_is_free_once_its_holder_was_killed() {
-    let (cli, model) = (Cli::new(), Asked::new());
+fn killed_servers_release_their_conversations() {
+    let (cli, model) = (Cli::new(), HeldEndpoint::new());
     let mut server = Server::start_with(model.serve(&cli));
     let (_, conversation) = server.ask("POST /v1/conversations", "{}").unwrap();
     let conversation: Value = serde_json::from_str(&conversation).unwrap();

@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::{Cli, Ran};
+use super::{Cli, RunOutput};
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().mode() & 0o777
 }
 
 /// Runs the program where new files are open to everybody unless the program says otherwise.
-fn run_openly(cli: &Cli, arguments: &[&str]) -> Ran {
+fn run_openly(cli: &Cli, arguments: &[&str]) -> RunOutput {
     let program = cli.command(arguments);
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 022; exec \"$0\" \"$@\""]).arg(program.get_program()).args(program.get_args());
@@ -24,13 +24,13 @@ fn run_openly(cli: &Cli, arguments: &[&str]) -> Ran {
             None => shell.env_remove(name),
         };
     }
-    let ran = Ran::from(shell.current_dir(cli.path("")).stdin(Stdio::null()).output().unwrap());
-    assert_eq!(ran.code, Some(0), "{arguments:?}: {ran}");
-    ran
+    let output = RunOutput::from(shell.current_dir(cli.path("")).stdin(Stdio::null()).output().unwrap());
+    assert_eq!(output.code, Some(0), "{arguments:?}: {output}");
+    output
 }
 
 #[test]
-fn what_is_made_is_the_users_alone() {
+fn created_files_are_private() {
     let cli = Cli::new();
     let store = cli.path("deep/down/store.db").display().to_string();
     let with_store = |arguments: &[&str]| run_openly(&cli, &[arguments, &["--store", &store]].concat());
@@ -57,13 +57,13 @@ fn what_is_made_is_the_users_alone() {
 
 /// While it is open there are files beside it.
 #[test]
-fn the_log_beside_a_store_is_the_users_alone() {
+fn the_log_of_a_store_is_private() {
     let cli = Cli::new();
     run_openly(&cli, &["append", "plans", "Plans.", "--create"]);
     let mut open = cli.command(&["import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let began = std::time::Instant::now();
     while !(cli.path("store.db-wal").exists() && cli.path("store.db-shm").exists()) {
-        assert!(began.elapsed() < super::PATIENCE);
+        assert!(began.elapsed() < super::TIMEOUT);
         std::thread::yield_now();
     }
     for name in ["store.db", "store.db-wal", "store.db-shm"] {
@@ -74,7 +74,7 @@ fn the_log_beside_a_store_is_the_users_alone() {
 }
 
 #[test]
-fn what_others_can_read_is_named() {
+fn files_that_others_can_read_are_reported() {
     let cli = Cli::with_garden();
     let open = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     cli.file("secret", "gsk-s3cret");
@@ -89,21 +89,21 @@ fn what_others_can_read_is_named() {
     let exposed = json!({"path": store, "mode": "0644", "fix": format!("chmod 600 {store}")});
     // Its log may still be there, when the command before was the last to have it open.
     assert_eq!(cli.json(&["check"])["exposed"][0], exposed);
-    let ran = cli.run(&["check"]);
-    assert!(ran.code == Some(0) && ran.err.contains("(mode 0644): chmod 600"), "{ran}");
+    let output = cli.run(&["check"]);
+    assert!(output.code == Some(0) && output.err.contains("(mode 0644): chmod 600"), "{output}");
     let check = |arguments: &[&str]| {
-        Ran::from(cli.command(arguments).env("GROQ_API_KEY_FILE", cli.path("secret")).output().unwrap())
+        RunOutput::from(cli.command(arguments).env("GROQ_API_KEY_FILE", cli.path("secret")).output().unwrap())
     };
-    let ran = check(&["config", "check"]);
-    assert!(ran.code == Some(0) && ran.out.contains("secret can be read by others (mode 0640)"), "{ran}");
-    assert!(ran.out.contains(&format!("{store} can be read by others (mode 0644): chmod 600 {store}")), "{ran}");
-    let ran = check(&["config", "check", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let output = check(&["config", "check"]);
+    assert!(output.code == Some(0) && output.out.contains("secret can be read by others (mode 0640)"), "{output}");
+    assert!(output.out.contains(&format!("{store} can be read by others (mode 0644): chmod 600 {store}")), "{output}");
+    let output = check(&["config", "check", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!((&json["exposed"][1], &json["problems"]), (&exposed, &json!([])));
     // What is there keeps its rights, and what was said to do helps.
     cli.out(&["append", "web:garden", "More."]);
     assert_eq!(mode(&cli.store()), 0o644);
     open(&cli.store(), 0o600);
     open(&cli.path("secret"), 0o600);
-    assert!(check(&["config", "check"]).out.ends_with(": all is well\n"));
+    assert!(check(&["config", "check"]).out.ends_with(": no problems found\n"));
 }

@@ -1,19 +1,19 @@
-//! A place in a thread, as people type it.
+//! Parses positions in threads and references to messages.
 
 use threadkeep::{Bound, MessageId, MessageName};
 
 use crate::instants;
 
-/// Reads a position or an instant.
+/// Parses a position or an instant.
 pub(crate) fn bound(text: &str) -> Result<Bound, String> {
     if let Ok(seq) = text.parse() {
         return Ok(Bound::Seq(seq));
     }
-    let expected = "neither a position (17), a day (2026-05-04) nor an instant (2026-05-04T18:12:00Z)";
+    let expected = "expected a position (17), a day (2026-05-04) or an instant (2026-05-04T18:12:00Z)";
     instants::parse(text).map(Bound::Time).map_err(|_| expected.to_owned())
 }
 
-/// Reads a message's position or id.
+/// Parses a message's position or id.
 pub(crate) fn message(text: &str) -> Option<MessageName> {
     let seq = text.trim_start_matches('#').parse().ok().map(MessageName::Seq);
     seq.or_else(|| text.parse::<MessageId>().ok().map(MessageName::Id))

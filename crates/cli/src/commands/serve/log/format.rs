@@ -14,31 +14,32 @@ use tracing_subscriber::registry::LookupSpan;
 const MESSAGE: &str = "message";
 /// The field that names a request.
 const REQUEST_ID: &str = "request_id";
-/// The field that tells how many lines were lost so far, in the first line after a loss.
+/// The field with the total number of lost lines, in the first line after a loss.
 const LOST: &str = "lost_lines";
 
-/// Writes a line: when, how severe, from where and what, and for which request, which costs less than a span for each.
+/// Formats log lines: time, level, target, message and fields, and the request's id, which costs less than a span per request.
 #[derive(Debug)]
-pub(super) struct Form {
-    /// Whether a line is an object.
+pub(super) struct LogFormat {
+    /// Whether a line is a JSON object.
     as_json: bool,
     lost: ErrorCounter,
-    told: AtomicUsize,
+    reported_losses: AtomicUsize,
 }
 
-impl Form {
+impl LogFormat {
     pub(super) fn new(as_json: bool, lost: ErrorCounter) -> Self {
-        Self { as_json, lost, told: AtomicUsize::new(0) }
+        Self { as_json, lost, reported_losses: AtomicUsize::new(0) }
     }
 
-    /// Lines lost so far, where that is news. Should the line be lost that tells so, then the next one has news.
+    /// Returns the total number of lost lines if it changed since the last call. If the line that reports it is lost too, the
+    /// total changes again, and the next line reports it.
     fn newly_lost(&self) -> Option<usize> {
         let lost = self.lost.dropped_lines();
-        (self.told.swap(lost, Ordering::Relaxed) != lost).then_some(lost)
+        (self.reported_losses.swap(lost, Ordering::Relaxed) != lost).then_some(lost)
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Form
+impl<S, N> FormatEvent<S, N> for LogFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -73,7 +74,7 @@ struct TextFields<'w> {
 }
 
 impl TextFields<'_> {
-    /// Writes a number or a word, which has no need to be kept on its line.
+    /// Writes a value that contains no control characters.
     fn plain(&mut self, field: &Field, value: impl fmt::Display) {
         let writer = &mut self.writer;
         self.written = self.written.and_then(|()| write!(writer, " {}={value}", field.name()));
@@ -98,7 +99,7 @@ impl Visit for TextFields<'_> {
         if field.name() == MESSAGE || !value.bytes().all(is_plain) {
             return self.record_debug(field, &value);
         }
-        // As `Debug` has it, which looks at every character.
+        // The same output as `Debug`, without its escaping of each character.
         let writer = &mut self.writer;
         self.written = self.written.and_then(|()| {
             [" ", field.name(), "=\"", value, "\""].into_iter().try_for_each(|piece| writer.write_str(piece))
@@ -106,7 +107,7 @@ impl Visit for TextFields<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let mut writer = OnItsLine(self.writer.by_ref());
+        let mut writer = ControlEscaper(self.writer.by_ref());
         self.written = self.written.and_then(|()| match field.name() {
             MESSAGE => write!(writer, " {value:?}"),
             name => write!(writer, " {name}={value:?}"),
@@ -114,10 +115,10 @@ impl Visit for TextFields<'_> {
     }
 }
 
-/// Keeps what a value says on its line, and from steering the terminal of whoever reads it.
-struct OnItsLine<'w>(Writer<'w>);
+/// Escapes control characters, so that a value stays on one line and cannot send sequences to a terminal.
+struct ControlEscaper<'w>(Writer<'w>);
 
-impl fmt::Write for OnItsLine<'_> {
+impl fmt::Write for ControlEscaper<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for piece in text.split_inclusive(char::is_control) {
             let plain = piece.trim_end_matches(char::is_control);
@@ -174,27 +175,27 @@ mod tests {
     use serde_json::json;
     use tracing_appender::non_blocking::NonBlockingBuilder;
 
-    use super::super::tests::Kept;
+    use super::super::tests::CapturedLog;
     use super::*;
 
-    /// What is written of a line.
-    fn written(as_json: bool) -> String {
-        let kept = Kept::default();
-        let (lines, guard) = tracing_appender::non_blocking(kept.clone());
-        let form = Form::new(as_json, lines.error_counter());
-        let log = tracing_subscriber::fmt().event_format(form).with_writer(lines).finish();
+    /// Returns the text of a logged line.
+    fn logged(as_json: bool) -> String {
+        let captured = CapturedLog::default();
+        let (lines, guard) = tracing_appender::non_blocking(captured.clone());
+        let format = LogFormat::new(as_json, lines.error_counter());
+        let log = tracing_subscriber::fmt().event_format(format).with_writer(lines).finish();
         tracing::subscriber::with_default(log, || {
             let (text, words) = ("it said \"no\"\nand left", vec!["a", "b"]);
             let (plain, steering) = ("as it is", format_args!("red \u{1b}[31m\r\nand a line"));
             tracing::warn!(text, number = -3, share = 0.5, is_it = true, ?words, plain, %steering, "two {}", "words");
         });
         drop(guard);
-        kept.text()
+        captured.text()
     }
 
     #[test]
-    fn a_line_of_text_is_one_line() {
-        let line = written(false);
+    fn text_line_escapes_control_characters() {
+        let line = logged(false);
         let (at, rest) = line.split_once("  WARN ").unwrap();
         assert!(at.parse::<threadkeep::Timestamp>().is_ok(), "{at}");
         let expected = "two words text=\"it said \\\"no\\\"\\nand left\" number=-3 share=0.5 is_it=true words=[\"a\", \"b\"] \
@@ -203,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_in_json_is_an_object() {
-        let line = written(true);
+    fn json_line_is_one_object() {
+        let line = logged(true);
         let mut object: Value = serde_json::from_str(&line).unwrap();
         let at = object.as_object_mut().unwrap().remove("timestamp").unwrap();
         assert!(at.as_str().unwrap().parse::<threadkeep::Timestamp>().is_ok(), "{at}");
@@ -216,10 +217,10 @@ mod tests {
         assert_eq!((object, line.matches('\n').count()), (expected, 1));
     }
 
-    /// Takes nothing until its permit is gone.
-    struct Held(mpsc::Receiver<()>, Kept);
+    /// A writer that blocks until its permit is dropped.
+    struct BlockedWriter(mpsc::Receiver<()>, CapturedLog);
 
-    impl Write for Held {
+    impl Write for BlockedWriter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             let _ = self.0.recv();
             self.1.write(bytes)
@@ -231,26 +232,26 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_nobody_takes_are_lost_and_told() {
+    fn lines_over_the_buffer_limit_are_counted_as_lost() {
         for as_json in [false, true] {
-            let (kept, (permit, permits)) = (Kept::default(), mpsc::channel());
+            let (captured, (permit, permits)) = (CapturedLog::default(), mpsc::channel());
             let builder = NonBlockingBuilder::default().buffered_lines_limit(2);
-            let (lines, guard) = builder.finish(Held(permits, kept.clone()));
-            let form = Form::new(as_json, lines.error_counter());
-            let log = tracing_subscriber::fmt().event_format(form).with_writer(lines).finish();
+            let (lines, guard) = builder.finish(BlockedWriter(permits, captured.clone()));
+            let format = LogFormat::new(as_json, lines.error_counter());
+            let log = tracing_subscriber::fmt().event_format(format).with_writer(lines).finish();
             tracing::subscriber::with_default(log, || {
                 for number in 0..10 {
                     tracing::info!(number, "a line");
                 }
                 drop(permit);
-                // Until those that waited are written there may be no room.
-                while kept.text().lines().count() < 2 {
+                // The buffer may be full until the waiting lines are written.
+                while captured.text().lines().count() < 2 {
                     std::thread::yield_now();
                 }
                 tracing::info!("the last one");
             });
             drop(guard);
-            let text = kept.text();
+            let text = captured.text();
             let (last, before) = (text.lines().last().unwrap(), text.lines().count() - 1);
             let lost = if as_json {
                 format!("\"lost_lines\":{}", 10 - before)

@@ -1,0 +1,141 @@
+//! Erases from a restored store what the ledger records.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use threadkeep::memory::{AppliedErasures, KnownErasures};
+use threadkeep::{Memory, Timestamp};
+
+use super::{LedgerContents, LedgerLocation, key_file};
+use crate::commands::{App, Status};
+use crate::failure::Failure;
+use crate::progress;
+use crate::store::Location;
+use crate::table::{counted, number};
+
+/// The result of applying the ledger to a restored store.
+#[derive(Debug, Serialize)]
+pub(crate) struct Applied {
+    /// The ledger; null if there is none.
+    ledger: Option<PathBuf>,
+    #[serde(flatten)]
+    pub(crate) removed: AppliedErasures,
+    /// The number of skipped entries: they belong to other stores, but their names may also exist in this one.
+    passed_over: u64,
+    /// The numbers of lines that cannot be read.
+    damaged_lines: Vec<u64>,
+    /// The numbers of lines that a crash truncated, before the erasure was executed.
+    torn_lines: Vec<u64>,
+    #[serde(skip)]
+    is_disabled: bool,
+}
+
+/// Reads the ledger for a restore into `store`. Returns `None` if there is none or it is disabled.
+pub(crate) fn load(app: &App, store: &Location) -> Result<Option<LedgerContents>> {
+    let location = app.erasure_ledger();
+    let Some(file) = location.file() else { return Ok(None) };
+    let is_explicit = matches!(location, LedgerLocation::Explicit(_));
+    let contents = LedgerContents::read(file, &store.identity(), is_explicit).map_err(|error| {
+        let failure = Failure::system_error(format!(
+            "the erasure ledger {} cannot be used: {}; nothing was changed",
+            file.display(),
+            crate::failure::join(std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| {
+                error.source()
+            }))
+        ));
+        let hint = format!(
+            "restore its key {}, name another ledger with --erasure-ledger, or disable it with --erasure-ledger none",
+            key_file(file).display()
+        );
+        failure.hint(hint)
+    })?;
+    Ok(contents)
+}
+
+/// Removes every byte of what was erased since the backup was made. The caller has exclusive access to the restored store.
+pub(crate) async fn apply(
+    app: &App,
+    contents: Option<&mut LedgerContents>,
+    restored: &Memory,
+    made_at: Option<Timestamp>,
+) -> Result<Applied> {
+    let location = app.erasure_ledger();
+    let mut applied = Applied {
+        ledger: None,
+        removed: AppliedErasures::default(),
+        passed_over: 0,
+        damaged_lines: Vec::new(),
+        torn_lines: Vec::new(),
+        is_disabled: location == LedgerLocation::Disabled,
+    };
+    let Some(contents) = contents else { return Ok(applied) };
+    let spinner = progress::spinner("applying erasures since the backup…");
+    let removed = async {
+        let removed = restored.apply_erasures(contents, made_at).await?;
+        restored.raise_document_versions(contents.highest_version()).await?;
+        if removed != AppliedErasures::default() {
+            restored.backend().maintenance.sweep(restored.now()).await?;
+        }
+        Ok::<_, anyhow::Error>(removed)
+    };
+    let removed = removed.await;
+    spinner.finish_and_clear();
+    applied.removed = removed.context("cannot apply the erasures since the backup; the store is unchanged")?;
+    applied.ledger = location.file().map(PathBuf::from);
+    applied.passed_over = contents.skipped();
+    applied.damaged_lines.clone_from(&contents.damaged);
+    applied.torn_lines.clone_from(&contents.torn);
+    Ok(applied)
+}
+
+impl Applied {
+    /// Returns `Incomplete` if a line is damaged, because it may have recorded an erasure.
+    pub(crate) fn status(&self) -> Status {
+        if self.damaged_lines.is_empty() { Status::Done } else { Status::Incomplete }
+    }
+
+    pub(crate) fn print(&self, app: &App) -> Result<()> {
+        let Some(ledger) = &self.ledger else {
+            let why = if self.is_disabled { "the erasure ledger is off" } else { "there is no erasure ledger" };
+            app.output.note(format_args!("note: {why}: data erased since the backup was made has been restored"));
+            return Ok(());
+        };
+        app.output.line(format_args!("{} (erasure ledger {})", self.summary(), ledger.display()))?;
+        self.note(app, &self.torn_lines, "was truncated by a crash before its erasure was executed");
+        self.note(app, &self.damaged_lines, "is damaged: the data it names may have been restored");
+        if self.passed_over > 0 {
+            let entries = match self.passed_over {
+                1 => "1 entry".to_owned(),
+                many => format!("{} entries", number(many)),
+            };
+            app.output.note(format_args!(
+                "note: skipped {entries} of other stores; --erasure-ledger {} applies them to this store too",
+                ledger.display()
+            ));
+        }
+        Ok(())
+    }
+
+    fn note(&self, app: &App, lines: &[u64], what: &str) {
+        const MAX_LINES: usize = 20;
+        for line in lines.iter().take(MAX_LINES) {
+            app.output.note(format_args!("note: line {line} of the erasure ledger {what}"));
+        }
+        if let Some(more) = lines.len().checked_sub(MAX_LINES).filter(|more| *more > 0) {
+            app.output.note(format_args!("note: and {} more lines", number(more as u64)));
+        }
+    }
+
+    fn summary(&self) -> String {
+        let AppliedErasures { users, threads, messages, documents } = self.removed;
+        let counts = [(threads, "thread"), (messages, "message"), (documents, "document")];
+        let counts: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count, what)).collect();
+        if counts.is_empty() {
+            return "the backup contains no data that was erased later".to_owned();
+        }
+        let users = if users > 0 { format!(", including {}", counted(users, "user")) } else { String::new() };
+        format!("removed data erased since the backup: {}{users}", counts.join(", "))
+    }
+}

@@ -140,9 +140,17 @@ fn calls_can_be_approved_with_other_arguments() {
     let output = approve("[]");
     assert_eq!((output.code, output.err.contains("--arguments is not a JSON object")), (Some(2), true), "{output}");
     let output = cli.run(&["approvals", "approve", &id, "--assistant", "general"]);
-    assert_eq!((output.code, output.err.contains("requested by assistant careful, not by general")), (Some(2), true), "{output}");
+    assert_eq!(
+        (output.code, output.err.contains("requested by assistant careful, not by general")),
+        (Some(2), true),
+        "{output}"
+    );
     let output = approve(r#"{"name": "seat", "value": "the aisle"}"#);
-    assert_eq!((output.code, output.out.as_str()), (Some(0), "I will remember that your seat is the aisle.\n"), "{output}");
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (Some(0), "I will remember that your seat is the aisle.\n"),
+        "{output}"
+    );
     assert_eq!(preferences(&cli, &path), json!({"seat": "the aisle"}));
     let log = cli.json(&["audit"]);
     let entered = log["records"].as_array().unwrap().iter().map(|record| (&record["act"], &record["outcome"]));

@@ -64,7 +64,11 @@ fn errors_in_yaml_assistants_name_key_and_line() {
     assert!(output.err.contains("line 9: spec.memory.context_window: 21 is greater than max_messages"), "{output}");
     let path = gardener(&cli, "backend: postgres");
     let output = cli.run(&["chat", &path]);
-    assert_eq!((output.code, output.err.contains("spec.memory.backend: postgres needs a store URL")), (Some(2), true), "{output}");
+    assert_eq!(
+        (output.code, output.err.contains("spec.memory.backend: postgres needs a store URL")),
+        (Some(2), true),
+        "{output}"
+    );
 }
 
 // S1.30, S4.45

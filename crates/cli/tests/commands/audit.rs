@@ -51,7 +51,10 @@ fn commands_reject_the_internal_tenant() {
     ];
     for command in commands {
         let output = cli.run(&[&["--tenant", "threadkeep"], *command].concat());
-        assert!(output.code == Some(2) && output.err.contains("reserved") && output.out.is_empty(), "{command:?}: {output}");
+        assert!(
+            output.code == Some(2) && output.err.contains("reserved") && output.out.is_empty(),
+            "{command:?}: {output}"
+        );
     }
     let by_environment = cli.command(&["threads"]).env("THREADKEEP_TENANT", "threadkeep").output().unwrap();
     assert_eq!(by_environment.status.code(), Some(2));
@@ -90,7 +93,10 @@ fn audit_heads_reveal_a_restored_store() {
     let after = head(&cli);
     for known in [&before, &after] {
         let output = cli.run(&["audit", "verify", "--head", known]);
-        assert!(output.code == Some(0) && output.out.contains("no problems found") && output.out.contains(&after), "{output}");
+        assert!(
+            output.code == Some(0) && output.out.contains("no problems found") && output.out.contains(&after),
+            "{output}"
+        );
     }
     let shown = cli.out(&["audit"]);
     assert!(shown.ends_with(&format!("head: {after}\n")), "{shown}");

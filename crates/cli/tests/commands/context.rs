@@ -141,7 +141,10 @@ fn failures_to_store_an_explanation_are_reported() {
     let cli = Cli::new();
     cli.out(&["append", "channel", "Welcome.", "--create", "--as-tenant"]);
     let output = cli.run(&["context", "channel", "--keep", "turn 1"]);
-    assert!(output.code == Some(3) && output.out.contains("Welcome.") && output.err.contains("could not be stored"), "{output}");
+    assert!(
+        output.code == Some(3) && output.out.contains("Welcome.") && output.err.contains("could not be stored"),
+        "{output}"
+    );
     assert_eq!(cli.run(&["context", "channel", "--keep", "turn 1", "--as-tenant"]).code, Some(0));
 }
 

@@ -109,5 +109,9 @@ fn symbolic_links_out_of_a_folder_are_not_followed() {
     cli.out(&["docs", "add", "folder/secret.txt"]);
     assert!(cli.out(&["ask", "What is the password?"]).contains("swordfish"));
     let output = cli.run(&["docs", "add", "/dev/null"]);
-    assert_eq!((output.code, output.err.contains("/dev/null is neither a file nor a folder")), (Some(1), true), "{output}");
+    assert_eq!(
+        (output.code, output.err.contains("/dev/null is neither a file nor a folder")),
+        (Some(1), true),
+        "{output}"
+    );
 }

@@ -83,7 +83,10 @@ fn bytes_that_a_reader_locks_are_reported_and_removed_later() {
     let count: i64 = reader.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
     assert_eq!(count, 12);
     let output = cli.run(&["erase", "secret", "--yes"]);
-    assert!(output.code == Some(3) && output.err.contains("erased, but some bytes remain in the store's files"), "{output}");
+    assert!(
+        output.code == Some(3) && output.err.contains("erased, but some bytes remain in the store's files"),
+        "{output}"
+    );
     assert_eq!(cli.run(&["show", "secret"]).code, Some(1));
     reader.execute_batch("ROLLBACK").unwrap();
     cli.out(&["vacuum"]);

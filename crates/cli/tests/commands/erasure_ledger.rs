@@ -213,7 +213,10 @@ fn truncated_ledger_lines_are_reported_and_harmless() {
     let last = whole.trim_end().rsplit('\n').next().unwrap();
     cli.file("erasures.jsonl", format!("{whole}{}", &last[..last.len() / 2]));
     let output = cli.run(&["restore", "monday.db", "--yes"]);
-    assert!(output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was cut by a crash"), "{output}");
+    assert!(
+        output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was cut by a crash"),
+        "{output}"
+    );
     assert_eq!(cli.run(&["show", "plans"]).code, Some(1));
     // The next erasure goes on behind it.
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
@@ -324,7 +327,10 @@ fn erasures_that_cannot_be_recorded_are_not_executed() {
     cli.file("file", "");
     let nowhere = cli.path("file/ledger.jsonl").display().to_string();
     let output = cli.run(&["erase", "plans", "--yes", "--erasure-ledger", &nowhere]);
-    assert!(output.code == Some(3) && output.err.contains("the erasure ledger") && output.err.contains(&nowhere), "{output}");
+    assert!(
+        output.code == Some(3) && output.err.contains("the erasure ledger") && output.err.contains(&nowhere),
+        "{output}"
+    );
     assert_eq!(cli.run(&["show", "plans"]).code, Some(0));
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::{Cli, TIMEOUT, RunOutput, assert_prints, fixture};
+use super::{Cli, RunOutput, TIMEOUT, assert_prints, fixture};
 
 /// A store with threads of two tenants, an erased message, a preference, and the audit log, which says that it was erased.
 fn two_tenants() -> Cli {

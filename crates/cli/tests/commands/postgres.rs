@@ -5,7 +5,7 @@ use threadkeep_postgres_server::{Database, Server};
 use tokio::runtime::Runtime;
 
 use super::Cli;
-use super::serve::{self, assert_stored, append_until_down};
+use super::serve::{self, append_until_down, assert_stored};
 
 const NOW: [&str; 2] = ["--now", "2026-06-01T10:00:00Z"];
 
@@ -158,7 +158,9 @@ fn everything(cli: &Cli) -> Vec<String> {
 
 #[test]
 fn migrations_and_backups_keep_everything() {
-    let (Some(first), Some(second), Some(third)) = (PostgresCli::new(), PostgresCli::new(), PostgresCli::new()) else { return };
+    let (Some(first), Some(second), Some(third)) = (PostgresCli::new(), PostgresCli::new(), PostgresCli::new()) else {
+        return;
+    };
     let file = Cli::with_garden();
     file.out(&["append", "web:shop", "Is it open?", "--create", "--tenant", "globex"]);
     let before = everything(&file);

@@ -341,7 +341,11 @@ fn tokens_need_an_audience_and_keys() {
         &["--token-issuer", "https://issuer", "--token-audience", "a", "--token-jwks", "http://issuer/keys"],
     ] {
         let output = cli.run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
-        assert_eq!((output.code, output.err.contains("invalid token settings")), (Some(2), true), "{arguments:?}: {output}");
+        assert_eq!(
+            (output.code, output.err.contains("invalid token settings")),
+            (Some(2), true),
+            "{arguments:?}: {output}"
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use serde_json::Value;
 
 use super::serve::Server;
-use super::{Cli, TIMEOUT, RunOutput};
+use super::{Cli, RunOutput, TIMEOUT};
 
 /// Two stations of the 1 and two trips.
 const FEED: [(&str, &str); 6] = [

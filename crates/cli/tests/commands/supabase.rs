@@ -70,12 +70,9 @@ fn doctor_reports_findings_and_its_sql_fixes_them() {
     let patient = TestDatabase::new(server);
     let output = patient.doctor(&[]);
     assert_eq!(output.code, Some(1), "{output}");
-    for expected in [
-        "table conversations: there is none",
-        "table messages: missing",
-        "CREATE POLICY",
-        "ok      OPENAI_API_KEY",
-    ] {
+    for expected in
+        ["table conversations: there is none", "table messages: missing", "CREATE POLICY", "ok      OPENAI_API_KEY"]
+    {
         assert!(output.out.contains(expected), "{expected}: {output}");
     }
     let by_store = patient.cli.run(&["--store", &patient.database.url(), "supabase", "doctor"]);
@@ -103,7 +100,10 @@ fn doctor_reports_findings_and_its_sql_fixes_them() {
     // What a look cannot tell, trying does; and it leaves nothing behind.
     for (injury, expected) in [
         ("TO authenticated USING (auth.uid() IS NOT NULL)", "a user can read another user's messages"),
-        ("FOR UPDATE USING (auth.uid() IS NOT NULL)", "a user cannot change own messages only: 2 rows affected, expected 1"),
+        (
+            "FOR UPDATE USING (auth.uid() IS NOT NULL)",
+            "a user cannot change own messages only: 2 rows affected, expected 1",
+        ),
         ("FOR INSERT WITH CHECK (auth.uid() IS NULL)", "authenticated without a user can write a message"),
     ] {
         patient.run(&format!("CREATE POLICY anyone ON messages {injury}"));
@@ -289,10 +289,16 @@ fn missing_database_urls_are_reported_with_the_expected_one() {
     for more in [&[][..], &["https://abc.supabase.co"]] {
         let output = cli.run(&[&["supabase", "doctor"], more].concat());
         assert_eq!(output.code, Some(2), "{output}");
-        assert!(output.err.contains("database URL is required") && output.err.contains("db.abc.supabase.co:5432"), "{output}");
+        assert!(
+            output.err.contains("database URL is required") && output.err.contains("db.abc.supabase.co:5432"),
+            "{output}"
+        );
     }
     let output = cli.run(&["supabase", "doctor"]);
-    assert!(output.out.contains("SUPABASE_SERVICE_ROLE_KEY: a key of the role anon, expected a service_role key"), "{output}");
+    assert!(
+        output.out.contains("SUPABASE_SERVICE_ROLE_KEY: a key of the role anon, expected a service_role key"),
+        "{output}"
+    );
     assert!(output.out.contains("OPENAI_API_KEY: not set in .env.local"), "{output}");
     assert!(!output.to_string().contains("sb_publishable_x"), "{output}");
     let refused = cli.run(&["supabase", "doctor", "postgresql://postgres:secret@127.0.0.1:1/postgres"]);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::serve::{Server, TOKEN};
-use super::{Cli, TIMEOUT, RunOutput};
+use super::{Cli, RunOutput, TIMEOUT};
 
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--model", "offline"];
 

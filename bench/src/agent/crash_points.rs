@@ -10,8 +10,8 @@ use anyhow::Result;
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage,
-    MessageQuery, ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, Tagged, ThreadId,
+    DeltaSink, DerivedWrite, Message, MessageName, MessagePage, MessageQuery, ModelError, Namespace, OpenThread,
+    Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result as StoreResult, Scope, Store, Tagged, ThreadId,
     ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
@@ -166,23 +166,23 @@ impl Store for CrashingStore {
         self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> StoreResult<Option<Document>> {
-        self.inner.find_document(scope, owner, namespace, key, now).await
+    ) -> StoreResult<Option<Record>> {
+        self.inner.find_record(scope, owner, namespace, key, now).await
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> StoreResult<Vec<Document>> {
-        self.inner.list_documents(scope, query, now).await
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> StoreResult<Vec<Record>> {
+        self.inner.list_records(scope, query, now).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> StoreResult<Written> {
-        self.inner.write_document(scope, write, now).await
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> StoreResult<Written> {
+        self.inner.write_record(scope, write, now).await
     }
 
     async fn write_derived(
@@ -203,7 +203,7 @@ impl Store for CrashingStore {
         self.inner.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.inner.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.inner.records_stamp()
     }
 }

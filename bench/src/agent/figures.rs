@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use threadkeep_agent::{Agent, Definition, FnTool, TurnStatus};
 use threadkeep_core::{
-    Backend, DocumentOwner, DocumentQuery, JsonText, Map, Namespace, Scope, ThreadId, ToolContext, ToolOutput,
+    Backend, JsonText, Map, Namespace, RecordOwner, RecordQuery, Scope, ThreadId, ToolContext, ToolOutput,
 };
 use threadkeep_memory::Memory;
 use threadkeep_models::{Reply, ScriptedModel, Turn};
@@ -133,9 +133,9 @@ async fn compare_with_short(agent: &Agent, scope: &Scope, long: ThreadId, turns:
 
 async fn bytes(agent: &Agent, scope: &Scope, thread: ThreadId, namespace: &str) -> Result<usize> {
     let namespace = Some(Namespace::system(namespace)?);
-    let query = DocumentQuery { namespace, ..DocumentQuery::of(DocumentOwner::Thread(thread)) };
-    let documents = agent.memory().list_documents(scope, query).await?;
-    Ok(documents.iter().map(|document| document.value.as_str().len()).sum())
+    let query = RecordQuery { namespace, ..RecordQuery::of(RecordOwner::Thread(thread)) };
+    let records = agent.memory().list_records(scope, query).await?;
+    Ok(records.iter().map(|record| record.value.as_str().len()).sum())
 }
 
 fn file_bytes(file: &Path) -> u64 {

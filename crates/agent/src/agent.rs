@@ -131,7 +131,7 @@ impl Agent {
     /// `NotFound` if the scope does not include the thread.
     pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
         let place = Place::find(self.memory(), scope, thread).await?;
-        Ok(self.memory().find_thread_document(&place.writer, place.thread, &record::active()).await?.is_some())
+        Ok(self.memory().find_thread_record(&place.writer, place.thread, &record::active()).await?.is_some())
     }
 }
 

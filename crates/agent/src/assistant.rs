@@ -78,7 +78,7 @@ pub struct Asked<'a> {
 pub struct Prepared {
     /// Further input for the graph. Members here override those that the caller gave.
     pub given: Map,
-    /// Text that follows the assistant's instructions in the system prompt, such as passages of documents.
+    /// Text that follows the assistant's instructions in the system prompt, such as passages of records.
     pub grounding: Option<String>,
     /// Messages of earlier conversations that match the question, best first.
     pub recalled: Vec<Recalled>,

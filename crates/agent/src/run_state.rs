@@ -1,6 +1,6 @@
 //! The state of a run: its graph, its record, its journal and its approvals.
 
-use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument, Tagged};
+use threadkeep_core::{ChatAnswer, JsonText, PutRecord, RecordState, Tagged};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
 use threadkeep_memory::turns::{Place, Versioned, lease_until, lock};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
@@ -113,7 +113,7 @@ impl RunState {
 
     /// Adds the condition that no other driver has taken over the run.
     pub(crate) fn fenced(&self, batch: BatchBuilder) -> BatchBuilder {
-        batch.require(record::active(), DocumentState::Version(self.version))
+        batch.require(record::active(), RecordState::Version(self.version))
     }
 
     /// Adds unwritten events to the journal.
@@ -128,15 +128,15 @@ impl RunState {
         self.written = self.recorded.len();
         let name = record::entry(&self.record.turn, self.record.entries);
         let value = JsonText::of(&self.recorded[self.last_entry..])?;
-        Ok(batch.put(PutDocument { name, value, expires_at: None }))
+        Ok(batch.put(PutRecord { name, value, expires_at: None }))
     }
 
     /// Adds the changed approvals, on the condition that their stored versions are unchanged.
     pub(crate) fn put_approvals(&self, mut batch: BatchBuilder, memory: &Memory) -> Result<BatchBuilder> {
         let is_changed = |approval: &&Versioned<Approval>| self.changed.contains(&approval.value.id);
         for Versioned { value, version } in self.approvals.iter().filter(is_changed) {
-            let state = if version.number == 0 { DocumentState::Absent } else { DocumentState::Version(*version) };
-            batch = batch.require(record::approval(&value.id), state).put(value.document(memory.now())?);
+            let state = if version.number == 0 { RecordState::Absent } else { RecordState::Version(*version) };
+            batch = batch.require(record::approval(&value.id), state).put(value.record(memory.now())?);
         }
         Ok(batch)
     }

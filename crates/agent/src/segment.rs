@@ -2,7 +2,7 @@
 
 mod messages;
 
-use threadkeep_core::{JsonText, PutDocument};
+use threadkeep_core::{JsonText, PutRecord};
 use threadkeep_graph::{Failure, Output};
 use threadkeep_memory::turns::{close, lease_until, lock};
 use threadkeep_memory::{BatchBuilder, Draft};
@@ -52,7 +52,7 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     let batch = run_state.put_approvals(batch, executor.memory)?;
     let batch = run_state.append(batch, &drafts);
     let name = record::waiting(&run_state.record.turn);
-    let batch = batch.put(PutDocument { name, value: JsonText::of(&run_state.record)?, expires_at: None });
+    let batch = batch.put(PutRecord { name, value: JsonText::of(&run_state.record)?, expires_at: None });
     commit(executor, run_state, batch, &drafts).await?;
     for approval in requested {
         executor.emit(TurnEvent::ApprovalRequested(approval));
@@ -122,14 +122,14 @@ async fn commit_end(
     let messages = run_state.record.messages;
     batch = run_state.append(batch, &drafts);
     let mut turn = turn(executor, run_state, status, reply, error, &output);
-    let turn_record = PutDocument {
+    let turn_record = PutRecord {
         name: record::stub(&turn.turn),
         value: turn_record(run_state, &turn).to_json()?,
         expires_at: Some(executor.now().plus_ms(KEPT_MS)),
     };
     batch = batch.put(turn_record);
     if let Some(report) = &executor.contexts.lock().await.report {
-        batch = batch.put(executor.memory.report_document(&turn.turn, report)?);
+        batch = batch.put(executor.memory.report_record(&turn.turn, report)?);
     }
     let committed = commit(executor, run_state, batch, &drafts).await;
     if committed.is_err() {

@@ -17,8 +17,8 @@ pub struct Batch {
     pub fingerprint: Fingerprint,
     /// What must be true of the thread's positions.
     pub expected: Option<Expected>,
-    /// What must be true of the thread's documents.
-    pub require: Vec<DocumentCondition>,
+    /// What must be true of the thread's records.
+    pub require: Vec<RecordCondition>,
     /// Messages to add at the end, in order.
     pub append: Vec<NewMessage>,
     /// Messages to say differently; position, id and `created_at` stay.
@@ -27,10 +27,10 @@ pub struct Batch {
     pub erase: Vec<MessageId>,
     /// Drop every message below this position, without tombstones; at most `seq + 1` (after the append).
     pub trim_below: Option<u64>,
-    /// Documents to write.
-    pub put: Vec<PutDocument>,
-    /// Documents to delete; absent ones are ignored.
-    pub delete: Vec<DocumentName>,
+    /// Records to write.
+    pub put: Vec<PutRecord>,
+    /// Records to delete; absent ones are ignored.
+    pub delete: Vec<RecordName>,
     /// A change of what the thread says about itself.
     pub patch: ThreadPatch,
     /// When it must be on the disk.
@@ -88,7 +88,7 @@ impl Batch {
     /// Checks what can be told without the store, and encodes the content. Every store calls it before anything else.
     ///
     /// # Errors
-    /// `Invalid` when names are bad, texts hold NUL, or one message or document is named twice;
+    /// `Invalid` when names are bad, texts hold NUL, or one message or record is named twice;
     /// `LimitExceeded` for sizes and counts.
     pub fn encode(&self) -> Result<EncodedBatch> {
         self.check()?;
@@ -107,8 +107,8 @@ impl Batch {
         limits::check_count("messages of a commit", self.append.len(), limits::COMMIT_MESSAGES)?;
         limits::check_count("replacements of a commit", self.replace.len(), limits::COMMIT_EDITS)?;
         limits::check_count("erasures of a commit", self.erase.len(), limits::COMMIT_EDITS)?;
-        let documents = self.put.len() + self.delete.len() + self.require.len();
-        limits::check_count("documents of a commit", documents, limits::COMMIT_DOCUMENTS)?;
+        let records = self.put.len() + self.delete.len() + self.require.len();
+        limits::check_count("documents of a commit", records, limits::COMMIT_RECORDS)?;
         self.append.iter().try_for_each(NewMessage::check)?;
         self.replace.iter().try_for_each(|replacement| replacement.content.check())?;
         for put in &self.put {
@@ -126,7 +126,7 @@ impl Batch {
         let put = self.put.iter().map(|put| &put.name);
         let written = put.chain(&self.delete);
         let required = self.require.iter().map(|condition| &condition.name);
-        written.clone().chain(required.clone()).try_for_each(DocumentName::check)?;
+        written.clone().chain(required.clone()).try_for_each(RecordName::check)?;
         once("document", written)?;
         once("document condition", required)
     }
@@ -240,17 +240,17 @@ impl Expected {
     }
 }
 
-/// A thread-owned document's name.
+/// A thread-owned record's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct DocumentName {
+pub struct RecordName {
     /// Its family.
     pub namespace: Namespace,
     /// Its name in the family: 1 to 500 bytes.
     pub key: String,
 }
 
-impl DocumentName {
-    /// The document of a thread that says who drives it: there from the moment that a run takes the thread to the moment
+impl RecordName {
+    /// The record of a thread that says who drives it: there from the moment that a run takes the thread to the moment
     /// that it lets go, and left behind by one that was cut. Stores find it in all threads at once
     /// ([`crate::Maintenance::list_driven_threads`]).
     #[must_use]
@@ -264,47 +264,47 @@ impl DocumentName {
     }
 }
 
-/// A precondition on a thread-owned document.
+/// A precondition on a thread-owned record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentCondition {
+pub struct RecordCondition {
     /// Which.
-    pub name: DocumentName,
+    pub name: RecordName,
     /// How it must be.
-    pub state: DocumentState,
+    pub state: RecordState,
 }
 
-/// How a document must be.
+/// How a record must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DocumentState {
+pub enum RecordState {
     /// Not there (or expired).
     Absent,
     /// There, at this version, and written by the same commit.
     Version(Tagged),
 }
 
-impl DocumentCondition {
-    /// Holds the condition against the version that the document has, if it is there.
+impl RecordCondition {
+    /// Holds the condition against the version that the record has, if it is there.
     ///
     /// # Errors
     /// `Conflict` with the actual version.
     pub fn check(&self, actual: Option<Tagged>) -> Result<()> {
         let met = match self.state {
-            DocumentState::Absent => actual.is_none(),
-            DocumentState::Version(version) => actual.is_some_and(|actual| version.is_same(actual)),
+            RecordState::Absent => actual.is_none(),
+            RecordState::Version(version) => actual.is_some_and(|actual| version.is_same(actual)),
         };
         if met {
             return Ok(());
         }
-        let DocumentName { namespace, key } = self.name.clone();
-        Err(crate::Conflict::Document { namespace, key, actual }.into())
+        let RecordName { namespace, key } = self.name.clone();
+        Err(crate::Conflict::Record { namespace, key, actual }.into())
     }
 }
 
-/// A write to a thread-owned document.
+/// A write to a thread-owned record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PutDocument {
+pub struct PutRecord {
     /// Which.
-    pub name: DocumentName,
+    pub name: RecordName,
     /// What it shall hold.
     pub value: JsonText,
     /// From when on it shall be as if it had never been.
@@ -344,7 +344,7 @@ pub struct CommitOutcome {
 }
 
 impl CommitOutcome {
-    /// The change with its tag: also the version of the documents that the commit wrote.
+    /// The change with its tag: also the version of the records that the commit wrote.
     #[must_use]
     pub const fn tagged(&self) -> Tagged {
         Tagged { number: self.change, tag: self.tag }

@@ -4,8 +4,8 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bound, ChangeTag, CorruptRow, DocumentName, DocumentWrite, Message, MessageId, MessagePage, MessageQuery,
-    OnCorrupt, Owner, Positions, Scope, Tagged, TenantId, ThreadId, Timestamp, limits,
+    Bound, ChangeTag, CorruptRow, Message, MessageId, MessagePage, MessageQuery, OnCorrupt, Owner, Positions,
+    RecordName, RecordWrite, Scope, Tagged, TenantId, ThreadId, Timestamp, limits,
 };
 
 /// One commit on a thread, as its subscribers see it.
@@ -17,7 +17,7 @@ pub struct Change {
     pub tag: Option<ChangeTag>,
     /// When, by the commit's `now`.
     pub at: Timestamp,
-    /// What it did, in the order: append, replace, erase, trim, documents, patch.
+    /// What it did, in the order: append, replace, erase, trim, records, patch.
     pub effects: Vec<Effect>,
 }
 
@@ -31,7 +31,7 @@ impl Change {
 
 /// One thing that a commit did. What was appended or replaced is read from the thread, in the form it has by then.
 ///
-/// What a commit named but did not do is not told: a trim below the first position, the deletion of a document that was
+/// What a commit named but did not do is not told: a trim below the first position, the deletion of a record that was
 /// not there. So a change may have no effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -62,17 +62,19 @@ pub enum Effect {
         /// The first position that is kept.
         first_seq: u64,
     },
-    /// A document was written.
-    DocumentPut {
+    /// A record was written.
+    #[serde(rename = "document_put")]
+    RecordPut {
         /// Which.
-        name: DocumentName,
+        name: RecordName,
         /// The version it got.
         version: u64,
     },
-    /// A document was deleted.
-    DocumentDeleted {
+    /// A record was deleted.
+    #[serde(rename = "document_deleted")]
+    RecordDeleted {
         /// Which.
-        name: DocumentName,
+        name: RecordName,
     },
     /// Title, metadata, state or expiry changed.
     Patched,
@@ -169,26 +171,26 @@ pub enum WakeUp {
         /// come so far already need not look.
         change: Option<u64>,
     },
-    /// A document of a user, or of the tenant, was written or deleted.
-    Document {
+    /// A record of a user, or of the tenant, was written or deleted.
+    Record {
         /// The tenant.
         tenant: TenantId,
         /// Whose it is.
         owner: Owner,
         /// Which.
-        name: DocumentName,
+        name: RecordName,
     },
     /// Anything may have changed: hints were lost, or another process wrote.
     Anything,
 }
 
 impl WakeUp {
-    /// The hint about a write under a scope; `None` for a thread's document, which changes by commits.
+    /// The hint about a write under a scope; `None` for a thread's record, which changes by commits.
     #[must_use]
-    pub fn of_document(scope: &Scope, write: &DocumentWrite) -> Option<Self> {
+    pub fn of_record(scope: &Scope, write: &RecordWrite) -> Option<Self> {
         let owner = write.owner.as_owner()?;
-        let name = DocumentName { namespace: write.namespace.clone(), key: write.key.clone() };
-        Some(Self::Document { tenant: scope.tenant_id().clone(), owner, name })
+        let name = RecordName { namespace: write.namespace.clone(), key: write.key.clone() };
+        Some(Self::Record { tenant: scope.tenant_id().clone(), owner, name })
     }
 }
 

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::{
-    Access, Batch, ChangeTag, Checksum, CommitOutcome, Conflict, DocumentName, Effect, EncodedBatch, Fingerprint,
-    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, StoreError, Tagged, ThreadPatch, Timestamp,
-    codec, limits,
+    Access, Batch, ChangeTag, Checksum, CommitOutcome, Conflict, Effect, EncodedBatch, Fingerprint,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, RecordName, StoreError, Tagged, ThreadPatch,
+    Timestamp, codec, limits,
 };
 
 /// What a store is asked about the one thread that a commit changes. All answers must be of one instant: that of the write.
@@ -22,8 +22,8 @@ pub trait Facts {
     /// The newest commit with this key, however old.
     fn record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>, Self::Error>;
 
-    /// The version of one of the thread's documents; `None` where there is none, or none any more at the commit's `now`.
-    fn document_version(&mut self, name: &DocumentName) -> Result<Option<Tagged>, Self::Error>;
+    /// The version of one of the thread's records; `None` where there is none, or none any more at the commit's `now`.
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>, Self::Error>;
 
     /// Where the message or tombstone with this id stands, trimmed or not, if its row is still there.
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>, Self::Error>;
@@ -156,7 +156,7 @@ impl<F: Facts> Commit<'_, F> {
             expected.check(self.positions)?;
         }
         for condition in &self.batch.require {
-            condition.check(self.facts.document_version(&condition.name)?)?;
+            condition.check(self.facts.record_version(&condition.name)?)?;
         }
         let Positions { seq, change, first_seq, tag } = self.positions;
         let count = self.batch.append.len() as u64;
@@ -264,10 +264,10 @@ impl<F: Facts> Commit<'_, F> {
         effects.extend(erase.iter().zip(erased).map(|(id, old)| Effect::Erased { seq: old.seq, id: *id }));
         effects.extend(trim_below.map(|first_seq| Effect::Trimmed { first_seq }));
         let version = self.positions.change + 1;
-        effects.extend(put.iter().map(|put| Effect::DocumentPut { name: put.name.clone(), version }));
+        effects.extend(put.iter().map(|put| Effect::RecordPut { name: put.name.clone(), version }));
         for name in delete {
-            if self.facts.document_version(name)?.is_some() {
-                effects.push(Effect::DocumentDeleted { name: name.clone() });
+            if self.facts.record_version(name)?.is_some() {
+                effects.push(Effect::RecordDeleted { name: name.clone() });
             }
         }
         effects.extend((!patch.is_empty()).then_some(Effect::Patched));

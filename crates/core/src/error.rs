@@ -104,8 +104,8 @@ pub enum Kind {
     Thread,
     /// A message of a thread.
     Message,
-    /// A document.
-    Document,
+    /// A record.
+    Record,
 }
 
 impl fmt::Display for Kind {
@@ -113,7 +113,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Thread => "thread",
             Self::Message => "message",
-            Self::Document => "document",
+            Self::Record => "document",
         })
     }
 }
@@ -155,12 +155,12 @@ pub enum Conflict {
         /// Where it stands.
         seq: u64,
     },
-    /// A document is not in the state that was required.
+    /// A record is not in the state that was required.
     #[error("document {namespace}/{key} is {}", match .actual { Some(version) => format!("at version {}", version.number), None => "absent".to_owned() })]
-    Document {
-        /// The document's namespace.
+    Record {
+        /// The record's namespace.
         namespace: Namespace,
-        /// The document's key.
+        /// The record's key.
         key: String,
         /// The version it has, or `None` when there is none.
         actual: Option<Tagged>,

@@ -1,13 +1,13 @@
 //! What conversations look like on their way in and out: the export format, and what readers of foreign files give.
 //!
 //! An export is JSON Lines. The first line is a [`ExportLine::Threadkeep`] header; each thread's line is followed by its
-//! messages in order and its documents. Readers skip members that they do not know and refuse a later version. A backup
+//! messages in order and its records. Readers skip members that they do not know and refuse a later version. A backup
 //! ([`BackupLine`]) holds a whole store verbatim in the same manner.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Consistency, Content, Document, DocumentOwner, Dump, JsonText, Map, Message, MessageId, Owner, Part, Role, Source,
+    Consistency, Content, Dump, JsonText, Map, Message, MessageId, Owner, Part, Record, RecordOwner, Role, Source,
     TenantId, ThreadId, ThreadKey, Timestamp, Usage,
 };
 
@@ -29,12 +29,14 @@ pub enum ExportLine {
     Thread(ExportedThread),
     /// A message of the thread above.
     Message(Box<ExportedMessage>),
-    /// An application's document: of the thread above, of a user, or of the tenant.
-    Document {
+    /// An application's record: of the thread above, of a user, or of the tenant.
+    #[serde(rename = "document")]
+    Record {
         /// Whose.
-        owner: DocumentOwner,
-        /// The document.
-        document: Document,
+        owner: RecordOwner,
+        /// The record.
+        #[serde(rename = "document")]
+        record: Record,
     },
 }
 
@@ -147,21 +149,24 @@ pub enum BackupLine {
         /// What it holds.
         dump: Dump,
     },
-    /// A document of a user or of a tenant.
-    Document {
+    /// A record of a user or of a tenant.
+    #[serde(rename = "document")]
+    Record {
         /// The tenant.
         tenant: TenantId,
         /// Whose.
-        owner: DocumentOwner,
-        /// The document.
-        document: Document,
+        owner: RecordOwner,
+        /// The record.
+        #[serde(rename = "document")]
+        record: Record,
     },
     /// The last line, without which a backup was cut.
     End {
         /// How many threads stand before it.
         threads: u64,
-        /// How many documents of users and tenants stand before it.
-        documents: u64,
+        /// How many records of users and tenants stand before it.
+        #[serde(rename = "documents")]
+        records: u64,
         /// SHA-256 of all lines before it with their ends, in hexadecimal digits.
         hash: String,
     },
@@ -176,12 +181,12 @@ pub enum ImportItem {
     Message(Box<ImportedMessage>),
     /// A whole conversation that may have branches. No message follows it.
     Tree(Box<ImportedTree>),
-    /// A document of the conversation above, of a user, or of the tenant.
-    Document {
+    /// A record of the conversation above, of a user, or of the tenant.
+    Record {
         /// Whose.
-        owner: DocumentOwner,
-        /// The document.
-        document: Document,
+        owner: RecordOwner,
+        /// The record.
+        record: Record,
     },
 }
 

@@ -13,7 +13,6 @@ mod change;
 mod checksum;
 pub mod codec;
 pub mod decide;
-mod document;
 mod embed;
 mod error;
 pub mod exchange;
@@ -26,6 +25,7 @@ mod message;
 mod model;
 mod page;
 mod processes;
+mod record;
 mod runtime;
 mod scope;
 mod search;
@@ -42,12 +42,11 @@ mod view;
 
 pub use address::{shown_address, without_secrets};
 pub use batch::{
-    Batch, CommitOutcome, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, Fingerprint,
-    IdempotencyKey, PutDocument, Replacement, Urgency,
+    Batch, CommitOutcome, EncodedBatch, Expected, Fingerprint, IdempotencyKey, PutRecord, RecordCondition, RecordName,
+    RecordState, Replacement, Urgency,
 };
 pub use change::{Change, ChangePage, ChangesWithMessages, Effect, UserCursor, WakeUp, WakeUps};
 pub use checksum::Checksum;
-pub use document::{DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
 pub use embed::{Embedder, EmbedderError};
 pub use error::{Conflict, Kind, Reason, Result, StoreError};
 pub use failure::Failure;
@@ -68,13 +67,14 @@ pub use model::{
 };
 pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, Take};
 pub use processes::Processes;
+pub use record::{DerivedWrite, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Written};
 pub use runtime::{Moment, Runtime};
 pub use scope::{Access, Owner, Scope};
 pub use search::{
     Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
     similarity,
 };
-pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, Unreadable};
+pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedRecord, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
     Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadName, ThreadOrder, ThreadPage,
     ThreadQuery,

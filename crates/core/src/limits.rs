@@ -9,7 +9,7 @@ use crate::{Map, Positions, Result, StoreError};
 pub const IDEMPOTENCY_WINDOW_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Bytes of a tenant's, user's, author's, agent's, tool's or namespace's name.
 pub const NAME_BYTES: usize = 200;
-/// Bytes of a thread key, external id, document key or idempotency key.
+/// Bytes of a thread key, external id, record key or idempotency key.
 pub const KEY_BYTES: usize = 500;
 /// Bytes of a thread's title.
 pub const TITLE_BYTES: usize = 2_000;
@@ -21,11 +21,11 @@ pub const COMMIT_BYTES: usize = 16 * 1024 * 1024;
 pub const COMMIT_MESSAGES: usize = 1_000;
 /// Messages replaced by one commit, and erased by one commit.
 pub const COMMIT_EDITS: usize = 1_000;
-/// Documents written, deleted and required by one commit.
-pub const COMMIT_DOCUMENTS: usize = 100;
-/// Documents and lists of documents that are read with a thread.
-pub const READ_DOCUMENTS: usize = 100;
-/// Bytes of one document.
+/// Records written, deleted and required by one commit.
+pub const COMMIT_RECORDS: usize = 100;
+/// Records and lists of records that are read with a thread.
+pub const READ_RECORDS: usize = 100;
+/// Bytes of one record.
 pub const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of metadata, state or source fields, as JSON.
 pub const MAP_BYTES: usize = 256 * 1024;

@@ -2,8 +2,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeTag, Checksum, Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable,
-    Positions, Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    ChangeTag, Checksum, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions, Record,
+    RecordOwner, Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 /// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
@@ -18,7 +18,7 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// first; an unknown tenant has nobody. How long it is remembered who owned something is the store's own affair.
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
 
-    /// Lists the threads that somebody drives, or drove when it ended: those with the document [`crate::DocumentName::driver`], by
+    /// Lists the threads that somebody drives, or drove when it ended: those with the record [`crate::RecordName::driver`], by
     /// tenant and id in byte order, after one of them, at most `limit`. Expired threads are left out. It costs what it finds,
     /// however many other threads there are.
     async fn list_driven_threads(
@@ -50,11 +50,11 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// [`limits::LAST_POSITION`] is `LimitExceeded` ([`Dump::check`]). A deleted id may be restored at any time.
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()>;
 
-    /// Writes a document of a user or the tenant verbatim, over what is there. Versions given later are greater than its
+    /// Writes a record of a user or the tenant verbatim, over what is there. Versions given later are greater than its
     /// version. A thread as owner is `Invalid`.
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()>;
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()>;
 
-    /// Removes what `now` says is over: expired threads and documents, idempotency records, change logs and deleted ids
+    /// Removes what `now` says is over: expired threads and records, idempotency records, change logs and deleted ids
     /// beyond the window, and every byte that erasing, trimming, deleting or replacing left behind. Bounded steps; other
     /// callers go on meanwhile.
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport>;
@@ -79,8 +79,8 @@ pub struct DrivenThread {
     pub thread: ThreadId,
     /// Whom it belongs to.
     pub owner: Owner,
-    /// The document that says so.
-    pub document: Document,
+    /// The record that says so.
+    pub record: Record,
 }
 
 /// A chunk of a dumped thread.
@@ -88,8 +88,9 @@ pub struct DrivenThread {
 pub struct Dump {
     /// The thread itself, in the first chunk.
     pub thread: Option<DumpedThread>,
-    /// Its documents, all in the first chunk.
-    pub documents: Vec<Document>,
+    /// Its records, all in the first chunk.
+    #[serde(rename = "documents")]
+    pub records: Vec<Record>,
     /// Its change log and idempotency records, oldest first, all in the first chunk.
     pub commits: Vec<DumpedCommit>,
     /// Its messages and tombstones by position.
@@ -290,8 +291,9 @@ pub fn message_damage(
 pub struct SweepReport {
     /// Threads that had expired.
     pub expired_threads: u64,
-    /// Documents that had expired, those of expired threads left out.
-    pub expired_documents: u64,
+    /// Records that had expired, those of expired threads left out.
+    #[serde(rename = "expired_documents")]
+    pub expired_records: u64,
     /// Records of commits beyond the window.
     pub commit_records: u64,
     /// Deleted ids beyond the window.
@@ -311,8 +313,9 @@ pub struct VerifyReport {
     pub messages: u64,
     /// How many of them have no checksum: they were written before there were any, so changed bytes would not be found.
     pub unchecked: u64,
-    /// Documents seen.
-    pub documents: u64,
+    /// Records seen.
+    #[serde(rename = "documents")]
+    pub records: u64,
     /// What does not hold together.
     pub findings: Vec<Finding>,
 }

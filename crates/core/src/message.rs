@@ -253,7 +253,7 @@ pub struct ImageReference {
 /// What an answer stands on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// What kind of thing it is (`tesis`, `document`, …).
+    /// What kind of thing it is (`tesis`, `record`, …).
     pub kind: String,
     /// Its id among its kind.
     pub id: String,

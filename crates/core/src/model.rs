@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JsonText, Part, Portable, Role, TokenCount, TokenCounter, ToolCall, ToolResult, Usage};
 
-/// Tokens that a message takes beside its words, by the rule that OpenAI documents for its chat models.
+/// Tokens that a message takes beside its words, by the rule that OpenAI records for its chat models.
 const MESSAGE_TOKENS: TokenCount = TokenCount(4);
 /// Tokens that a request takes beside its messages: those that begin the answer.
 const ANSWER_TOKENS: TokenCount = TokenCount(3);

@@ -54,7 +54,7 @@ impl Scope {
     /// | `User` | full | none: as if unknown | append: read, open, add messages |
     /// | `Tenant` | full | full | full |
     ///
-    /// Of documents, a user reads the tenant's and writes only own ones.
+    /// Of records, a user reads the tenant's and writes only own ones.
     #[must_use]
     pub fn access(&self, owner: &Owner) -> Access {
         match (self, owner) {

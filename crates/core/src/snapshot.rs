@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Document, DocumentOwner, Dump, Finding, Portable, Result, TenantId, Thread};
+use crate::{Dump, Finding, Portable, Record, RecordOwner, Result, TenantId, Thread};
 
 /// Everything that a store holds, as it was when the snapshot was taken ([`crate::Maintenance::snapshot`]).
 ///
@@ -20,7 +20,7 @@ pub trait Snapshot: Portable + std::fmt::Debug {
     /// waits for readers.
     fn log_growth_bytes(&self) -> Option<u64>;
 
-    /// What its lists have left out so far because it cannot be read, each of it once: rows of threads and of documents. One
+    /// What its lists have left out so far because it cannot be read, each of it once: rows of threads and of records. One
     /// damaged row ends no list.
     fn unreadable(&self) -> Vec<Finding>;
 
@@ -39,9 +39,9 @@ pub trait Snapshot: Portable + std::fmt::Debug {
     /// next is the rest of that thread, if there is one, and then the places that were not answered.
     async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>>;
 
-    /// Lists the documents of all users and tenants that have not expired, in an order of the store's own, after one of
+    /// Lists the records of all users and tenants that have not expired, in an order of the store's own, after one of
     /// them, at most `limit` ([`crate::limits::PAGE`]). Those of threads are in their dumps.
-    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>>;
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>>;
 }
 
 /// What of a snapshot is as of one instant.
@@ -50,7 +50,7 @@ pub trait Snapshot: Portable + std::fmt::Debug {
 pub enum Consistency {
     /// All of the store.
     Store,
-    /// Each thread, and each document, but not all at the same instant.
+    /// Each thread, and each record, but not all at the same instant.
     Thread,
 }
 
@@ -83,15 +83,15 @@ pub struct ChunkSize {
     pub bytes: usize,
 }
 
-/// A document of a user or of a tenant, with its owner.
+/// A record of a user or of a tenant, with its owner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnedDocument {
+pub struct OwnedRecord {
     /// The tenant.
     pub tenant: TenantId,
     /// Whose in it.
-    pub owner: DocumentOwner,
-    /// The document.
-    pub document: Document,
+    pub owner: RecordOwner,
+    /// The record.
+    pub record: Record,
 }
 
 /// Findings of a reader that goes on past them, each kept once and the first 1,000 of them.

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner, DocumentQuery,
-    DocumentWrite, Kind, Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, Owner, Portable,
-    Positions, Result, Scope, SearchIndex, StoreError, Tagged, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView,
-    Timestamp, UserCursor, WakeUps, Written, limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Kind, Maintenance, Map, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, SearchIndex, StoreError, Tagged, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp,
+    UserCursor, WakeUps, Written, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -37,7 +37,7 @@ pub trait Store: Portable + std::fmt::Debug {
     /// number that was given twice, before and after a failover, is not the same.
     ///
     /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one and gets the tag of the key; the record (key,
-    /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Documents get the
+    /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Records get the
     /// new `change` as their version, with its tag. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing
     /// and makes no event; its preconditions are held against the thread all the same, and it answers where that stands.
     ///
@@ -58,7 +58,7 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Reads a thread by its id or by its key, with what `read` asks for beside its row: all of it as of one instant, in one round
     /// trip where the store is far. `None` where the scope reaches no such thread.
     ///
-    /// The page is as [`Store::list_messages`] gives it, and lists are as [`Store::list_documents`] gives them. Anything that does
+    /// The page is as [`Store::list_messages`] gives it, and lists are as [`Store::list_records`] gives them. Anything that does
     /// not decode fails the whole call, but for messages that the query wants to be told of.
     async fn read_thread(
         &self,
@@ -144,35 +144,35 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<ChangesWithMessages>;
 
-    /// Finds a document of a thread, a user or the tenant.
-    async fn find_document(
+    /// Finds a record of a thread, a user or the tenant.
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>>;
+    ) -> Result<Option<Record>>;
 
-    /// Lists documents by namespace and key, in byte order. Another scope's owner has none.
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>>;
+    /// Lists records by namespace and key, in byte order. Another scope's owner has none.
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>>;
 
-    /// Writes or deletes one document of a user or of the tenant, if it has the expected version.
+    /// Writes or deletes one record of a user or of the tenant, if it has the expected version.
     ///
-    /// Versions grow with each write and never repeat for a name, deletions included. `Conflict::Document` carries the
-    /// actual version. A user may write own documents; another's are `NotFound`, the tenant's `Denied`.
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written>;
+    /// Versions grow with each write and never repeat for a name, deletions included. `Conflict::Record` carries the
+    /// actual version. A user may write own records; another's are `NotFound`, the tenant's `Denied`.
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written>;
 
-    /// Writes one derived document of a thread, if the thread stands where the document was derived and the document has the
+    /// Writes one derived record of a thread, if the thread stands where the record was derived and the record has the
     /// version that the writer read.
     ///
     /// In this order, and nothing is written before all of it holds: [`DerivedWrite::check`]; the thread exists in this scope
     /// (`NotFound`) and may be changed other than by adding messages (`Denied`); its `change` is `at_change`
-    /// (`Conflict::Change`); the version is the expected one (`Conflict::Document`). The new version is
+    /// (`Conflict::Change`); the version is the expected one (`Conflict::Record`). The new version is
     /// [`DerivedWrite::version`].
     ///
     /// It is no commit: `change`, `updated_at`, the change log and idempotency records stay, and nobody is woken. The stamp
-    /// moves, as reads answer something else. Commits read, require, write and delete the document as any other of the thread:
+    /// moves, as reads answer something else. Commits read, require, write and delete the record as any other of the thread:
     /// one that takes words away scrubs it, and requires the version that it looked at. As a power cut costs only that it is
     /// derived again, a store may acknowledge the write before it is on the disk.
     async fn write_derived(
@@ -192,8 +192,8 @@ pub trait Store: Portable + std::fmt::Debug {
     /// It means nothing to another handle of the store.
     fn stamp(&self) -> Option<u64>;
 
-    /// As [`Store::stamp`], of the documents of users and tenants alone: it may stay the same over what else is written.
-    fn documents_stamp(&self) -> Option<u64>;
+    /// As [`Store::stamp`], of the records of users and tenants alone: it may stay the same over what else is written.
+    fn records_stamp(&self) -> Option<u64>;
 }
 
 /// Comfort over every store.
@@ -373,7 +373,7 @@ impl ThreadQuery {
     }
 }
 
-impl DocumentQuery {
+impl RecordQuery {
     /// Checks the limit.
     ///
     /// # Errors

@@ -79,10 +79,10 @@ impl<'de> Deserialize<'de> for ChangeTag {
     }
 }
 
-/// A change position, or the version of a document, with the tag of the commit that gave it. Text form: `17-a1b2c3d4`, or `17`
+/// A change position, or the version of a record, with the tag of the commit that gave it. Text form: `17-a1b2c3d4`, or `17`
 /// without a tag.
 ///
-/// The tag is absent where nobody knows it: in what was written before there were tags, at change 0, with documents of users
+/// The tag is absent where nobody knows it: in what was written before there were tags, at change 0, with records of users
 /// and tenants, and where a caller gives a number alone. What has no tag is compared by its number, so being the same is not
 /// transitive: compare with [`Tagged::is_same`] where a caller's position meets a store's, and with `==` where both are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

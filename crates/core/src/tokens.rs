@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rule_is_the_documented_one() {
+    fn the_rule_is_the_recorded_one() {
         let cases = [
             ("", 0),
             (" ", 0),

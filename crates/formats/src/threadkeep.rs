@@ -1,4 +1,4 @@
-//! Threadkeep's own export: a header line, then threads, each followed by its messages and documents.
+//! Threadkeep's own export: a header line, then threads, each followed by its messages and records.
 //!
 //! Unknown members are ignored, and an export of a later version is rejected. A message whose thread could not be read is
 //! rejected too, so that it is not added to the previous thread.
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use threadkeep_core::exchange::{
     EXPORT_VERSION, ExportedMessage, ExportedThread, ImportItem, ImportedMessage, ImportedThread,
 };
-use threadkeep_core::{Document, DocumentOwner, DocumentWrite, Namespace, ThreadId, ThreadPatch};
+use threadkeep_core::{Namespace, Record, RecordOwner, RecordWrite, ThreadId, ThreadPatch};
 
 use crate::ConversationName;
 use crate::conversation::check_content;
@@ -43,9 +43,9 @@ impl Lines {
             return self.message(json).map(Some).map_err(|rejection| rejection.at("message"));
         }
         if let Some(json) = fields.take("document") {
-            return self.document(json).map(Some).map_err(|rejection| rejection.at("document"));
+            return self.record(json).map(Some).map_err(|rejection| rejection.at("document"));
         }
-        Err(Rejection::new("not a thread, message or document"))
+        Err(Rejection::new("not a thread, message or record"))
     }
 
     fn thread(&mut self, json: &RawValue) -> Result<ImportItem, Rejection> {
@@ -86,17 +86,17 @@ impl Lines {
         Ok(ImportItem::Message(Box::new(imported)))
     }
 
-    fn document(&self, json: &RawValue) -> Result<ImportItem, Rejection> {
-        let ExportedDocument { owner, document } = read(json)?;
-        // Approvals and journals are system documents, which an untrusted file must not be able to forge.
-        if matches!(document.namespace, Namespace::System(_)) {
-            return Err(Rejection::new("system documents cannot be imported"));
+    fn record(&self, json: &RawValue) -> Result<ImportItem, Rejection> {
+        let ExportedRecord { owner, record } = read(json)?;
+        // Approvals and journals are system records, which an untrusted file must not be able to forge.
+        if matches!(record.namespace, Namespace::System(_)) {
+            return Err(Rejection::new("system records cannot be imported"));
         }
-        if matches!(&owner, DocumentOwner::Thread(thread) if self.thread != Some(*thread)) {
-            return Err(Rejection::new("the document belongs to another thread"));
+        if matches!(&owner, RecordOwner::Thread(thread) if self.thread != Some(*thread)) {
+            return Err(Rejection::new("the record belongs to another thread"));
         }
-        check(&document)?;
-        Ok(ImportItem::Document { owner, document })
+        check(&record)?;
+        Ok(ImportItem::Record { owner, record })
     }
 }
 
@@ -108,9 +108,10 @@ pub(crate) fn version(fields: &Fields<'_>) -> Option<Option<u64>> {
 }
 
 #[derive(Deserialize)]
-struct ExportedDocument {
-    owner: DocumentOwner,
-    document: Document,
+struct ExportedRecord {
+    owner: RecordOwner,
+    #[serde(rename = "document")]
+    record: Record,
 }
 
 fn read<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T, Rejection> {
@@ -121,14 +122,14 @@ fn read<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T, Rejection> {
     })
 }
 
-fn check(document: &Document) -> Result<(), Rejection> {
-    // The limits do not depend on the owner, and documents of a thread have no separate check.
-    let write = DocumentWrite {
-        owner: DocumentOwner::Tenant,
-        namespace: document.namespace.clone(),
-        key: document.key.clone(),
+fn check(record: &Record) -> Result<(), Rejection> {
+    // The limits do not depend on the owner, and records of a thread have no separate check.
+    let write = RecordWrite {
+        owner: RecordOwner::Tenant,
+        namespace: record.namespace.clone(),
+        key: record.key.clone(),
         expected: None,
-        value: Some(document.value.clone()),
+        value: Some(record.value.clone()),
         expires_at: None,
     };
     Ok(write.check()?)

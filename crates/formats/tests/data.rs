@@ -27,7 +27,7 @@ fn conversations(path: &str, format: Format) -> Vec<Conversation> {
         match item.unwrap() {
             ImportItem::Thread(thread) => conversations.push((*thread, Vec::new())),
             ImportItem::Message(message) => conversations.last_mut().unwrap().1.push(*message),
-            ImportItem::Tree(_) | ImportItem::Document { .. } => panic!("neither data set has branches or documents"),
+            ImportItem::Tree(_) | ImportItem::Record { .. } => panic!("neither data set has branches or documents"),
         }
     }
     conversations

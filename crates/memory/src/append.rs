@@ -71,7 +71,7 @@ pub struct Appended {
 }
 
 impl Appended {
-    /// The change with its tag: also the version of the documents that were written with the messages.
+    /// The change with its tag: also the version of the records that were written with the messages.
     #[must_use]
     pub const fn tagged(&self) -> Tagged {
         Tagged { number: self.change, tag: self.tag }

@@ -1,8 +1,8 @@
 //! Batches that an agent puts together: everything that one turn changes, in one commit.
 
 use threadkeep_core::{
-    Batch, DocumentCondition, DocumentName, DocumentState, Expected, IdempotencyKey, MessageId, PutDocument,
-    Replacement, Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp, Urgency,
+    Batch, Expected, IdempotencyKey, MessageId, PutRecord, RecordCondition, RecordName, RecordState, Replacement,
+    Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp, Urgency,
 };
 
 use crate::fingerprint::{MINTED, Request};
@@ -60,10 +60,10 @@ impl BatchBuilder {
         self
     }
 
-    /// Demands how a document of the thread is.
+    /// Demands how a record of the thread is.
     #[must_use]
-    pub fn require(mut self, name: DocumentName, state: DocumentState) -> Self {
-        self.batch.require.push(DocumentCondition { name, state });
+    pub fn require(mut self, name: RecordName, state: RecordState) -> Self {
+        self.batch.require.push(RecordCondition { name, state });
         self
     }
 
@@ -92,16 +92,16 @@ impl BatchBuilder {
         self
     }
 
-    /// Writes a document of the thread.
+    /// Writes a record of the thread.
     #[must_use]
-    pub fn put(mut self, put: PutDocument) -> Self {
+    pub fn put(mut self, put: PutRecord) -> Self {
         self.batch.put.push(put);
         self
     }
 
-    /// Deletes a document of the thread.
+    /// Deletes a record of the thread.
     #[must_use]
-    pub fn delete(mut self, name: DocumentName) -> Self {
+    pub fn delete(mut self, name: RecordName) -> Self {
         self.batch.delete.push(name);
         self
     }

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{
-    DocumentName, DocumentOwner, Expected, JsonText, Map, Namespace, PutDocument, Scope, Tagged, ThreadId,
+    Expected, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner, Scope, Tagged, ThreadId,
 };
 
 use crate::retry::repeat_simply;
 use crate::{Memory, MemoryError, Result, Retention};
 
-/// The settings of one thread, kept as its document `app/threadkeep` `config`. What is `None` is left to the assistant.
+/// The settings of one thread, kept as its record `app/threadkeep` `config`. What is `None` is left to the assistant.
 ///
 /// Settings bound what a model sees or may do, not what is stored; a retention takes effect when it is passed on.
 /// Members that a later version adds survive a change made by this one.
@@ -65,11 +65,11 @@ impl Memory {
     /// # Errors
     /// `NotFound` for an unknown thread, `Corrupt` for settings that have another shape.
     pub async fn thread_config(&self, scope: &Scope, thread: ThreadId) -> Result<ThreadConfig> {
-        let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), config_name(), self.now());
+        let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), config_name(), self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &key, now)).await?;
+            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
         match found {
-            Some(document) => Ok(document.value.read()?),
+            Some(record) => Ok(record.value.read()?),
             None => self.get_thread(scope, thread).await.map(|_| ThreadConfig::default()),
         }
     }
@@ -90,13 +90,13 @@ impl Memory {
         let now = self.now();
         let mut batch = self.minted_batch(now);
         batch.expected = expected;
-        batch.put.push(PutDocument { name: config_name(), value: JsonText::of(config)?, expires_at: None });
+        batch.put.push(PutRecord { name: config_name(), value: JsonText::of(config)?, expires_at: None });
         Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.tagged())
     }
 }
 
-pub(crate) fn config_name() -> DocumentName {
-    DocumentName { namespace: Namespace::App("threadkeep".to_owned()), key: "config".to_owned() }
+pub(crate) fn config_name() -> RecordName {
+    RecordName { namespace: Namespace::App("threadkeep".to_owned()), key: "config".to_owned() }
 }
 
 #[cfg(test)]

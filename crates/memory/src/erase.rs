@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use threadkeep_core::{
-    Document, DocumentOwner, DocumentQuery, DocumentWrite, MessageId, Owner, Scope, StoreError, ThreadId, ThreadOrder,
+    MessageId, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, ThreadId, ThreadOrder,
     ThreadQuery, UserId, limits,
 };
 
@@ -35,8 +35,9 @@ pub struct EraseReport {
     pub threads: u64,
     /// Messages that those threads held.
     pub messages: u64,
-    /// Documents of the user.
-    pub documents: u64,
+    /// Records of the user.
+    #[serde(rename = "documents")]
+    pub records: u64,
     /// Entries of the user's named collections, such as the passages of documents in a library.
     pub passages: u64,
     /// Messages of the user in shared threads.
@@ -46,12 +47,12 @@ pub struct EraseReport {
 impl EraseReport {
     /// How much of the user's own was erased.
     fn own(&self) -> u64 {
-        self.threads + self.documents + self.passages
+        self.threads + self.records + self.passages
     }
 }
 
 impl Memory {
-    /// Erases everything of a user: threads, documents, what stands in named collections and, where asked for, messages in
+    /// Erases everything of a user: threads, records, what stands in named collections and, where asked for, messages in
     /// shared threads.
     ///
     /// It goes on until a whole look finds nothing left, and touches nobody else's data. The bytes are gone from the
@@ -76,7 +77,7 @@ impl Memory {
             let before = report.own();
             self.erase_threads(&own, user, &mut report).await?;
             // A library's listing goes before its passages: whoever adds a document looks at the listing before each step.
-            self.erase_documents(&own, user, &mut report).await?;
+            self.erase_records(&own, user, &mut report).await?;
             report.passages += repeat_simply(self.runtime(), || self.search_index().remove_collections(&own)).await?;
             if report.own() == before {
                 break;
@@ -91,11 +92,11 @@ impl Memory {
     /// Tells the log that everything of a user goes: also what a backup holds that is not there any more.
     async fn record_user(&self, own: &Scope, user: &UserId, options: EraseOptions) -> Result<()> {
         let Some(log) = self.erasure_log() else { return Ok(()) };
-        let documents = self.all_documents(own, DocumentQuery::of(DocumentOwner::User(user.clone()))).await?;
+        let records = self.all_records(own, RecordQuery::of(RecordOwner::User(user.clone()))).await?;
         let item = ErasedItem::User {
             user: user.clone(),
             shared_messages: options.shared_messages == SharedMessages::Erase,
-            document_version: documents.iter().map(|document| document.version).max().unwrap_or(0),
+            record_version: records.iter().map(|record| record.version).max().unwrap_or(0),
         };
         log.record(vec![Erasure { tenant: own.tenant_id().clone(), item }], self.now()).await?;
         Ok(())
@@ -123,14 +124,14 @@ impl Memory {
         }
     }
 
-    async fn erase_documents(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<()> {
-        let owner = DocumentOwner::User(user.clone());
-        for Document { namespace, key, .. } in self.all_documents(own, DocumentQuery::of(owner.clone())).await? {
+    async fn erase_records(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<()> {
+        let owner = RecordOwner::User(user.clone());
+        for Record { namespace, key, .. } in self.all_records(own, RecordQuery::of(owner.clone())).await? {
             let owner = owner.clone();
-            let write = DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
+            let write = RecordWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
             let now = self.now();
-            match repeat_simply(self.runtime(), || self.store().write_document(own, write.clone(), now)).await {
-                Ok(_) => report.documents += 1,
+            match repeat_simply(self.runtime(), || self.store().write_record(own, write.clone(), now)).await {
+                Ok(_) => report.records += 1,
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
             }

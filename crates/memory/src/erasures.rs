@@ -2,7 +2,7 @@
 //!
 //! [`ErasureLog`] is the port that a log implements; [`Memory::with_erasure_log`] puts a store over the store that tells it.
 //! [`KnownErasures`] is the reading side, which [`Memory::apply_erasures`] asks about everything that a store holds. Only what
-//! somebody erased is recorded: users, threads, messages, documents. What a retention trims or what expires is not.
+//! somebody erased is recorded: users, threads, messages, records. What a retention trims or what expires is not.
 
 mod apply;
 mod recording;
@@ -12,7 +12,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    DocumentOwner, MessageId, Namespace, Result as StoreResult, TenantId, ThreadId, Timestamp, UserId,
+    MessageId, Namespace, RecordOwner, Result as StoreResult, TenantId, ThreadId, Timestamp, UserId,
 };
 
 pub use apply::AppliedErasures;
@@ -30,14 +30,14 @@ pub struct Erasure {
 /// What was erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErasedItem {
-    /// Everything of a user. Threads and documents that were there then have entries of their own as well.
+    /// Everything of a user. Threads and records that were there then have entries of their own as well.
     User {
         /// Who.
         user: UserId,
         /// Whether the user's messages in shared threads were erased too.
         shared_messages: bool,
-        /// The highest version among the user's documents then; 0 without any.
-        document_version: u64,
+        /// The highest version among the user's records then; 0 without any.
+        record_version: u64,
     },
     /// A thread with all that belongs to it.
     Thread(ThreadId),
@@ -50,10 +50,10 @@ pub enum ErasedItem {
         /// The thread's change that erased it.
         change: u64,
     },
-    /// A document of an application, or another document of a user or tenant.
-    Document {
+    /// A record of an application, or another record of a user or tenant.
+    Record {
         /// Whose.
-        owner: DocumentOwner,
+        owner: RecordOwner,
         /// Of which family.
         namespace: Namespace,
         /// Its name in the family.
@@ -90,14 +90,14 @@ pub trait ErasureLog: Debug + Send + Sync {
 pub struct ErasureBound {
     /// The instant of the erasure.
     pub at: Timestamp,
-    /// Of a message the thread's change that erased it, of documents their highest version; 0 otherwise.
+    /// Of a message the thread's change that erased it, of records their highest version; 0 otherwise.
     pub number: u64,
 }
 
 /// An erased user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasedUser {
-    /// Up to where; the number is that of documents.
+    /// Up to where; the number is that of records.
     pub bound: ErasureBound,
     /// Up to when the user's messages in shared threads were erased.
     pub shared_messages_at: Option<Timestamp>,
@@ -111,20 +111,14 @@ pub trait KnownErasures: Send + Sync {
     fn user(&self, tenant: &TenantId, user: &UserId) -> Option<ErasedUser>;
     /// Whether a thread was erased.
     fn thread(&self, tenant: &TenantId, thread: ThreadId) -> Option<ErasureBound>;
-    /// Whether messages or documents of a thread were erased.
+    /// Whether messages or records of a thread were erased.
     fn is_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool;
     /// Whether a message was erased.
     fn message(&self, tenant: &TenantId, thread: ThreadId, message: MessageId) -> Option<ErasureBound>;
-    /// Whether a document was erased.
-    fn document(
-        &self,
-        tenant: &TenantId,
-        owner: &DocumentOwner,
-        namespace: &Namespace,
-        key: &str,
-    ) -> Option<ErasureBound>;
+    /// Whether a record was erased.
+    fn record(&self, tenant: &TenantId, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<ErasureBound>;
     /// Whether messages of erased users in shared threads were erased, of anybody.
     fn has_shared_messages(&self) -> bool;
-    /// The highest version of any erased document.
+    /// The highest version of any erased record.
     fn highest_version(&self) -> u64;
 }

@@ -56,7 +56,7 @@ impl MemoryError {
         matches!(self, Self::Store(error) if error.maybe_applied())
     }
 
-    /// Whether the thread, message or document is not there (or not in this scope).
+    /// Whether the thread, message or record is not there (or not in this scope).
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Store(StoreError::NotFound(_)))

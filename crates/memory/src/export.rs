@@ -3,8 +3,8 @@
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use threadkeep_core::exchange::{EXPORT_VERSION, ExportLine, ExportedThread};
 use threadkeep_core::{
-    Document, DocumentOwner, DocumentQuery, Namespace, Owner, Scope, StoreError, Thread, ThreadId, ThreadOrder,
-    ThreadQuery, limits,
+    Namespace, Owner, Record, RecordOwner, RecordQuery, Scope, StoreError, Thread, ThreadId, ThreadOrder, ThreadQuery,
+    limits,
 };
 
 use crate::messages::{Following, READ_PAGE};
@@ -21,11 +21,11 @@ type Threads = stream::Iter<std::vec::IntoIter<Result<Thread>>>;
 const MESSAGE: &str = "message";
 
 impl Memory {
-    /// Exports one thread, or everything that a scope has in full: threads with their messages, and the documents of
+    /// Exports one thread, or everything that a scope has in full: threads with their messages, and the records of
     /// applications (a tenant's export holds those of its users).
     ///
     /// The lines come as they are read, in bounded memory: a header, then threads in the order of their creation, each
-    /// followed by its messages and documents, then the other documents. What is written meanwhile may be missing. A
+    /// followed by its messages and records, then the other records. What is written meanwhile may be missing. A
     /// message that does not decode comes as a `Corrupt` error after its page, and the export goes on; after any other
     /// error it ends.
     #[must_use]
@@ -35,7 +35,7 @@ impl Memory {
         let export = Export { memory: self.clone(), scope: scope.clone() };
         let rest = match selection {
             Selection::Thread(thread) => stream::once(export.one_thread(thread)).try_flatten().boxed(),
-            Selection::All => export.clone().threads().chain(export.owned_documents()).boxed(),
+            Selection::All => export.clone().threads().chain(export.owned_records()).boxed(),
         };
         let lines = header.chain(rest).scan(false, |has_ended, line| {
             let line = (!*has_ended).then_some(line);
@@ -75,10 +75,10 @@ impl Export {
     }
 
     fn thread(self, thread: Thread) -> ExportLines {
-        let owner = DocumentOwner::Thread(thread.id);
+        let owner = RecordOwner::Thread(thread.id);
         let messages = self.clone().messages(thread.id);
         let line = stream::once(std::future::ready(Ok(ExportLine::Thread(exported(thread)))));
-        let lines = line.chain(messages).chain(stream::once(self.documents(owner)).try_flatten());
+        let lines = line.chain(messages).chain(stream::once(self.records(owner)).try_flatten());
         // Deleted since it was listed: what came of it stands, and the next thread follows.
         let lines = lines.take_while(|line| {
             let is_gone = matches!(line, Err(error) if error.is_thread_not_found());
@@ -104,24 +104,24 @@ impl Export {
         Ok(Some((stream::iter(messages.chain(broken).collect::<Vec<_>>()), next)))
     }
 
-    fn owned_documents(self) -> ExportLines {
-        let owners = stream::once(self.clone().document_owners()).try_flatten();
-        owners.and_then(move |owner| self.clone().documents(owner)).try_flatten().boxed()
+    fn owned_records(self) -> ExportLines {
+        let owners = stream::once(self.clone().record_owners()).try_flatten();
+        owners.and_then(move |owner| self.clone().records(owner)).try_flatten().boxed()
     }
 
-    /// The owners of the documents that a scope exports beside those of threads.
-    async fn document_owners(self) -> Result<stream::Iter<std::vec::IntoIter<Result<DocumentOwner>>>> {
+    /// The owners of the records that a scope exports beside those of threads.
+    async fn record_owners(self) -> Result<stream::Iter<std::vec::IntoIter<Result<RecordOwner>>>> {
         let owners = match &self.scope {
-            Scope::User(_, user) => vec![Ok(DocumentOwner::User(user.clone()))],
+            Scope::User(_, user) => vec![Ok(RecordOwner::User(user.clone()))],
             Scope::Tenant(tenant) => {
-                let (mut owners, mut after) = (vec![Ok(DocumentOwner::Tenant)], None);
+                let (mut owners, mut after) = (vec![Ok(RecordOwner::Tenant)], None);
                 loop {
                     let maintenance = self.memory.maintenance();
                     let list = || maintenance.list_owners(tenant, after.as_ref(), limits::PAGE);
                     let page = repeat_simply(self.memory.runtime(), list).await?;
                     let Some(last) = page.last().cloned() else { break owners };
                     owners.extend(page.into_iter().filter_map(|owner| match owner {
-                        Owner::User(user) => Some(Ok(DocumentOwner::User(user))),
+                        Owner::User(user) => Some(Ok(RecordOwner::User(user))),
                         Owner::Tenant => None,
                     }));
                     after = Some(last);
@@ -131,12 +131,12 @@ impl Export {
         Ok(stream::iter(owners))
     }
 
-    async fn documents(self, owner: DocumentOwner) -> Result<Lines> {
-        let documents = self.memory.all_documents(&self.scope, DocumentQuery::of(owner.clone())).await?;
-        let own = documents.into_iter().filter(|document| matches!(document.namespace, Namespace::App(_)));
+    async fn records(self, owner: RecordOwner) -> Result<Lines> {
+        let records = self.memory.all_records(&self.scope, RecordQuery::of(owner.clone())).await?;
+        let own = records.into_iter().filter(|record| matches!(record.namespace, Namespace::App(_)));
         // A tag tells pasts of a store apart, and an export leaves its store.
-        let lines = own.map(|document| Document { tag: None, ..document });
-        let lines = lines.map(|document| Ok(ExportLine::Document { owner: owner.clone(), document }));
+        let lines = own.map(|record| Record { tag: None, ..record });
+        let lines = lines.map(|record| Ok(ExportLine::Record { owner: owner.clone(), record }));
         Ok(stream::iter(lines.collect::<Vec<_>>()))
     }
 }

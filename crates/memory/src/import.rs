@@ -15,7 +15,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedTree};
 use threadkeep_core::{
-    Conflict, Document, DocumentOwner, DocumentWrite, Namespace, NewMessage, Reason, Scope, StoreError, codec,
+    Conflict, Namespace, NewMessage, Reason, Record, RecordOwner, RecordWrite, Scope, StoreError, codec,
 };
 
 use crate::retry::repeat;
@@ -50,7 +50,7 @@ impl Memory {
     ///
     /// What is there already is left as it is: importing again changes nothing. A record that cannot be kept is reported
     /// and the rest goes on. Instants, titles, metadata and state are kept; a message without an instant gets that of the
-    /// one before it, a thread without a title one from its first user message, a thread without an instant now. Documents
+    /// one before it, a thread without a title one from its first user message, a thread without an instant now. Records
     /// are written only where there are none, and never into a namespace of Threadkeep's own.
     ///
     /// Of a conversation with branches the current branch is the thread and each other branch a fork, with copies of the
@@ -121,11 +121,11 @@ impl Import<'_> {
                 self.finish_current(progress).await?;
                 self.take_tree(*tree, place, progress).await?;
             }
-            ImportItem::Document { owner: DocumentOwner::Thread(_), document } => match &mut self.current {
-                Some(conversation) => conversation.documents.push((place, document)),
+            ImportItem::Record { owner: RecordOwner::Thread(_), record } => match &mut self.current {
+                Some(conversation) => conversation.records.push((place, record)),
                 None => self.report.problem(place, None, NO_CONVERSATION),
             },
-            ImportItem::Document { owner, document } => self.take_document(owner, document, place).await?,
+            ImportItem::Record { owner, record } => self.take_record(owner, record, place).await?,
         }
         Ok(())
     }
@@ -240,23 +240,23 @@ impl Import<'_> {
         Ok(Some(written))
     }
 
-    /// Writes a document of a user or the tenant where there is none.
-    async fn take_document(&mut self, owner: DocumentOwner, document: Document, place: u64) -> Result<()> {
-        if matches!(document.namespace, Namespace::System(_)) {
-            self.report.problem(place, Some(document.key), NOT_AN_APPLICATIONS);
+    /// Writes a record of a user or the tenant where there is none.
+    async fn take_record(&mut self, owner: RecordOwner, record: Record, place: u64) -> Result<()> {
+        if matches!(record.namespace, Namespace::System(_)) {
+            self.report.problem(place, Some(record.key), NOT_AN_APPLICATIONS);
             return Ok(());
         }
-        let Document { namespace, key, value, expires_at, .. } = document;
+        let Record { namespace, key, value, expires_at, .. } = record;
         let name = key.clone();
-        let write = DocumentWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
+        let write = RecordWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
         let (store, scope, now) = (self.memory.store(), self.scope, self.memory.now());
-        let attempted = repeat(self.memory.runtime(), || store.write_document(scope, write.clone(), now)).await;
+        let attempted = repeat(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
         match attempted.result {
-            Ok(_) => self.report.documents_added += 1,
-            Err(StoreError::Conflict(Conflict::Document { .. })) if attempted.may_have_applied_before => {
-                self.report.documents_added += 1;
+            Ok(_) => self.report.records_added += 1,
+            Err(StoreError::Conflict(Conflict::Record { .. })) if attempted.may_have_applied_before => {
+                self.report.records_added += 1;
             }
-            Err(StoreError::Conflict(Conflict::Document { .. })) => self.report.documents_already_there += 1,
+            Err(StoreError::Conflict(Conflict::Record { .. })) => self.report.records_already_there += 1,
             Err(error) => self.report.problem_or_end(place, Some(name), error.into())?,
         }
         Ok(())

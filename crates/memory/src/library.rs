@@ -8,8 +8,8 @@ mod find;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Collection, Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, Embedder, Embedding, IndexEntry,
-    JsonText, Map, Namespace, Scope, StoreError, Timestamp, Value, limits,
+    Collection, Conflict, Embedder, Embedding, IndexEntry, JsonText, Map, Namespace, Record, RecordOwner,
+    RecordQuery, RecordWrite, Scope, StoreError, Timestamp, Value, limits,
 };
 
 use crate::retry::{repeat, repeat_simply};
@@ -117,7 +117,7 @@ impl Memory {
     async fn check_listed(&self, scope: &Scope, library: &str, begun: &LibraryDocument, version: u64) -> Result<()> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &begun.id, now))
+            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &begun.id, now))
                 .await?;
         let actual = found.map(|document| document.tagged());
         if actual.is_some_and(|actual| actual.number == version) {
@@ -126,7 +126,7 @@ impl Memory {
         if actual.is_none() {
             self.remove_passages(scope, library, &begun.id, 0..begun.passages).await?;
         }
-        Err(StoreError::from(Conflict::Document { namespace, key: begun.id.clone(), actual }).into())
+        Err(StoreError::from(Conflict::Record { namespace, key: begun.id.clone(), actual }).into())
     }
 
     /// Lists a document as complete, unless somebody else changed its listing since `version`.
@@ -139,7 +139,7 @@ impl Memory {
     ) -> Result<()> {
         let write = catalogue_write(scope, library, &complete.id, Some(complete), Some(version))?;
         let now = self.now();
-        let written = repeat(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await;
+        let written = repeat(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await;
         match written.result {
             // The attempt whose reply was lost did it.
             Err(StoreError::Conflict(_)) if written.may_have_applied_before => {
@@ -171,8 +171,8 @@ impl Memory {
     /// # Errors
     /// Those of the store.
     pub async fn list_library(&self, scope: &Scope, library: &str) -> Result<Vec<LibraryDocument>> {
-        let query = DocumentQuery { namespace: Some(catalogue(library)?), ..DocumentQuery::of(owner(scope)) };
-        let documents = self.all_documents(scope, query).await?;
+        let query = RecordQuery { namespace: Some(catalogue(library)?), ..RecordQuery::of(owner(scope)) };
+        let documents = self.all_records(scope, query).await?;
         documents.iter().map(read).collect()
     }
 
@@ -188,7 +188,7 @@ impl Memory {
     ) -> Result<Option<LibraryDocument>> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, id, now)).await?;
+            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, id, now)).await?;
         found.as_ref().map(read).transpose()
     }
 
@@ -216,7 +216,7 @@ impl Memory {
     ) -> Result<u64> {
         let write = catalogue_write(scope, library, id, document, None)?;
         let now = self.now();
-        Ok(repeat_simply(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await?.version)
+        Ok(repeat_simply(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await?.version)
     }
 }
 
@@ -226,8 +226,8 @@ fn catalogue_write(
     id: &str,
     document: Option<&LibraryDocument>,
     expected: Option<u64>,
-) -> Result<DocumentWrite> {
-    Ok(DocumentWrite {
+) -> Result<RecordWrite> {
+    Ok(RecordWrite {
         owner: owner(scope),
         namespace: catalogue(library)?,
         key: id.to_owned(),
@@ -276,7 +276,7 @@ fn fields(document: &LibraryDocument, passage: &Passage) -> Map {
     fields.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect()
 }
 
-fn read(document: &Document) -> Result<LibraryDocument> {
+fn read(document: &Record) -> Result<LibraryDocument> {
     Ok(document.value.read()?)
 }
 
@@ -292,9 +292,9 @@ fn catalogue(library: &str) -> Result<Namespace> {
     Ok(Namespace::app(format!("library:{library}"))?)
 }
 
-fn owner(scope: &Scope) -> DocumentOwner {
+fn owner(scope: &Scope) -> RecordOwner {
     match scope {
-        Scope::Tenant(_) => DocumentOwner::Tenant,
-        Scope::User(_, user) => DocumentOwner::User(user.clone()),
+        Scope::Tenant(_) => RecordOwner::Tenant,
+        Scope::User(_, user) => RecordOwner::User(user.clone()),
     }
 }

@@ -1,7 +1,7 @@
 //! Moving everything from one store into another, and making sure that it arrived.
 //!
 //! It stands on the ports alone, so any two stores move into each other. A thread moves verbatim: positions, tombstones,
-//! revisions, change log, idempotency records, documents (Threadkeep's own included), key. Documents of users and tenants
+//! revisions, change log, idempotency records, records (Threadkeep's own included), key. Records of users and tenants
 //! move with their versions. What does not move is what belongs to a store itself: cursors over many threads (they answer
 //! `reset`), the memory of deleted ids, whose turn it is to sweep. What has expired is left behind.
 //!
@@ -20,7 +20,7 @@ pub(crate) mod walk;
 use std::sync::Arc;
 
 use serde::Serialize;
-use threadkeep_core::{Backend, DocumentOwner, Namespace, Result, Runtime, Snapshot, TenantId, ThreadId, Timestamp};
+use threadkeep_core::{Backend, Namespace, RecordOwner, Result, Runtime, Snapshot, TenantId, ThreadId, Timestamp};
 
 use crate::Platform;
 use crate::retry::repeat_simply;
@@ -53,8 +53,9 @@ pub struct Progress {
     pub threads: u64,
     /// Messages that they hold.
     pub messages: u64,
-    /// Documents of users and tenants that are done.
-    pub documents: u64,
+    /// Records of users and tenants that are done.
+    #[serde(rename = "documents")]
+    pub records: u64,
 }
 
 /// Something that is not the same on both sides.
@@ -74,10 +75,11 @@ pub struct Difference {
 pub enum Item {
     /// A thread with all that belongs to it.
     Thread(ThreadId),
-    /// A document of a user or of the tenant.
-    Document {
+    /// A record of a user or of the tenant.
+    #[serde(rename = "document")]
+    Record {
         /// Whose.
-        owner: DocumentOwner,
+        owner: RecordOwner,
         /// Of which family.
         namespace: Namespace,
         /// Its name in the family.
@@ -131,10 +133,10 @@ impl std::fmt::Display for Difference {
         let Self { tenant, of, detail } = self;
         match of {
             Item::Thread(thread) => write!(f, "tenant {tenant}, thread {thread}: {detail}"),
-            Item::Document { owner: DocumentOwner::User(user), namespace, key } => {
+            Item::Record { owner: RecordOwner::User(user), namespace, key } => {
                 write!(f, "tenant {tenant}, document {namespace}/{key} of {user}: {detail}")
             }
-            Item::Document { namespace, key, .. } => {
+            Item::Record { namespace, key, .. } => {
                 write!(f, "tenant {tenant}, document {namespace}/{key}: {detail}")
             }
         }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use threadkeep_core::{
-    Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Namespace, Scope, StoreError, Written,
+    Conflict, JsonText, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, Written,
 };
 
 use crate::retry::{repeat, repeat_simply};
@@ -27,8 +27,8 @@ impl Memory {
     /// # Errors
     /// `Invalid` for the scope of a tenant, `Corrupt` when it has another shape than `T`.
     pub async fn preference<T: DeserializeOwned>(&self, scope: &Scope, key: &str) -> Result<Option<T>> {
-        let document = self.find_preference(scope, key).await?;
-        Ok(document.map(|document| document.value.read()).transpose()?)
+        let record = self.find_preference(scope, key).await?;
+        Ok(record.map(|record| record.value.read()).transpose()?)
     }
 
     /// Sets a preference of the scope's user, whatever it was before.
@@ -48,7 +48,7 @@ impl Memory {
     pub async fn delete_preference(&self, scope: &Scope, key: &str) -> Result<()> {
         let write = preference_write(scope, key, None, None)?;
         match self.write_preference(scope, &write).await.result {
-            Ok(_) | Err(StoreError::NotFound(threadkeep_core::Kind::Document)) => Ok(()),
+            Ok(_) | Err(StoreError::NotFound(threadkeep_core::Kind::Record)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -65,16 +65,16 @@ impl Memory {
         mut change: impl FnMut(Option<T>) -> Option<T>,
     ) -> Result<Option<T>> {
         for _ in 0..ATTEMPTS {
-            let document = self.find_preference(scope, key).await?;
-            let version = document.as_ref().map_or(0, |document| document.version);
-            let present = document.map(|document| document.value.read()).transpose()?;
+            let record = self.find_preference(scope, key).await?;
+            let version = record.as_ref().map_or(0, |record| record.version);
+            let present = record.map(|record| record.value.read()).transpose()?;
             let wanted = change(present);
             let value = wanted.as_ref().map(JsonText::of).transpose()?;
             let write = preference_write(scope, key, Some(version), value)?;
             let attempted = self.write_preference(scope, &write).await;
             match attempted.result {
                 Ok(_) => return Ok(wanted),
-                Err(StoreError::Conflict(Conflict::Document { .. })) => {
+                Err(StoreError::Conflict(Conflict::Record { .. })) => {
                     // The conflict may be with the attempt of ours whose reply was lost.
                     if attempted.may_have_applied_before && self.holds_preference(scope, &write).await? {
                         return Ok(wanted);
@@ -91,54 +91,54 @@ impl Memory {
     /// # Errors
     /// `Invalid` for the scope of a tenant.
     pub async fn list_preferences(&self, scope: &Scope) -> Result<Vec<Preference>> {
-        let documents = self.all_documents(scope, preferences_of(scope)?).await?;
-        Ok(documents.into_iter().map(|Document { key, value, .. }| Preference { key, value }).collect())
+        let records = self.all_records(scope, preferences_of(scope)?).await?;
+        Ok(records.into_iter().map(|Record { key, value, .. }| Preference { key, value }).collect())
     }
 
-    /// Reads all pages of a list of documents.
-    pub(crate) async fn all_documents(&self, scope: &Scope, mut query: DocumentQuery) -> Result<Vec<Document>> {
-        let mut documents = Vec::new();
+    /// Reads all pages of a list of records.
+    pub(crate) async fn all_records(&self, scope: &Scope, mut query: RecordQuery) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
         loop {
             let now = self.now();
-            let page = repeat_simply(self.runtime(), || self.store().list_documents(scope, &query, now)).await?;
+            let page = repeat_simply(self.runtime(), || self.store().list_records(scope, &query, now)).await?;
             let is_last = page.len() < query.limit;
-            documents.extend(page);
-            match documents.last() {
+            records.extend(page);
+            match records.last() {
                 Some(last) if !is_last => query.after = Some((last.namespace.clone(), last.key.clone())),
-                _ => return Ok(documents),
+                _ => return Ok(records),
             }
         }
     }
 
-    async fn find_preference(&self, scope: &Scope, key: &str) -> Result<Option<Document>> {
+    async fn find_preference(&self, scope: &Scope, key: &str) -> Result<Option<Record>> {
         let (owner, namespace, now) = (owner(scope)?, namespace(), self.now());
-        Ok(repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, key, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, key, now)).await?)
     }
 
-    async fn holds_preference(&self, scope: &Scope, write: &DocumentWrite) -> Result<bool> {
-        let document = self.find_preference(scope, &write.key).await?;
-        Ok(document.map(|document| document.value) == write.value)
+    async fn holds_preference(&self, scope: &Scope, write: &RecordWrite) -> Result<bool> {
+        let record = self.find_preference(scope, &write.key).await?;
+        Ok(record.map(|record| record.value) == write.value)
     }
 
-    async fn write_preference(&self, scope: &Scope, write: &DocumentWrite) -> crate::retry::Attempted<Written> {
+    async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> crate::retry::Attempted<Written> {
         let now = self.now();
-        repeat(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await
+        repeat(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
     }
 }
 
-/// Which documents are the preferences of a scope's user.
-pub(crate) fn preferences_of(scope: &Scope) -> Result<DocumentQuery> {
-    Ok(DocumentQuery { namespace: Some(namespace()), ..DocumentQuery::of(owner(scope)?) })
+/// Which records are the preferences of a scope's user.
+pub(crate) fn preferences_of(scope: &Scope) -> Result<RecordQuery> {
+    Ok(RecordQuery { namespace: Some(namespace()), ..RecordQuery::of(owner(scope)?) })
 }
 
-fn preference_write(scope: &Scope, key: &str, expected: Option<u64>, value: Option<JsonText>) -> Result<DocumentWrite> {
+fn preference_write(scope: &Scope, key: &str, expected: Option<u64>, value: Option<JsonText>) -> Result<RecordWrite> {
     let (owner, namespace, key) = (owner(scope)?, namespace(), key.to_owned());
-    Ok(DocumentWrite { owner, namespace, key, expected, value, expires_at: None })
+    Ok(RecordWrite { owner, namespace, key, expected, value, expires_at: None })
 }
 
-fn owner(scope: &Scope) -> Result<DocumentOwner> {
+fn owner(scope: &Scope) -> Result<RecordOwner> {
     match scope {
-        Scope::User(_, user) => Ok(DocumentOwner::User(user.clone())),
+        Scope::User(_, user) => Ok(RecordOwner::User(user.clone())),
         Scope::Tenant(_) => Err(MemoryError::invalid("scope", "preferences belong to a user, not to a tenant")),
     }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use threadkeep_core::{
-    ChangeTag, ChangedThread, CorruptRow, DocumentName, Message, MessageId, Positions, Role, Tagged, Timestamp,
+    ChangeTag, ChangedThread, CorruptRow, Message, MessageId, Positions, RecordName, Role, Tagged, Timestamp,
     UserCursor,
 };
 
@@ -127,10 +127,10 @@ pub enum ThreadEvent {
         /// The first position that is kept.
         first_seq: u64,
     },
-    /// A document of the thread was written, or deleted.
-    Document {
+    /// A record of the thread was written, or deleted.
+    Record {
         /// Which.
-        name: DocumentName,
+        name: RecordName,
         /// The version that it got; `None` when it was deleted.
         version: Option<u64>,
     },

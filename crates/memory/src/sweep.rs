@@ -1,13 +1,13 @@
 //! Sweeping once, however many instances there are.
 //!
 //! Two sweeps at once do no harm, they only do the work twice. So there is no lock to hold and none to lose: whoever
-//! writes the document that stands for this period's turn sweeps, all others go without until it has expired.
+//! writes the record that stands for this period's turn sweeps, all others go without until it has expired.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Conflict, DocumentOwner, DocumentWrite, JsonText, Namespace, Scope, StoreError, SweepReport, TenantId,
+    Conflict, JsonText, Namespace, RecordOwner, RecordWrite, Scope, StoreError, SweepReport, TenantId,
 };
 use uuid::Uuid;
 
@@ -64,38 +64,38 @@ impl Memory {
         let taken = Taken { by: self.mint_message_id().0 };
         let length_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
         let value = Some(JsonText::of(&taken)?);
-        let write = DocumentWrite { value, expires_at: Some(now.plus_ms(length_ms)), ..write(0) };
-        let attempted = repeat(self.runtime(), || self.store().write_document(&scope, write.clone(), now)).await;
+        let write = RecordWrite { value, expires_at: Some(now.plus_ms(length_ms)), ..write(0) };
+        let attempted = repeat(self.runtime(), || self.store().write_record(&scope, write.clone(), now)).await;
         match attempted.result {
             Ok(written) => Ok(Some(Turn { scope, version: written.version })),
-            Err(StoreError::Conflict(Conflict::Document { .. })) if attempted.may_have_applied_before => {
+            Err(StoreError::Conflict(Conflict::Record { .. })) if attempted.may_have_applied_before => {
                 self.find_own_turn(scope, &taken).await
             }
-            Err(StoreError::Conflict(Conflict::Document { .. })) => Ok(None),
+            Err(StoreError::Conflict(Conflict::Record { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The conflict may be with the attempt of ours whose reply was lost.
     async fn find_own_turn(&self, scope: Scope, taken: &Taken) -> Result<Option<Turn>> {
-        let (owner, namespace, now) = (DocumentOwner::Tenant, namespace(), self.now());
+        let (owner, namespace, now) = (RecordOwner::Tenant, namespace(), self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_document(&scope, &owner, &namespace, KEY, now)).await?;
-        let ours = found.filter(|document| document.value.read::<Taken>().is_ok_and(|found| found == *taken));
-        Ok(ours.map(|document| Turn { scope, version: document.version }))
+            repeat_simply(self.runtime(), || self.store().find_record(&scope, &owner, &namespace, KEY, now)).await?;
+        let ours = found.filter(|record| record.value.read::<Taken>().is_ok_and(|found| found == *taken));
+        Ok(ours.map(|record| Turn { scope, version: record.version }))
     }
 
     async fn give_back(&self, turn: &Turn) -> Result<()> {
         let now = self.now();
-        repeat_simply(self.runtime(), || self.store().write_document(&turn.scope, write(turn.version), now)).await?;
+        repeat_simply(self.runtime(), || self.store().write_record(&turn.scope, write(turn.version), now)).await?;
         Ok(())
     }
 }
 
 /// Deletes the turn that has a version; 0 is none.
-fn write(expected: u64) -> DocumentWrite {
-    let (owner, namespace, key) = (DocumentOwner::Tenant, namespace(), KEY.to_owned());
-    DocumentWrite { owner, namespace, key, expected: Some(expected), value: None, expires_at: None }
+fn write(expected: u64) -> RecordWrite {
+    let (owner, namespace, key) = (RecordOwner::Tenant, namespace(), KEY.to_owned());
+    RecordWrite { owner, namespace, key, expected: Some(expected), value: None, expires_at: None }
 }
 
 fn namespace() -> Namespace {

@@ -107,7 +107,7 @@ impl Memory {
     }
 
     /// Reads a page, without a copy where it is held; and with it what is wanted beside, where the store is asked at all. Of a
-    /// page that is held, and only looked after, documents are left out where what contexts carry on is held too.
+    /// page that is held, and only looked after, records are left out where what contexts carry on is held too.
     pub(crate) async fn read_shared(
         &self,
         scope: &Scope,
@@ -174,18 +174,18 @@ impl Memory {
         now: Timestamp,
     ) -> Result<(MessagePage, Option<ReadBeside>)> {
         let (store, name) = (self.store(), ThreadName::Id(thread));
-        let Beside { documents, lists, .. } = beside.clone();
-        let wanted = ThreadRead { messages: Some(query.clone()), documents, lists };
+        let Beside { records, lists, .. } = beside.clone();
+        let wanted = ThreadRead { messages: Some(query.clone()), records, lists };
         let read = async || {
             if beside.is_empty() && !needs_row {
                 return store.list_messages(scope, thread, query, now).await.map(|page| (page, None));
             }
             let view = store.read_thread(scope, &name, &wanted, now).await?;
-            let Some(ThreadView { thread, page: Some(page), documents, lists }) = view else {
+            let Some(ThreadView { thread, page: Some(page), records, lists }) = view else {
                 return Err(StoreError::NotFound(Kind::Thread));
             };
-            let documents = (!beside.documents.is_empty()).then_some(documents);
-            Ok((page, Some(ReadBeside { thread, documents, lists })))
+            let records = (!beside.records.is_empty()).then_some(records);
+            Ok((page, Some(ReadBeside { thread, records, lists })))
         };
         let found = match read().await {
             Err(error) if error.is_retryable() => repeat_simply(self.runtime(), read).await?,

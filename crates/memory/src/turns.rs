@@ -3,7 +3,7 @@
 //! A turn that is on its way has a [`RunRecord`] in its thread, which is the thread's lock ([`lock`]). Two kinds of drivers
 //! take it: an assistant's run, which keeps a journal and is resumed when it was cut (the crate `threadkeep-agent`), and a
 //! single call of a model, which is stored whole at its end or not at all ([`Completion`]). Whoever has to wait for either
-//! does so by wake-ups ([`Waiting`]); whoever wants one to stop leaves a document that its driver hears of ([`ask_to_stop`]).
+//! does so by wake-ups ([`Waiting`]); whoever wants one to stop leaves a record that its driver hears of ([`ask_to_stop`]).
 //!
 //! Questions about turns ([`find_turn_state`], [`list_approvals`], …) need no assistant: what they read lies in the thread.
 //! This module deliberately knows no graph; what a run's journal says of its models is all that it reads there.

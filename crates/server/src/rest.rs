@@ -7,7 +7,6 @@ pub(crate) mod analytics;
 pub(crate) mod approvals;
 mod cases;
 pub(crate) mod context;
-pub(crate) mod documents;
 pub(crate) mod erase;
 pub(crate) mod export;
 pub(crate) mod import;
@@ -15,8 +14,9 @@ pub(crate) mod json;
 pub(crate) mod messages;
 pub(crate) mod preferences;
 pub(crate) mod recall;
+pub(crate) mod records;
 pub(crate) mod search;
-pub(crate) mod thread_documents;
+pub(crate) mod thread_records;
 pub(crate) mod threads;
 pub(crate) mod turns;
 
@@ -52,14 +52,14 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(preferences::get::get))
         .route(WRITE, routes!(preferences::put::put))
         .route(WRITE, routes!(preferences::delete::delete))
-        .route(READ, routes!(documents::list::list))
-        .route(READ, routes!(documents::get::get))
-        .route(WRITE, routes!(documents::put::put))
-        .route(WRITE, routes!(documents::delete::delete))
-        .route(READ, routes!(thread_documents::list::list))
-        .route(READ, routes!(thread_documents::get::get))
-        .route(WRITE, routes!(thread_documents::put::put))
-        .route(WRITE, routes!(thread_documents::delete::delete))
+        .route(READ, routes!(records::list::list))
+        .route(READ, routes!(records::get::get))
+        .route(WRITE, routes!(records::put::put))
+        .route(WRITE, routes!(records::delete::delete))
+        .route(READ, routes!(thread_records::list::list))
+        .route(READ, routes!(thread_records::get::get))
+        .route(WRITE, routes!(thread_records::put::put))
+        .route(WRITE, routes!(thread_records::delete::delete))
         .route(READ, routes!(analytics::analytics))
         .route(READ.own_time(), routes!(export::export))
         .route(ADMIN.own_time(), routes!(import::import))

@@ -93,7 +93,7 @@ impl Assistants {
         self.put_with_lookups(agent, &[])
     }
 
-    /// As [`Assistants::put`], with the tools that answer the documents' endpoints. Without any those endpoints are unknown
+    /// As [`Assistants::put`], with the tools that answer the records' endpoints. Without any those endpoints are unknown
     /// routes for this assistant.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Assistants {
         self.entry(name).map(|entry| entry.agent)
     }
 
-    /// The tools that answer the documents' endpoints for an assistant.
+    /// The tools that answer the records' endpoints for an assistant.
     pub fn lookups(&self, name: &str) -> &'static [Lookup] {
         self.entry(name).map_or(&[], |entry| entry.lookups)
     }

@@ -146,7 +146,7 @@ impl From<StoreError> for Error {
         match error {
             StoreError::NotFound(Kind::Thread) => Self::not_found("thread"),
             StoreError::NotFound(Kind::Message) => Self::not_found("message"),
-            StoreError::NotFound(Kind::Document) => Self::not_found("document"),
+            StoreError::NotFound(Kind::Record) => Self::not_found("document"),
             StoreError::NotFound(_) => Self::not_found("it was"),
             StoreError::Denied(_) => Self::forbidden("denied", message),
             StoreError::Conflict(conflict) => of_conflict(&conflict, message),
@@ -209,7 +209,7 @@ fn of_conflict(conflict: &Conflict, message: String) -> Error {
         Conflict::IdempotencyKey => conflicted("idempotency_key_reused", message).param("Idempotency-Key"),
         Conflict::MessageId { .. } => conflicted("message_id_taken", message).param("id"),
         Conflict::ExternalId { .. } => conflicted("external_id_taken", message).param("external_id"),
-        Conflict::Document { actual, .. } => outdated(message, actual.unwrap_or_default()),
+        Conflict::Record { actual, .. } => outdated(message, actual.unwrap_or_default()),
         _ => conflicted("conflict", message),
     }
 }

@@ -1,6 +1,6 @@
 //! API keys: made once, kept as a hash, looked at with every request so that one that is revoked is so at once.
 //!
-//! They lie in the store as system documents of a tenant of their own, which no key can be made for, so that every
+//! They lie in the store as system records of a tenant of their own, which no key can be made for, so that every
 //! instance knows the same ones and no door reaches them. A revoked key stays known: a server that had a key is not
 //! open to everyone again when the last one goes.
 
@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use threadkeep::core::{DocumentQuery, DocumentWrite};
+use threadkeep::core::{RecordQuery, RecordWrite};
 use threadkeep::{
-    Document, DocumentOwner, JsonText, Memory, MemoryError, Namespace, Scope, StoreError, TenantId, Timestamp, UserId,
+    JsonText, Memory, MemoryError, Namespace, Record, RecordOwner, Scope, StoreError, TenantId, Timestamp, UserId,
 };
 
 use crate::hex::hex;
@@ -191,7 +191,7 @@ pub struct Keys {
     known: Arc<Mutex<Known>>,
 }
 
-/// Keys as they stand while no document of a tenant or a user is written to the store.
+/// Keys as they stand while no record of a tenant or a user is written to the store.
 #[derive(Default)]
 struct Known {
     stamp: u64,
@@ -255,15 +255,15 @@ impl Keys {
     /// # Errors
     /// Those of the store.
     pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, KeyError> {
-        let mut query = DocumentQuery { namespace: Some(namespace()), ..DocumentQuery::of(DocumentOwner::Tenant) };
+        let mut query = RecordQuery { namespace: Some(namespace()), ..RecordQuery::of(RecordOwner::Tenant) };
         let mut records = Vec::new();
         loop {
             let store = &self.memory.backend().store;
-            let page = store.list_documents(&self.scope, &query, self.memory.now()).await?;
+            let page = store.list_records(&self.scope, &query, self.memory.now()).await?;
             let is_last = page.len() < query.limit;
             query.after = page.last().map(|last| (last.namespace.clone(), last.key.clone()));
-            for document in page {
-                records.push(document.value.read::<KeyRecord>()?);
+            for record in page {
+                records.push(record.value.read::<KeyRecord>()?);
             }
             if is_last {
                 break;
@@ -307,10 +307,9 @@ impl Keys {
     /// # Errors
     /// Those of the store.
     pub async fn is_any_known(&self) -> Result<bool, KeyError> {
-        let query =
-            DocumentQuery { namespace: Some(namespace()), limit: 1, ..DocumentQuery::of(DocumentOwner::Tenant) };
+        let query = RecordQuery { namespace: Some(namespace()), limit: 1, ..RecordQuery::of(RecordOwner::Tenant) };
         let store = &self.memory.backend().store;
-        Ok(!store.list_documents(&self.scope, &query, self.memory.now()).await?.is_empty())
+        Ok(!store.list_records(&self.scope, &query, self.memory.now()).await?.is_empty())
     }
 
     /// Finds the key that a text is, if it is good now.
@@ -322,11 +321,11 @@ impl Keys {
         Ok(Some(record).filter(|record| is_same && record.is_good(self.memory.now())))
     }
 
-    /// The key of an id as it stands. It is read again once anybody wrote a document, so that one that is revoked, here or
+    /// The key of an id as it stands. It is read again once anybody wrote a record, so that one that is revoked, here or
     /// elsewhere, is so at once.
     async fn find_current(&self, id: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
         // Before the key is read: what is written from now on makes it another one.
-        let stamp = self.memory.backend().store.documents_stamp();
+        let stamp = self.memory.backend().store.records_stamp();
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stamp) = stamp {
             let known = lock();
@@ -364,25 +363,25 @@ impl Keys {
         if id.len() != ID_BYTES * 2 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
-        let (owner, now) = (DocumentOwner::Tenant, self.memory.now());
+        let (owner, now) = (RecordOwner::Tenant, self.memory.now());
         let store = &self.memory.backend().store;
-        let found = store.find_document(&self.scope, &owner, &namespace(), id, now).await?;
-        let read = |document: Document| Ok::<_, StoreError>((document.value.read::<KeyRecord>()?, document.version));
+        let found = store.find_record(&self.scope, &owner, &namespace(), id, now).await?;
+        let read = |record: Record| Ok::<_, StoreError>((record.value.read::<KeyRecord>()?, record.version));
         let found = found.map(read).transpose()?;
         // No key opens the internal tenant, whoever wrote such a record.
         Ok(found.filter(|(record, _)| !record.tenant.is_internal()))
     }
 
     async fn write(&self, record: &KeyRecord, expected: Option<u64>) -> Result<(), KeyError> {
-        let write = DocumentWrite {
-            owner: DocumentOwner::Tenant,
+        let write = RecordWrite {
+            owner: RecordOwner::Tenant,
             namespace: namespace(),
             key: record.id.clone(),
             expected,
             value: Some(JsonText::of(record)?),
             expires_at: None,
         };
-        self.memory.backend().store.write_document(&self.scope, write, self.memory.now()).await?;
+        self.memory.backend().store.write_record(&self.scope, write, self.memory.now()).await?;
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use threadkeep::core::DocumentWrite;
-use threadkeep::{Conflict, DocumentOwner, JsonText, Memory, Namespace, Scope, StoreError, TenantId, Timestamp};
+use threadkeep::core::RecordWrite;
+use threadkeep::{Conflict, JsonText, Memory, Namespace, RecordOwner, Scope, StoreError, TenantId, Timestamp};
 
 use crate::hex::hex;
 use crate::keys::KeyError;
@@ -127,20 +127,20 @@ impl Quotas {
 /// Takes a block from the store; how many requests it holds, 0 where the day's are used up.
 async fn reserve(memory: &Memory, who: &str, day: i64, quota: Quota, now: Timestamp) -> Result<u32, StoreError> {
     let scope = Scope::Tenant(TenantId::internal());
-    let (owner, namespace) = (DocumentOwner::Tenant, Namespace::System("server.quotas".to_owned()));
+    let (owner, namespace) = (RecordOwner::Tenant, Namespace::System("server.quotas".to_owned()));
     let key = hex(&Sha256::digest(who.as_bytes()));
     let store = &memory.backend().store;
     let mut failed = StoreError::unavailable(threadkeep::core::Reason::Busy);
     for _ in 0..ATTEMPTS {
-        let found = store.find_document(&scope, &owner, &namespace, &key, now).await?;
-        let version = found.as_ref().map_or(0, |document| document.version);
-        let count = found.map(|document| document.value.read::<Count>()).transpose()?;
+        let found = store.find_record(&scope, &owner, &namespace, &key, now).await?;
+        let version = found.as_ref().map_or(0, |record| record.version);
+        let count = found.map(|record| record.value.read::<Count>()).transpose()?;
         let given = count.filter(|count| count.day == day).map_or(0, |count| count.given);
         let granted = (quota.per_day / BLOCKS).max(1).min(quota.per_day.saturating_sub(given));
         if granted == 0 {
             return Ok(0);
         }
-        let write = DocumentWrite {
+        let write = RecordWrite {
             owner: owner.clone(),
             namespace: namespace.clone(),
             key: key.clone(),
@@ -148,9 +148,9 @@ async fn reserve(memory: &Memory, who: &str, day: i64, quota: Quota, now: Timest
             value: Some(JsonText::of(&Count { day, given: given + granted })?),
             expires_at: Some(now.plus_ms(2 * DAY_MS)),
         };
-        match store.write_document(&scope, write, now).await {
+        match store.write_record(&scope, write, now).await {
             Ok(_) => return Ok(granted),
-            Err(error @ StoreError::Conflict(Conflict::Document { .. })) => failed = error,
+            Err(error @ StoreError::Conflict(Conflict::Record { .. })) => failed = error,
             Err(error) => return Err(error),
         }
     }

@@ -9,7 +9,7 @@
 //!
 //! Making a thread is never matched by its body: two clients that both begin a conversation would be handed one.
 
-use threadkeep::core::{ChangePage, Effect, Fingerprint, PutDocument};
+use threadkeep::core::{ChangePage, Effect, Fingerprint, PutRecord};
 use threadkeep::memory::Appended;
 use threadkeep::{
     AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageName, Namespace, Positions, Scope,
@@ -95,11 +95,11 @@ impl Attempt {
         if self.key.is_none() {
             return Ok(false);
         }
-        let name = threadkeep::DocumentName { namespace: Namespace::system("server")?, key: "created".to_owned() };
-        let put = PutDocument { name, value: JsonText::of(&self.digest)?, expires_at: None };
+        let name = threadkeep::RecordName { namespace: Namespace::system("server")?, key: "created".to_owned() };
+        let put = PutRecord { name, value: JsonText::of(&self.digest)?, expires_at: None };
         let noted = service.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
         match noted {
-            // A user may open a shared thread, and may not write its documents.
+            // A user may open a shared thread, and may not write its records.
             Ok(_) => Ok(true),
             Err(MemoryError::Store(StoreError::Denied(_))) => Ok(false),
             Err(error) => Err(error.into()),

@@ -41,12 +41,12 @@ pub use threadkeep_context::{
 pub use threadkeep_core as core;
 pub use threadkeep_core::{
     AnswerFormat, ApproximateCounter, Backend, Bound, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest,
-    Clock, Conflict, Content, DeltaSink, Document, DocumentName, DocumentOwner, Embedder, EmbedderError, Expected,
-    Finish, ImageReference, JsonText, Map, Message, MessageId, MessageName, MessagePage, MessageQuery, ModelError,
-    Namespace, OnCorrupt, OpenThread, Opened, OrderBy, Owner, Part, Positions, Role, Sampling, Scope, Source,
-    StoreError, Take, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery,
-    Timestamp, TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription,
-    ToolEffect, ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
+    Clock, Conflict, Content, DeltaSink, Embedder, EmbedderError, Expected, Finish, ImageReference, JsonText, Map,
+    Message, MessageId, MessageName, MessagePage, MessageQuery, ModelError, Namespace, OnCorrupt, OpenThread, Opened,
+    OrderBy, Owner, Part, Positions, Record, RecordName, RecordOwner, Role, Sampling, Scope, Source, StoreError, Take,
+    TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, TokenCount,
+    TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription, ToolEffect, ToolError,
+    ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
 };
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;

@@ -8,7 +8,6 @@ mod content;
 mod corrupt;
 mod decisions;
 mod derived;
-mod documents;
 mod dump_restore;
 mod durability;
 mod erasure;
@@ -20,6 +19,7 @@ mod limits;
 mod paging;
 mod positions;
 mod reading;
+mod records;
 mod replace_erase_trim;
 mod scopes;
 mod search;
@@ -130,21 +130,21 @@ macro_rules! __with_all_cases {
                 foreign_ids_and_keys_open_nothing,
                 tenants_may_use_the_same_ids,
                 foreign_lists_are_empty,
-                foreign_documents_are_out_of_reach,
+                foreign_records_are_out_of_reach,
                 users_read_and_append_to_shared_threads,
                 users_open_and_list_shared_threads,
                 the_application_acts_for_its_users,
             }
-            documents {
-                a_user_has_documents,
-                documents_are_compared_and_set,
+            records {
+                a_user_has_records,
+                records_are_compared_and_set,
                 versions_never_come_back,
                 one_of_many_writers_wins,
                 one_of_many_commits_meets_its_condition,
                 namespaces_do_not_mix,
-                documents_are_listed_in_byte_order,
-                absent_documents_may_be_deleted,
-                another_user_has_other_documents,
+                records_are_listed_in_byte_order,
+                absent_records_may_be_deleted,
+                another_user_has_other_records,
             }
             derived {
                 a_derived_write_is_no_change_of_its_thread,
@@ -153,9 +153,9 @@ macro_rules! __with_all_cases {
                 versions_never_come_back_whoever_writes,
                 only_who_may_change_a_thread_derives,
                 a_thread_that_is_over_derives_nothing,
-                derived_documents_have_limits,
-                derived_documents_go_with_their_thread,
-                a_derived_document_moves_with_its_thread,
+                derived_records_have_limits,
+                derived_records_go_with_their_thread,
+                a_derived_record_moves_with_its_thread,
                 one_of_many_that_derive_wins,
                 an_erasure_and_a_derived_write_race,
                 derived_text_that_was_scrubbed_is_gone,
@@ -165,15 +165,15 @@ macro_rules! __with_all_cases {
                 opening_replaces_an_expired_thread,
                 an_expiry_can_be_moved,
                 expired_threads_do_not_shorten_pages,
-                an_expired_document_was_never_there,
-                a_threads_documents_expire_alone,
+                an_expired_record_was_never_there,
+                a_threads_records_expire_alone,
             }
             wake_ups {
                 commits_wake_those_who_listen,
                 a_stamp_is_another_one_after_anything_was_written,
-                a_stamp_of_documents_is_another_one_after_one_was_written,
+                a_stamp_of_records_is_another_one_after_one_was_written,
                 openings_and_deletions_wake_those_who_listen,
-                documents_of_users_and_tenants_wake_those_who_listen,
+                records_of_users_and_tenants_wake_those_who_listen,
                 a_slow_listener_disturbs_nobody,
             }
             changes {
@@ -193,7 +193,7 @@ macro_rules! __with_all_cases {
                 an_unfinished_restoration_is_invisible,
                 a_first_chunk_discards_what_was_begun,
                 restoring_overwrites_no_thread,
-                documents_move_verbatim,
+                records_move_verbatim,
                 tenants_and_owners_are_listed,
                 stored_text_is_taken_as_it_is,
             }
@@ -247,7 +247,7 @@ macro_rules! __with_all_cases {
             limits {
                 messages_have_limits,
                 commits_have_limits,
-                threads_and_documents_have_limits,
+                threads_and_records_have_limits,
                 pages_have_limits,
                 nul_is_refused_everywhere,
                 nothing_is_named_twice_in_a_commit,
@@ -256,7 +256,7 @@ macro_rules! __with_all_cases {
                 a_tag_is_told_wherever_a_change_is,
                 a_number_that_was_given_twice_is_refused,
                 a_stale_driver_cannot_pass_the_fence,
-                a_derived_document_of_a_lost_past_is_refused,
+                a_derived_record_of_a_lost_past_is_refused,
                 a_reader_of_a_lost_past_is_told_to_begin_anew,
                 a_lost_commit_is_made_again_by_its_key,
                 what_has_no_tag_is_compared_by_its_number,
@@ -285,7 +285,7 @@ macro_rules! __with_all_cases {
                 a_deleted_threads_text_is_gone,
                 an_expired_threads_text_is_gone,
                 former_titles_are_gone,
-                former_documents_are_gone,
+                former_records_are_gone,
             }
             upkeep {
                 a_sweep_tells_what_it_removed,

@@ -3,10 +3,10 @@
 use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Conflict,
-    DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message,
-    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer,
-    SearchQuery, Snapshot, StoreError, SweepReport, Tagged, TenantId, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
+    DerivedWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchQuery,
+    Snapshot, StoreError, SweepReport, Tagged, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -127,31 +127,26 @@ impl Client {
         patiently(|| self.backend.store.list_changes_with_messages(scope, thread, after, limit, now)).await
     }
 
-    pub(crate) async fn find_document(
+    pub(crate) async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
-        patiently(|| self.backend.store.find_document(scope, owner, namespace, key, now)).await
+    ) -> Result<Option<Record>> {
+        patiently(|| self.backend.store.find_record(scope, owner, namespace, key, now)).await
     }
 
-    pub(crate) async fn list_documents(
-        &self,
-        scope: &Scope,
-        query: &DocumentQuery,
-        now: Timestamp,
-    ) -> Result<Vec<Document>> {
-        patiently(|| self.backend.store.list_documents(scope, query, now)).await
+    pub(crate) async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
+        patiently(|| self.backend.store.list_records(scope, query, now)).await
     }
 
-    pub(crate) async fn write_document(&self, scope: &Scope, write: &DocumentWrite, now: Timestamp) -> Result<Written> {
-        patiently(|| self.backend.store.write_document(scope, write.clone(), now)).await
+    pub(crate) async fn write_record(&self, scope: &Scope, write: &RecordWrite, now: Timestamp) -> Result<Written> {
+        patiently(|| self.backend.store.write_record(scope, write.clone(), now)).await
     }
 
-    /// Where a reply was lost and the repetition meets the document as it was to be written, the first attempt wrote it.
+    /// Where a reply was lost and the repetition meets the record as it was to be written, the first attempt wrote it.
     pub(crate) async fn write_derived(
         &self,
         scope: &Scope,
@@ -163,16 +158,15 @@ impl Client {
         for _ in 0..ATTEMPTS {
             match self.backend.store.write_derived(scope, thread, write.clone(), now).await {
                 Err(error) if error.is_retryable() || error.maybe_applied() => may_be_written |= error.maybe_applied(),
-                Err(StoreError::Conflict(Conflict::Document { actual: Some(actual), .. }))
+                Err(StoreError::Conflict(Conflict::Record { actual: Some(actual), .. }))
                     if may_be_written && actual.number == write.version() =>
                 {
-                    let (owner, name) = (DocumentOwner::Thread(thread), write.name());
-                    let found = self.find_document(scope, &owner, &name.namespace, &name.key, now).await?;
+                    let (owner, name) = (RecordOwner::Thread(thread), write.name());
+                    let found = self.find_record(scope, &owner, &name.namespace, &name.key, now).await?;
                     if found.is_some_and(|found| found.tagged() == actual && found.value == write.value) {
                         return Ok(Written { version: actual.number, tag: actual.tag });
                     }
-                    let conflict =
-                        Conflict::Document { namespace: name.namespace, key: name.key, actual: Some(actual) };
+                    let conflict = Conflict::Record { namespace: name.namespace, key: name.key, actual: Some(actual) };
                     return Err(conflict.into());
                 }
                 answer => return answer,
@@ -185,8 +179,8 @@ impl Client {
         self.backend.store.stamp()
     }
 
-    pub(crate) fn documents_stamp(&self) -> Option<u64> {
-        self.backend.store.documents_stamp()
+    pub(crate) fn records_stamp(&self) -> Option<u64> {
+        self.backend.store.records_stamp()
     }
 
     pub(crate) async fn wake_ups(&self) -> Result<WakeUps> {
@@ -233,13 +227,8 @@ impl Client {
         patiently(|| self.backend.maintenance.restore_thread(tenant, thread, chunk.clone())).await
     }
 
-    pub(crate) async fn restore_document(
-        &self,
-        tenant: &TenantId,
-        owner: &DocumentOwner,
-        document: &Document,
-    ) -> Result<()> {
-        patiently(|| self.backend.maintenance.restore_document(tenant, owner, document.clone())).await
+    pub(crate) async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: &Record) -> Result<()> {
+        patiently(|| self.backend.maintenance.restore_record(tenant, owner, record.clone())).await
     }
 
     pub(crate) async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {

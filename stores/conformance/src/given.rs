@@ -1,9 +1,9 @@
 //! The people, instants and words that the cases play with.
 
 use threadkeep_core::{
-    Batch, ChangeTag, Conflict, Content, DerivedWrite, DocumentName, DocumentOwner, DocumentWrite, Fingerprint,
-    IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, PutDocument, Result, Role, Scope, StoreError, Tagged,
-    TenantId, ThreadId, ThreadKey, Timestamp, UserId,
+    Batch, ChangeTag, Conflict, Content, DerivedWrite, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace,
+    NewMessage, PutRecord, RecordName, RecordOwner, RecordWrite, Result, Role, Scope, StoreError, Tagged, TenantId,
+    ThreadId, ThreadKey, Timestamp, UserId,
 };
 use uuid::Uuid;
 
@@ -89,27 +89,27 @@ pub(crate) fn system(name: &str) -> Namespace {
     Namespace::system(name).expect("the cases name namespaces well")
 }
 
-pub(crate) fn named(namespace: Namespace, key: &str) -> DocumentName {
-    DocumentName { namespace, key: key.to_owned() }
+pub(crate) fn named(namespace: Namespace, key: &str) -> RecordName {
+    RecordName { namespace, key: key.to_owned() }
 }
 
 pub(crate) fn json(text: &str) -> JsonText {
     JsonText::new(text).expect("the cases write JSON well")
 }
 
-pub(crate) fn put(namespace: Namespace, key: &str, value: &str) -> PutDocument {
-    PutDocument { name: named(namespace, key), value: json(value), expires_at: None }
+pub(crate) fn put(namespace: Namespace, key: &str, value: &str) -> PutRecord {
+    PutRecord { name: named(namespace, key), value: json(value), expires_at: None }
 }
 
-/// A write to the derived document `k` of a thread.
+/// A write to the derived record `k` of a thread.
 pub(crate) fn derives(at_change: u64, expected: Option<u64>, value: &str) -> DerivedWrite {
     let (at_change, expected) = (at_change.into(), expected.map(Tagged::from));
     DerivedWrite { key: "k".to_owned(), at_change, expected, value: json(value) }
 }
 
-/// A write to a document of a user or tenant in the namespace `app/notes`, whatever is there.
-pub(crate) fn note(owner: DocumentOwner, key: &str, value: &str) -> DocumentWrite {
-    DocumentWrite {
+/// A write to a record of a user or tenant in the namespace `app/notes`, whatever is there.
+pub(crate) fn note(owner: RecordOwner, key: &str, value: &str) -> RecordWrite {
+    RecordWrite {
         owner,
         namespace: app("notes"),
         key: key.to_owned(),
@@ -132,9 +132,7 @@ pub(crate) fn numbered_conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Con
     let plain = |tagged: Tagged| Tagged::from(tagged.number);
     match conflict_of(answer) {
         Conflict::Change { expected, actual } => Conflict::Change { expected: plain(expected), actual: plain(actual) },
-        Conflict::Document { namespace, key, actual } => {
-            Conflict::Document { namespace, key, actual: actual.map(plain) }
-        }
+        Conflict::Record { namespace, key, actual } => Conflict::Record { namespace, key, actual: actual.map(plain) },
         other => other,
     }
 }

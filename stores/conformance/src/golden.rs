@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::exchange::{ExportedMessage, ExportedThread};
-use threadkeep_core::{Batch, Content, Dump, IdempotencyKey, PutDocument, Role, Thread};
+use threadkeep_core::{Batch, Content, Dump, IdempotencyKey, PutRecord, Role, Thread};
 use uuid::Uuid;
 
 use crate::cases::{TEXTS, eventful, full};
@@ -91,7 +91,7 @@ async fn write_thread(client: &Client, name: &str) -> Conversation {
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let texts = (1..).zip(TEXTS).map(|(number, text)| says(number, text)).collect();
     conversation.commit(&adds(texts), at(100)).await;
-    let lease = PutDocument { expires_at: Some(at(1_000_000)), ..put(system("run"), "lease", "1") };
+    let lease = PutRecord { expires_at: Some(at(1_000_000)), ..put(system("run"), "lease", "1") };
     let minted = Batch {
         key: IdempotencyKey::Minted(Uuid::from_u128(0x5000_0000_0000_0000_0000)),
         put: vec![lease, put(app("notes"), "gone", "2")],

@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use threadkeep_core::{
-    ChangePage, Conflict, DocumentOwner, DocumentQuery, IDEMPOTENCY_WINDOW_MS, Message, MessageQuery, Result,
-    StoreError, Tagged, ThreadName, ThreadOrder, ThreadQuery, Timestamp,
+    ChangePage, Conflict, IDEMPOTENCY_WINDOW_MS, Message, MessageQuery, RecordOwner, RecordQuery, Result, StoreError,
+    Tagged, ThreadName, ThreadOrder, ThreadQuery, Timestamp,
 };
 use tokio::runtime::Handle;
 
@@ -96,7 +96,7 @@ impl Play {
             }
             Operation::Write(scope, write) => {
                 let write = write.with_version(&self.model, &scope);
-                let answer = self.client.write_document(&scope, &write, now).await;
+                let answer = self.client.write_record(&scope, &write, now).await;
                 self.model.check_write(&scope, &write, answer)
             }
             Operation::Derive(scope, thread, derive) => {
@@ -134,10 +134,10 @@ impl Play {
                     answer.map(|page| (page.messages, page.more, page.positions));
                 same(answer, self.model.list_messages(&scope, id, &query))?;
                 self.compare_changes(&scope, id).await?;
-                self.compare_documents(&scope, DocumentOwner::Thread(id)).await?;
+                self.compare_records(&scope, RecordOwner::Thread(id)).await?;
             }
-            for owner in operation::document_owners() {
-                self.compare_documents(&scope, owner).await?;
+            for owner in operation::record_owners() {
+                self.compare_records(&scope, owner).await?;
             }
             for order in [ThreadOrder::Created, ThreadOrder::Recent] {
                 let answer = self.client.list_threads(&scope, &ThreadQuery::new(order, 1000), self.now).await;
@@ -149,9 +149,9 @@ impl Play {
         if report.findings.is_empty() { Ok(()) } else { Err(format!("{:?}", report.findings)) }
     }
 
-    async fn compare_documents(&self, scope: &threadkeep_core::Scope, owner: DocumentOwner) -> Result<(), String> {
-        let answer = self.client.list_documents(scope, &DocumentQuery::of(owner.clone()), self.now).await;
-        same(answer, Ok(self.model.list_documents(scope, &owner)))
+    async fn compare_records(&self, scope: &threadkeep_core::Scope, owner: RecordOwner) -> Result<(), String> {
+        let answer = self.client.list_records(scope, &RecordQuery::of(owner.clone()), self.now).await;
+        same(answer, Ok(self.model.list_records(scope, &owner)))
     }
 
     async fn compare_changes(

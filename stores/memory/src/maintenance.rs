@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, Snapshot, StoreError, SweepReport,
-    TenantId, ThreadId, Timestamp, VerifyReport,
+    DrivenThread, Dump, Maintenance, Owner, Record, RecordOwner, Result, Snapshot, StoreError, SweepReport, TenantId,
+    ThreadId, Timestamp, VerifyReport,
 };
 
 use crate::MemoryStore;
@@ -42,8 +42,8 @@ impl Maintenance for MemoryStore {
         Ok(())
     }
 
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
-        self.state().restore_document(tenant, owner, document)
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
+        self.state().restore_record(tenant, owner, record)
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {

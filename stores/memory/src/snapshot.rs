@@ -5,7 +5,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    ChunkSize, Consistency, Dump, DumpEntry, Finding, Kind, ListedThread, OwnedDocument, Result, Snapshot,
+    ChunkSize, Consistency, Dump, DumpEntry, Finding, Kind, ListedThread, OwnedRecord, Result, Snapshot,
     SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
 };
 
@@ -84,9 +84,9 @@ impl Snapshot for MemorySnapshot {
         Ok(dumps)
     }
 
-    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
         limits::check_page(limit)?;
-        Ok(self.state.owned_documents(after, limit, self.now))
+        Ok(self.state.owned_records(after, limit, self.now))
     }
 }
 

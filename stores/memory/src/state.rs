@@ -2,8 +2,8 @@
 
 pub(crate) mod collections;
 mod commit;
-mod documents;
 pub(crate) mod read;
+mod records;
 mod restore;
 mod snapshot;
 mod sweep;
@@ -14,9 +14,9 @@ mod verify;
 use std::collections::BTreeMap;
 
 use threadkeep_core::{
-    Access, Document, DocumentName, DocumentOwner, DumpEntry, DumpedCommit, DumpedThread, IDEMPOTENCY_WINDOW_MS,
-    IdempotencyKey, IndexEntry, Kind, MessageId, Namespace, Owner, Result, Scope, StoreError, TenantId, Thread,
-    ThreadId, Timestamp, codec,
+    Access, DumpEntry, DumpedCommit, DumpedThread, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, IndexEntry, Kind, MessageId,
+    Namespace, Owner, Record, RecordName, RecordOwner, Result, Scope, StoreError, TenantId, Thread, ThreadId,
+    Timestamp, codec,
 };
 use uuid::Uuid;
 
@@ -29,8 +29,8 @@ pub(crate) struct State {
     stamp: u64,
     /// Deletions up to this stamp are no longer remembered.
     forgotten_stamp: u64,
-    /// The last version given to a document of a user or a tenant.
-    document_version: u64,
+    /// The last version given to a record of a user or a tenant.
+    record_version: u64,
     tenants: BTreeMap<TenantId, Tenant>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct State {
 struct Tenant {
     threads: BTreeMap<ThreadId, KeptThread>,
     graves: BTreeMap<ThreadId, Grave>,
-    documents: BTreeMap<(DocumentOwner, Namespace, String), Document>,
+    records: BTreeMap<(RecordOwner, Namespace, String), Record>,
     /// Entries by their owner, their collection's name and their id.
     entries: BTreeMap<(Owner, String, String), IndexEntry>,
     /// Threads whose last chunk has not come yet.
@@ -50,7 +50,7 @@ struct Tenant {
 #[derive(Clone)]
 pub(crate) struct KeptThread {
     pub(crate) row: DumpedThread,
-    documents: BTreeMap<DocumentName, Document>,
+    records: BTreeMap<RecordName, Record>,
     /// By change position: the change log and the idempotency records in one.
     commits: BTreeMap<u64, DumpedCommit>,
     /// By position.
@@ -77,13 +77,7 @@ struct Grave {
 
 impl State {
     pub(crate) fn new() -> Self {
-        Self {
-            incarnation: Uuid::new_v4(),
-            stamp: 0,
-            forgotten_stamp: 0,
-            document_version: 0,
-            tenants: BTreeMap::new(),
-        }
+        Self { incarnation: Uuid::new_v4(), stamp: 0, forgotten_stamp: 0, record_version: 0, tenants: BTreeMap::new() }
     }
 
     /// The thread, if the scope reaches it and it has not expired, with what the caller may do.
@@ -138,7 +132,7 @@ impl KeptThread {
     fn new(row: DumpedThread, stamp: u64) -> Self {
         Self {
             row,
-            documents: BTreeMap::new(),
+            records: BTreeMap::new(),
             commits: BTreeMap::new(),
             entries: BTreeMap::new(),
             first_stamp: stamp,

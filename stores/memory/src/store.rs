@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Result, Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
-    UserCursor, WakeUp, WakeUps, Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
+    Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
+    WakeUp, WakeUps, Written,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -98,24 +98,24 @@ impl Store for MemoryStore {
         Ok(ChangesWithMessages::new(page, messages))
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
-        Ok(self.state().find_document(scope, owner, namespace, key, now))
+    ) -> Result<Option<Record>> {
+        Ok(self.state().find_record(scope, owner, namespace, key, now))
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
-        self.state().list_documents(scope, query, now)
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
+        self.state().list_records(scope, query, now)
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
-        let wake_up = WakeUp::of_document(scope, &write);
-        let written = self.state().write_document(scope, write, now)?;
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+        let wake_up = WakeUp::of_record(scope, &write);
+        let written = self.state().write_record(scope, write, now)?;
         self.wake(wake_up);
         Ok(written)
     }
@@ -138,7 +138,7 @@ impl Store for MemoryStore {
         None
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
+    fn records_stamp(&self) -> Option<u64> {
         None
     }
 }

@@ -5,8 +5,7 @@ mod call;
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Batch, CommitOutcome, Conflict, DocumentName, Expected, Kind, Result, Scope, StoreError, ThreadId, Timestamp,
-    limits,
+    Batch, CommitOutcome, Conflict, Expected, Kind, RecordName, Result, Scope, StoreError, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
 
@@ -76,10 +75,10 @@ fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Postgr
             }
         }
         "document" => {
-            let DocumentName { namespace, key } = batch.require[place()?].name.clone();
+            let RecordName { namespace, key } = batch.require[place()?].name.clone();
             let actual: Option<i64> = get(row, 5)?;
             let actual = actual.map(|actual| row::tagged(row, actual, 8)).transpose()?;
-            Conflict::Document { namespace, key, actual }.into()
+            Conflict::Record { namespace, key, actual }.into()
         }
         "message_id" => Conflict::MessageId { id: batch.append[place()?].id, seq: unsigned(row, 5)? }.into(),
         "external_id" => Conflict::ExternalId { seq: unsigned(row, 5)? }.into(),

@@ -1,5 +1,5 @@
 use threadkeep_core::{
-    Conflict, DerivedWrite, DocumentName, Kind, Result, Scope, StoreError, ThreadId, Timestamp, Written,
+    Conflict, DerivedWrite, Kind, RecordName, Result, Scope, StoreError, ThreadId, Timestamp, Written,
 };
 use tokio_postgres::types::Type;
 
@@ -9,7 +9,7 @@ use crate::row::{self, get, signed};
 const SQL: &str = "SELECT outcome, actual, tag \
                    FROM threadkeep.write_derived($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
-/// Writes a derived document of a thread, and nothing else of it, in one flight.
+/// Writes a derived record of a thread, and nothing else of it, in one flight.
 pub(crate) async fn write(
     shared: &Shared,
     scope: &Scope,
@@ -19,7 +19,7 @@ pub(crate) async fn write(
 ) -> Result<Written> {
     write.check()?;
     let caller = Caller::of(scope);
-    let (DocumentName { namespace, key }, version) = (write.name(), write.version());
+    let (RecordName { namespace, key }, version) = (write.name(), write.version());
     let values: [Parameter<'_>; 12] = [
         (&caller.tenant, Type::TEXT),
         (&caller.name, Type::TEXT),
@@ -42,7 +42,7 @@ pub(crate) async fn write(
         ("thread", _) => StoreError::NotFound(Kind::Thread),
         ("denied", _) => StoreError::Denied("changing a shared thread other than by adding messages"),
         ("change", Some(actual)) => Conflict::Change { expected: write.at_change, actual }.into(),
-        ("document", actual) => Conflict::Document { namespace, key, actual }.into(),
+        ("document", actual) => Conflict::Record { namespace, key, actual }.into(),
         _ => StoreError::corrupt("answer", "of no kind that this version knows"),
     })
 }

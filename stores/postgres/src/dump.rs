@@ -7,9 +7,9 @@ use threadkeep_core::{
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::documents::document;
 use crate::error::{PostgresError, Result};
 use crate::pool::{Caller, Parameter, Shared};
+use crate::records::record;
 use crate::row::{self, get, instant, message_columns, positions, signed, timestamp, unsigned};
 
 /// The number of a thread that is not being restored.
@@ -31,7 +31,7 @@ pub(crate) async fn dump(
          (SELECT first_seq - 1 FROM threadkeep.threads t WHERE t.no = m.thread_no)) ORDER BY m.seq LIMIT $4",
         message_columns!()
     );
-    let documents_sql = format!(
+    let records_sql = format!(
         "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag FROM threadkeep.thread_documents d \
          WHERE d.thread_no = {NUMBER} ORDER BY d.namespace, d.key"
     );
@@ -47,7 +47,7 @@ pub(crate) async fn dump(
     ];
     let mut statements = vec![(thread_sql, &values[..2]), (entries_sql.as_str(), &values[..])];
     if after.is_none() {
-        statements.extend([(documents_sql.as_str(), &values[..2]), (commits_sql.as_str(), &values[..2])]);
+        statements.extend([(records_sql.as_str(), &values[..2]), (commits_sql.as_str(), &values[..2])]);
     }
     let answers = shared.read(&Caller::keeper(), &statements).await?;
     let found = answers[0].first().ok_or(StoreError::NotFound(Kind::Thread))?;
@@ -58,15 +58,15 @@ pub(crate) async fn dump(
         return Ok(Dump { entries, next, ..Dump::default() }.with_lost(after.unwrap_or(0), stands_at));
     }
     let mut chunk = Dump { thread: Some(dumped_thread(found)?), entries, next, ..Dump::default() };
-    answers[2].iter().try_for_each(|row| add_document(&mut chunk, row))?;
+    answers[2].iter().try_for_each(|row| add_record(&mut chunk, row))?;
     answers[3].iter().try_for_each(|row| add_commit(&mut chunk, row))?;
     Ok(chunk.with_lost(0, stands_at))
 }
 
-/// Adds a document, or names it where it cannot be read.
-pub(crate) fn add_document(chunk: &mut Dump, row: &Row) -> Result<()> {
-    match document(row) {
-        Ok(document) => chunk.documents.push(document),
+/// Adds a record, or names it where it cannot be read.
+pub(crate) fn add_record(chunk: &mut Dump, row: &Row) -> Result<()> {
+    match record(row) {
+        Ok(record) => chunk.records.push(record),
         Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
             chunk.unreadable.push(format!("a document: {error}"));
         }

@@ -1,14 +1,14 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, Snapshot, StoreError, SweepReport,
-    TenantId, ThreadId, Timestamp, VerifyReport, limits,
+    DrivenThread, Dump, Maintenance, Owner, Record, RecordOwner, Result, Snapshot, StoreError, SweepReport, TenantId,
+    ThreadId, Timestamp, VerifyReport, limits,
 };
 use tokio_postgres::types::Type;
 
 use crate::pool::{Caller, Parameter};
 use crate::row::{self, owner_name, signed};
 use crate::snapshot::PostgresSnapshot;
-use crate::{PostgresStore, documents, dump, error, restore, sweep, verify};
+use crate::{PostgresStore, dump, error, records, restore, sweep, verify};
 
 #[async_trait]
 impl Maintenance for PostgresStore {
@@ -39,7 +39,7 @@ impl Maintenance for PostgresStore {
         now: Timestamp,
     ) -> Result<Vec<DrivenThread>> {
         limits::check_page(limit)?;
-        Ok(documents::list_of_drivers(&self.shared, after, limit, now).await?)
+        Ok(records::list_of_drivers(&self.shared, after, limit, now).await?)
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
@@ -54,15 +54,15 @@ impl Maintenance for PostgresStore {
         restore::thread(&self.shared, tenant, thread, &chunk).await
     }
 
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
         let owner = match owner {
-            DocumentOwner::Thread(_) => {
+            RecordOwner::Thread(_) => {
                 return Err(StoreError::invalid("document owner", "a thread's documents are restored with it"));
             }
-            DocumentOwner::User(user) => user.as_str(),
-            DocumentOwner::Tenant => "",
+            RecordOwner::User(user) => user.as_str(),
+            RecordOwner::Tenant => "",
         };
-        restore::document(&self.shared, tenant, owner, &document).await
+        restore::record(&self.shared, tenant, owner, &record).await
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {

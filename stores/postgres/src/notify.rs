@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use threadkeep_core::{DocumentName, Owner, TenantId, ThreadId, WakeUp};
+use threadkeep_core::{Owner, RecordName, TenantId, ThreadId, WakeUp};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -19,8 +19,8 @@ const PAYLOAD_BYTES: usize = 7_500;
 /// Threads that wait to be told of; of more, it is told that anything may have changed.
 const PENDING: usize = 10_000;
 const ANYTHING: &str = "*";
-/// Stands in place of a thread where a document of an owner is meant.
-const DOCUMENT: &str = "document";
+/// Stands in place of a thread where a record of an owner is meant.
+const RECORD: &str = "document";
 /// What comes so soon after a notification goes with the next one. Each costs the server, and whoever hears it, about as much
 /// as a commit does.
 const GATHERING: Duration = Duration::from_millis(3);
@@ -118,8 +118,8 @@ fn line(wake_up: &WakeUp) -> (String, Option<u64>) {
             (format!("{tenant}\t{thread}\t{}", row::owner_name(owner)), *change)
         }
         // To an instance of version 0.1 this is anything, as no thread is called so.
-        WakeUp::Document { tenant, owner, name: DocumentName { namespace, key } } => {
-            (format!("{tenant}\t{DOCUMENT}\t{}\t{namespace}\t{key}", row::owner_name(owner)), None)
+        WakeUp::Record { tenant, owner, name: RecordName { namespace, key } } => {
+            (format!("{tenant}\t{RECORD}\t{}\t{namespace}\t{key}", row::owner_name(owner)), None)
         }
         WakeUp::Anything => (ANYTHING.to_owned(), None),
     }
@@ -130,9 +130,9 @@ fn parse(line: &str) -> Option<WakeUp> {
     let tenant = TenantId::from_stored(parts.next()?).ok()?;
     let about = parts.next()?;
     let owner: Owner = row::owner(parts.next()?).ok()?;
-    if about == DOCUMENT {
+    if about == RECORD {
         let (namespace, key) = (parts.next()?.parse().ok()?, parts.next()?.to_owned());
-        return Some(WakeUp::Document { tenant, owner, name: DocumentName { namespace, key } });
+        return Some(WakeUp::Record { tenant, owner, name: RecordName { namespace, key } });
     }
     let thread: ThreadId = about.parse().ok()?;
     let change = parts.next().map(str::parse).transpose().ok()?;
@@ -175,11 +175,11 @@ mod tests {
         let (one, other) = (Outbox::default(), Outbox::default());
         (0..=PENDING as u128).for_each(|number| one.put(&wake_up(number, None)));
         assert_eq!(other.read(&one.take()[0]), [WakeUp::Anything]);
-        let name = DocumentName { namespace: "system/openai.background".parse().unwrap(), key: "resp 1".to_owned() };
+        let name = RecordName { namespace: "system/openai.background".parse().unwrap(), key: "resp 1".to_owned() };
         let (tenant, owner) = (TenantId::new("acme").unwrap(), row::owner("zoë").unwrap());
-        let document = WakeUp::Document { tenant, owner, name };
-        one.put(&document);
-        assert_eq!(other.read(&one.take()[0]), [document]);
+        let record = WakeUp::Record { tenant, owner, name };
+        one.put(&record);
+        assert_eq!(other.read(&one.take()[0]), [record]);
         assert_eq!(other.read("somebody\nnonsense"), [WakeUp::Anything]);
     }
 }

@@ -1,8 +1,8 @@
-//! Threads and documents verbatim, in.
+//! Threads and records verbatim, in.
 
 use deadpool_postgres::Transaction;
 use threadkeep_core::{
-    ChangeTag, Checksum, Conflict, Document, Dump, DumpEntry, DumpedThread, JsonText, StoreError, TenantId, ThreadId,
+    ChangeTag, Checksum, Conflict, Dump, DumpEntry, DumpedThread, JsonText, Record, StoreError, TenantId, ThreadId,
     ThreadKey, Timestamp, codec,
 };
 use tokio_postgres::types::Type;
@@ -25,7 +25,7 @@ pub(crate) async fn thread(
             begin(transaction, tenant.as_str(), thread, dumped).await?;
         }
         let place = Place::find(transaction, tenant.as_str(), thread).await?;
-        place.write_documents(transaction, &chunk.documents).await?;
+        place.write_records(transaction, &chunk.records).await?;
         place.write_commits(transaction, chunk).await?;
         place.write_entries(transaction, &chunk.entries).await?;
         if chunk.next.is_none() { place.finish(transaction).await } else { Ok(()) }
@@ -91,21 +91,21 @@ impl Place {
     }
 
     // What a chunk brings that is there already was brought by the same chunk, whose reply was lost.
-    async fn write_documents(&self, transaction: &Transaction<'_>, documents: &[Document]) -> Result<()> {
+    async fn write_records(&self, transaction: &Transaction<'_>, records: &[Record]) -> Result<()> {
         let sql = "INSERT INTO threadkeep.thread_documents (thread_no, tenant, owner, namespace, key, version, expires_at, \
                    value, tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
-        for document in documents {
+        for record in records {
             let [no, tenant, owner] = self.values();
-            let namespace = document.namespace.to_string();
-            let expires_at = document.expires_at.map(Timestamp::as_micros);
-            let version = signed(document.version);
-            let (value, tag) = (document.value.as_str(), document.tag.map(ChangeTag::to_stored));
+            let namespace = record.namespace.to_string();
+            let expires_at = record.expires_at.map(Timestamp::as_micros);
+            let version = signed(record.version);
+            let (value, tag) = (record.value.as_str(), record.tag.map(ChangeTag::to_stored));
             let values: [Parameter<'_>; 9] = [
                 no,
                 tenant,
                 owner,
                 (&namespace, Type::TEXT),
-                (&document.key, Type::TEXT),
+                (&record.key, Type::TEXT),
                 (&version, Type::INT8),
                 (&expires_at, Type::INT8),
                 (&value, Type::TEXT),
@@ -233,24 +233,19 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Writes a document of an owner over what is there, and keeps the owner's versions beyond its own.
-pub(crate) async fn document(
-    shared: &Shared,
-    tenant: &TenantId,
-    owner: &str,
-    document: &Document,
-) -> Result<(), StoreError> {
+/// Writes a record of an owner over what is there, and keeps the owner's versions beyond its own.
+pub(crate) async fn record(shared: &Shared, tenant: &TenantId, owner: &str, record: &Record) -> Result<(), StoreError> {
     let restoring = shared.transact(Caller::keeper(), async |transaction| {
-        let (tenant, namespace) = (tenant.as_str(), document.namespace.to_string());
-        let version = signed(document.version);
-        let expires_at = document.expires_at.map(Timestamp::as_micros);
-        let value = document.value.as_str();
+        let (tenant, namespace) = (tenant.as_str(), record.namespace.to_string());
+        let version = signed(record.version);
+        let expires_at = record.expires_at.map(Timestamp::as_micros);
+        let value = record.value.as_str();
         let values: [Parameter<'_>; 7] = [
             (&tenant, Type::TEXT),
             (&owner, Type::TEXT),
             (&version, Type::INT8),
             (&namespace, Type::TEXT),
-            (&document.key, Type::TEXT),
+            (&record.key, Type::TEXT),
             (&expires_at, Type::INT8),
             (&value, Type::TEXT),
         ];

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    ChunkSize, Consistency, DocumentOwner, Dump, DumpEntry, DumpedThread, Finding, Kind, ListedThread, OwnedDocument,
-    Owner, Reason, Result, Snapshot, SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
+    ChunkSize, Consistency, Dump, DumpEntry, DumpedThread, Finding, Kind, ListedThread, OwnedRecord, Owner, Reason,
+    RecordOwner, Result, Snapshot, SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
 };
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
@@ -19,7 +19,7 @@ use tokio_postgres::{Client, Row};
 use crate::error::{self, PostgresError};
 use crate::pool::{Caller, ENTER, GRACE, Parameter, Shared, entering};
 use crate::row::{self, get, message_columns, signed, thread_columns, unsigned};
-use crate::{documents, dump};
+use crate::{dump, records};
 
 /// Limits of the server on how long a transaction may take or rest; the first is set to the store's own limit of a call,
 /// the others are lifted. Not every version has all of them.
@@ -138,16 +138,16 @@ impl PostgresSnapshot {
             (&signed(size.bytes as u64), Type::INT8),
         ];
         let of_heads: [Parameter<'_>; 1] = [(&begun, Type::INT8_ARRAY)];
-        let (entries, documents, commits) = futures::join!(
+        let (entries, records, commits) = futures::join!(
             self.read(ENTRIES, &of_entries),
-            self.read(DOCUMENTS, &of_heads),
+            self.read(RECORDS, &of_heads),
             self.read(COMMITS, &of_heads),
         );
         let mut dumps = gather(threads, &entries?, size)?;
         let places: HashMap<i64, usize> = numbers.iter().zip(0..dumps.len()).map(|(no, at)| (*no, at)).collect();
-        for row in documents? {
+        for row in records? {
             if let Some(at) = places.get(&get_number(&row)?) {
-                dump::add_document(&mut dumps[*at], &row)?;
+                dump::add_record(&mut dumps[*at], &row)?;
             }
         }
         for row in commits? {
@@ -197,28 +197,28 @@ impl PostgresSnapshot {
         Ok(fitting)
     }
 
-    async fn documents(&self, after: Option<&OwnedDocument>, limit: usize) -> error::Result<Vec<OwnedDocument>> {
+    async fn records(&self, after: Option<&OwnedRecord>, limit: usize) -> error::Result<Vec<OwnedRecord>> {
         let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, d.tenant, d.owner \
                    FROM threadkeep.documents d WHERE (d.expires_at IS NULL OR d.expires_at > $1) \
                    AND (d.tenant, d.owner, d.namespace, d.key) > ($2, $3, $4, $5) \
                    ORDER BY d.tenant, d.owner, d.namespace, d.key LIMIT $6";
         let user = after.map_or("", |after| match &after.owner {
-            DocumentOwner::User(user) => user.as_str(),
+            RecordOwner::User(user) => user.as_str(),
             _ => "",
         });
         let values: [Parameter<'_>; 6] = [
             (&self.now.as_micros(), Type::INT8),
             (&after.map_or("", |after| after.tenant.as_str()), Type::TEXT),
             (&user, Type::TEXT),
-            (&after.map_or_else(String::new, |after| after.document.namespace.to_string()), Type::TEXT),
-            (&after.map_or("", |after| after.document.key.as_str()), Type::TEXT),
+            (&after.map_or_else(String::new, |after| after.record.namespace.to_string()), Type::TEXT),
+            (&after.map_or("", |after| after.record.key.as_str()), Type::TEXT),
             (&signed(limit as u64), Type::INT8),
         ];
         let rows = self.read(sql, &values).await?;
         let mut owned = Vec::with_capacity(rows.len());
         for row in &rows {
-            match owned_document(row) {
-                Ok(document) => owned.push(document),
+            match owned_record(row) {
+                Ok(record) => owned.push(record),
                 Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
                     self.unreadable.add(None, format!("a document: {error}"));
                 }
@@ -245,22 +245,18 @@ const ENTRIES: &str = concat!(
     " WHERE coalesce(m.bytes_before, 0) < $4 ORDER BY m.place, m.seq LIMIT $3"
 );
 
-const DOCUMENTS: &str = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, d.thread_no \
+const RECORDS: &str = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, d.thread_no \
      FROM threadkeep.thread_documents d WHERE d.thread_no = ANY($1) ORDER BY d.thread_no, d.namespace, d.key";
 
 const COMMITS: &str = "SELECT c.change, c.at, c.key, c.fingerprint, c.first_seq, c.count, c.effects, c.thread_no \
      FROM threadkeep.commits c WHERE c.thread_no = ANY($1) ORDER BY c.thread_no, c.change";
 
-fn owned_document(row: &Row) -> error::Result<OwnedDocument> {
+fn owned_record(row: &Row) -> error::Result<OwnedRecord> {
     let owner = match row::owner(get(row, 7)?)? {
-        Owner::Tenant => DocumentOwner::Tenant,
-        Owner::User(user) => DocumentOwner::User(user),
+        Owner::Tenant => RecordOwner::Tenant,
+        Owner::User(user) => RecordOwner::User(user),
     };
-    Ok(OwnedDocument {
-        tenant: TenantId::from_stored(get::<&str>(row, 6)?)?,
-        owner,
-        document: documents::document(row)?,
-    })
+    Ok(OwnedRecord { tenant: TenantId::from_stored(get::<&str>(row, 6)?)?, owner, record: records::record(row)? })
 }
 
 fn listed_thread(row: &Row) -> error::Result<ListedThread> {
@@ -333,9 +329,9 @@ impl Snapshot for PostgresSnapshot {
         Ok(self.dump(places, after, size).await?)
     }
 
-    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
         limits::check_page(limit)?;
-        Ok(self.documents(after, limit).await?)
+        Ok(self.records(after, limit).await?)
     }
 }
 

@@ -16,8 +16,8 @@ pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport
     let before = now.saturating_sub(WINDOW);
     let mut report = SweepReport {
         expired_threads: repeat(shared, EXPIRED_THREADS, now).await?,
-        expired_documents: repeat(shared, EXPIRED_DOCUMENTS, now).await?
-            + repeat(shared, EXPIRED_THREAD_DOCUMENTS, now).await?,
+        expired_records: repeat(shared, EXPIRED_RECORDS, now).await?
+            + repeat(shared, EXPIRED_THREAD_RECORDS, now).await?,
         commit_records: remove_old_commits(shared, before).await?,
         deleted_ids: repeat(shared, DELETED_IDS, before).await?,
         leftover_messages: 0,
@@ -34,9 +34,9 @@ pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport
 // Each takes an instant and how many rows at most, and answers how many it removed.
 const EXPIRED_THREADS: &str = "WITH over AS (SELECT no FROM threadkeep.threads WHERE expires_at <= $1 LIMIT $2 \
      FOR UPDATE SKIP LOCKED), removed AS (SELECT threadkeep.remove_thread(no) FROM over) SELECT count(*) FROM removed";
-const EXPIRED_DOCUMENTS: &str = "WITH removed AS (DELETE FROM threadkeep.documents WHERE ctid = ANY (ARRAY(SELECT ctid \
+const EXPIRED_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.documents WHERE ctid = ANY (ARRAY(SELECT ctid \
      FROM threadkeep.documents WHERE expires_at <= $1 LIMIT $2)) RETURNING 1) SELECT count(*) FROM removed";
-const EXPIRED_THREAD_DOCUMENTS: &str = "WITH removed AS (DELETE FROM threadkeep.thread_documents WHERE ctid = ANY (ARRAY( \
+const EXPIRED_THREAD_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.thread_documents WHERE ctid = ANY (ARRAY( \
      SELECT ctid FROM threadkeep.thread_documents WHERE expires_at <= $1 LIMIT $2)) RETURNING 1) \
      SELECT count(*) FROM removed";
 // Cursors from before the forgotten deletions can no longer be told of them.

@@ -31,7 +31,7 @@ pub(crate) async fn verify(shared: &Shared) -> Result<VerifyReport> {
             check_messages(transaction, &mut report).await?;
             check_log(transaction, &mut report).await?;
             for table in ["documents", "thread_documents"] {
-                check_documents(transaction, table, &mut report).await?;
+                check_records(transaction, table, &mut report).await?;
             }
             check_index(transaction, &mut report).await?;
             compare_index(transaction, &mut report).await?;
@@ -172,10 +172,10 @@ async fn check_log(transaction: &Transaction<'_>, report: &mut VerifyReport) -> 
     .await
 }
 
-async fn check_documents(transaction: &Transaction<'_>, table: &str, report: &mut VerifyReport) -> Result<()> {
+async fn check_records(transaction: &Transaction<'_>, table: &str, report: &mut VerifyReport) -> Result<()> {
     let sql = format!("SELECT namespace, value FROM threadkeep.{table}");
     each(transaction, &sql, |row| {
-        report.documents += 1;
+        report.records += 1;
         if JsonText::new(get::<&str>(row, 1)?).is_err() {
             add(report, Severity::Damage, None, format!("a document of {} is not JSON", get::<&str>(row, 0)?));
         }

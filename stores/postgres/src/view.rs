@@ -1,16 +1,14 @@
 //! A thread as of one instant: all statements of one flight, in one snapshot.
 
-use threadkeep_core::{
-    Access, Document, DocumentName, Scope, StoreError, ThreadName, ThreadRead, ThreadView, Timestamp,
-};
+use threadkeep_core::{Access, Record, RecordName, Scope, StoreError, ThreadName, ThreadRead, ThreadView, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::documents::{self, List};
 use crate::error::Result;
 use crate::messages::{self, PageCall};
 use crate::pool::{Caller, Parameter, Shared};
+use crate::records::{self, List};
 use crate::row::{self, get, owner_name, thread_columns};
 
 pub(crate) async fn read_thread(
@@ -26,13 +24,13 @@ pub(crate) async fn read_thread(
     let row = (row_sql(&named), named.values([tenant.clone(), instant.clone()]));
     let call = read.messages.as_ref().map(|query| PageCall::of(scope, query, now));
     let page = call.as_ref().map(|call| (PageCall::sql(&named.id("$3", "$14")), named.page_values(call)));
-    let wanted = Wanted::of(&read.documents);
-    let documents = (!read.documents.is_empty())
-        .then(|| (documents_sql(&named), named.values([tenant, instant].into_iter().chain(wanted.values()))));
+    let wanted = Wanted::of(&read.records);
+    let records = (!read.records.is_empty())
+        .then(|| (records_sql(&named), named.values([tenant, instant].into_iter().chain(wanted.values()))));
     let lists: Vec<Option<List<'_>>> = read.lists.iter().map(|query| List::of(scope, query, now)).collect();
     let listing = lists.iter().flatten().map(|list| (list.sql(), list.values().to_vec()));
     let statements: Vec<(String, Vec<Parameter<'_>>)> =
-        [row].into_iter().chain(page).chain(documents).chain(listing).collect();
+        [row].into_iter().chain(page).chain(records).chain(listing).collect();
     let statements: Vec<(&str, &[Parameter<'_>])> =
         statements.iter().map(|(sql, values)| (sql.as_str(), values.as_slice())).collect();
 
@@ -43,12 +41,12 @@ pub(crate) async fn read_thread(
         return Ok(None);
     }
     let page = read.messages.as_ref().map(|query| messages::page(&next(), query)).transpose()?;
-    let documents = if read.documents.is_empty() { Vec::new() } else { wanted.found(&next())? };
+    let records = if read.records.is_empty() { Vec::new() } else { wanted.found(&next())? };
     let lists = lists.iter().map(|list| {
         let rows = if list.is_some() { next() } else { Vec::new() };
-        rows.iter().map(documents::document).collect()
+        rows.iter().map(records::record).collect()
     });
-    Ok(Some(ThreadView { thread, page: page.flatten(), documents, lists: lists.collect::<Result<_>>()? }))
+    Ok(Some(ThreadView { thread, page: page.flatten(), records, lists: lists.collect::<Result<_>>()? }))
 }
 
 /// How a statement names the thread: after its other values, of which the first is the tenant and the second is now.
@@ -111,27 +109,27 @@ fn row_sql(named: &Named<'_>) -> String {
     format!("SELECT {columns} FROM threadkeep.threads t WHERE {} AND {ALIVE}", named.condition("$3", "$4"))
 }
 
-fn documents_sql(named: &Named<'_>) -> String {
+fn records_sql(named: &Named<'_>) -> String {
     format!(
         "SELECT {}, n.place FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS n (namespace, key, place) \
          JOIN threadkeep.thread_documents d ON d.namespace = n.namespace AND d.key = n.key \
          WHERE d.thread_no = (SELECT t.no FROM threadkeep.threads t WHERE {} AND {ALIVE}) \
          AND (d.expires_at IS NULL OR d.expires_at > $2)",
-        documents::COLUMNS,
+        records::COLUMNS,
         named.condition("$5", "$6")
     )
 }
 
-/// Documents that are looked for by name.
+/// Records that are looked for by name.
 struct Wanted {
     namespaces: Vec<String>,
     keys: Vec<String>,
 }
 
 impl Wanted {
-    fn of(names: &[DocumentName]) -> Self {
-        // What PostgreSQL cannot hold, no document is called, and none is called nothing.
-        let key = |name: &DocumentName| if name.key.contains('\0') { String::new() } else { name.key.clone() };
+    fn of(names: &[RecordName]) -> Self {
+        // What PostgreSQL cannot hold, no record is called, and none is called nothing.
+        let key = |name: &RecordName| if name.key.contains('\0') { String::new() } else { name.key.clone() };
         let namespaces = names.iter().map(|name| name.namespace.to_string()).collect();
         Self { namespaces, keys: names.iter().map(key).collect() }
     }
@@ -140,12 +138,12 @@ impl Wanted {
         [(&self.namespaces, Type::TEXT_ARRAY), (&self.keys, Type::TEXT_ARRAY)]
     }
 
-    fn found(&self, rows: &[Row]) -> Result<Vec<Option<Document>>> {
+    fn found(&self, rows: &[Row]) -> Result<Vec<Option<Record>>> {
         let mut found = vec![None; self.keys.len()];
         for row in rows {
             let place = usize::try_from(get::<i64>(row, 6)? - 1).unwrap_or(usize::MAX);
             let wanted = found.get_mut(place).ok_or_else(|| StoreError::corrupt("answer", "of no such place"))?;
-            *wanted = Some(documents::document(row)?);
+            *wanted = Some(records::record(row)?);
         }
         Ok(found)
     }

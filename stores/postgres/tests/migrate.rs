@@ -1,7 +1,7 @@
 //! Threads move between PostgreSQL and the other stores, both ways.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use threadkeep_core::{Backend, JsonText, Namespace, PutDocument, Scope};
+use threadkeep_core::{Backend, JsonText, Namespace, PutRecord, Scope};
 use threadkeep_memory::migrate::{BackupLines, BackupReader, Migration, Progress};
 use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Platform, Retention};
 use threadkeep_postgres_server::Server;
@@ -21,16 +21,16 @@ async fn fill(memory: &Memory) {
         let said = memory.newest(scope, thread, 40).await.unwrap();
         memory.erase_messages(scope, thread, &[said[7].id]).await.unwrap();
         memory.retain(scope, thread, &Retention { max_messages: Some(36), ttl_minutes: None }).await.unwrap();
-        let name = threadkeep_core::DocumentName { namespace: Namespace::system("run").unwrap(), key: "k".to_owned() };
+        let name = threadkeep_core::RecordName { namespace: Namespace::system("run").unwrap(), key: "k".to_owned() };
         let value: JsonText = serde_json::from_str(r#"{"odd" :  [1.50]}"#).unwrap();
-        memory.batch().put(PutDocument { name, value, expires_at: None }).commit(scope, thread).await.unwrap();
+        memory.batch().put(PutRecord { name, value, expires_at: None }).commit(scope, thread).await.unwrap();
     }
     memory.set_preference(&ana, "line", "Victoria").await.unwrap();
 }
 
 async fn moves(from: &Backend, to: &Backend) {
     let migration = Migration::begin(from, to.clone(), &Platform::default()).await.unwrap();
-    let total = Progress { threads: 3, messages: 3 * 36, documents: 1 };
+    let total = Progress { threads: 3, messages: 3 * 36, records: 1 };
     assert_eq!(migration.copy(|_| {}).await.unwrap().copied, total);
     let verified = migration.verify(|_| {}).await.unwrap();
     assert!(verified.differences.is_empty(), "{:?}", verified.differences);

@@ -14,7 +14,7 @@ use crate::error;
 use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow};
 use crate::watch::Writes;
-use crate::{documents, index, owners, threads, writer};
+use crate::{index, owners, records, threads, writer};
 
 pub(crate) async fn commit(
     shared: &Arc<Shared>,
@@ -81,10 +81,10 @@ impl Commit<'_> {
             self.leave_to_the_sweep(below)?;
         }
         for put in &self.batch.put {
-            documents::put_of_thread(self.connection, self.row.no, put, plan.outcome.tagged())?;
+            records::put_of_thread(self.connection, self.row.no, put, plan.outcome.tagged())?;
         }
         for name in &self.batch.delete {
-            documents::delete_of_thread(self.connection, self.row.no, name)?;
+            records::delete_of_thread(self.connection, self.row.no, name)?;
         }
         self.write_log(plan)?;
         self.write_thread(plan)?;

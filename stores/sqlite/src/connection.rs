@@ -99,8 +99,8 @@ impl Shared {
     }
 
     /// As [`Shared::stamp`], but the same over what this process wrote to threads alone.
-    pub(crate) fn documents_stamp(&self) -> Option<u64> {
-        self.watch.documents_stamp()
+    pub(crate) fn records_stamp(&self) -> Option<u64> {
+        self.watch.records_stamp()
     }
 
     /// Runs a read on this thread, on a connection of its own.

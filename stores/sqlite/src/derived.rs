@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Access, DerivedWrite, PutDocument, Result, Scope, StoreError, ThreadId, Timestamp, Urgency, Written,
+    Access, DerivedWrite, PutRecord, Result, Scope, StoreError, ThreadId, Timestamp, Urgency, Written,
 };
 
 use crate::connection::Shared;
 use crate::watch::Writes;
-use crate::{documents, threads, writer};
+use crate::{records, threads, writer};
 
-/// Writes a derived document of a thread, and nothing else of it.
+/// Writes a derived record of a thread, and nothing else of it.
 pub(crate) async fn write(
     shared: &Arc<Shared>,
     scope: &Scope,
@@ -24,11 +24,11 @@ pub(crate) async fn write(
             return Err(StoreError::Denied("changing a shared thread other than by adding messages").into());
         }
         let (name, version) = (write.name(), write.version());
-        let actual = documents::version_of_thread(connection, row.no, &name, now)?;
+        let actual = records::version_of_thread(connection, row.no, &name, now)?;
         write.check_against(row.positions, actual)?;
-        let put = PutDocument { name, value: write.value, expires_at: None };
+        let put = PutRecord { name, value: write.value, expires_at: None };
         let written = Written { version, tag: row.positions.tag };
-        documents::put_of_thread(connection, row.no, &put, written.tagged())?;
+        records::put_of_thread(connection, row.no, &put, written.tagged())?;
         Ok(written)
     })
     .await

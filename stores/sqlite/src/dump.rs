@@ -12,7 +12,7 @@ use crate::changes::other_effects;
 use crate::connection::Shared;
 use crate::error::{self, Result};
 use crate::row::{self, ThreadRow, thread_columns};
-use crate::{around, documents, owners, threads, writer};
+use crate::{around, owners, records, threads, writer};
 
 pub(crate) fn dump(
     shared: &Shared,
@@ -38,7 +38,7 @@ pub(crate) fn chunk(connection: &Connection, thread: &ThreadRow, after: Option<u
     let mut chunk = Dump::default();
     if after.is_none() {
         chunk.thread = Some(read_thread(connection, thread, owners::by_number(connection, thread.owner_no)?)?);
-        documents::all_of_thread(connection, thread.no, &mut chunk)?;
+        records::all_of_thread(connection, thread.no, &mut chunk)?;
         read_commits(connection, thread, &mut chunk)?;
     }
     read_entries(connection, thread, after.unwrap_or(0), size, &mut chunk)?;
@@ -175,8 +175,8 @@ pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chun
         }
         let not_begun = || StoreError::invalid("dump", "a chunk came before the thread's first one");
         let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_begun)?;
-        for document in &chunk.documents {
-            documents::restore_of_thread(connection, row.no, document)?;
+        for record in &chunk.records {
+            records::restore_of_thread(connection, row.no, record)?;
         }
         write_commits(connection, &row, chunk)?;
         chunk.entries.iter().try_for_each(|entry| write_entry(connection, row.no, entry))?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, backup::Backup, params};
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Reason, Result, Snapshot, StoreError, SweepReport,
+    DrivenThread, Dump, Maintenance, Owner, Reason, Record, RecordOwner, Result, Snapshot, StoreError, SweepReport,
     TenantId, ThreadId, Timestamp, VerifyReport, limits,
 };
 
 use crate::connection::{Shared, fresh_incarnation, lock};
 use crate::error;
 use crate::snapshot::SqliteSnapshot;
-use crate::{SqliteStore, documents, dump, index, owners, private, snapshot, sweep, verify, writer};
+use crate::{SqliteStore, dump, index, owners, private, records, snapshot, sweep, verify, writer};
 
 /// Pages copied between two looks of a backup at the others.
 const BACKUP_PAGES: i32 = 1_000;
@@ -60,7 +60,7 @@ impl Maintenance for SqliteStore {
         now: Timestamp,
     ) -> Result<Vec<DrivenThread>> {
         limits::check_page(limit)?;
-        Ok(documents::list_of_drivers(&self.shared, after, limit, now)?)
+        Ok(records::list_of_drivers(&self.shared, after, limit, now)?)
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
@@ -77,20 +77,20 @@ impl Maintenance for SqliteStore {
         blocking(&self.shared, move |shared| dump::restore(shared, &tenant, thread, &chunk)).await
     }
 
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
         let user = match owner {
-            DocumentOwner::Thread(_) => {
+            RecordOwner::Thread(_) => {
                 return Err(StoreError::invalid("document owner", "a thread's documents are restored with it"));
             }
-            DocumentOwner::User(user) => user.as_str().to_owned(),
-            DocumentOwner::Tenant => String::new(),
+            RecordOwner::User(user) => user.as_str().to_owned(),
+            RecordOwner::Tenant => String::new(),
         };
         let tenant = tenant.clone();
         blocking(&self.shared, move |shared| {
             writer::write_blocking(shared, |connection| {
                 let owner_no = owners::number(shared, connection, tenant.as_str(), &user)?;
-                documents::raise_version(connection, document.version)?;
-                documents::put_of_owner(connection, owner_no, &document)
+                records::raise_version(connection, record.version)?;
+                records::put_of_owner(connection, owner_no, &record)
             })
         })
         .await

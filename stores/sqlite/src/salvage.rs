@@ -12,13 +12,13 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, Row};
 use threadkeep_core::{
-    ChunkSize, Document, DocumentOwner, Dump, DumpedThread, Finding, Owner, Result as StoreResult, Severity,
-    StoreError, TenantId, ThreadId, VerifyReport,
+    ChunkSize, Dump, DumpedThread, Finding, Owner, Record, RecordOwner, Result as StoreResult, Severity, StoreError,
+    TenantId, ThreadId, VerifyReport,
 };
 
 use crate::error::{Result, SqliteError};
 use crate::row::{self, ThreadRow, thread_columns};
-use crate::{around, documents, dump, owners, schema, verify};
+use crate::{around, dump, owners, records, schema, verify};
 
 /// What a chunk holds at most.
 const CHUNK: ChunkSize = ChunkSize { entries: 200, bytes: 2 * 1024 * 1024 };
@@ -33,8 +33,8 @@ pub struct Salvage {
     threads: std::vec::IntoIter<Found>,
     /// The thread that is being read.
     current: Option<Current>,
-    /// The last document of an owner that was given.
-    last_document: i64,
+    /// The last record of an owner that was given.
+    last_record: i64,
     lost: Vec<Finding>,
     lost_count: u64,
 }
@@ -51,14 +51,14 @@ pub enum Salvaged {
         /// What could be read.
         dump: Box<Dump>,
     },
-    /// A document of a user or a tenant.
-    Document {
+    /// A record of a user or a tenant.
+    Record {
         /// The tenant.
         tenant: TenantId,
         /// Whose.
-        owner: DocumentOwner,
-        /// The document.
-        document: Document,
+        owner: RecordOwner,
+        /// The record.
+        record: Record,
     },
 }
 
@@ -140,17 +140,17 @@ impl Salvage {
             owners: HashMap::new(),
             threads: Vec::new().into_iter(),
             current: None,
-            last_document: 0,
+            last_record: 0,
             lost: Vec::new(),
             lost_count: 0,
         };
         salvage.find_owners()?;
         salvage.find_threads()?;
-        salvage.find_documents()?;
+        salvage.find_records()?;
         Ok(salvage)
     }
 
-    /// Gives the next thing that can be read: the chunks of each thread in order, then the documents of users and tenants.
+    /// Gives the next thing that can be read: the chunks of each thread in order, then the records of users and tenants.
     ///
     /// # Errors
     /// `Unavailable` when the disk or another process stands in the way; damage is no error.
@@ -160,7 +160,7 @@ impl Salvage {
             if let Some(current) = self.current.take() {
                 return Ok(Some(self.next_chunk(current)?));
             }
-            let Some(found) = self.threads.next() else { return Ok(self.next_document()?) };
+            let Some(found) = self.threads.next() else { return Ok(self.next_record()?) };
             if let Some(chunk) = self.first_chunk(found)? {
                 return Ok(Some(chunk));
             }
@@ -231,15 +231,15 @@ impl Salvage {
         Ok(())
     }
 
-    /// Notes whose each document is, so that the table's index is not needed.
-    fn find_documents(&mut self) -> Result<()> {
+    /// Notes whose each record is, so that the table's index is not needed.
+    fn find_records(&mut self) -> Result<()> {
         self.connection.execute_batch(
             "CREATE TEMP TABLE found_documents (no INTEGER PRIMARY KEY, owner_no INTEGER NOT NULL);
              CREATE INDEX temp.found_documents_by_owner ON found_documents (owner_no);
              BEGIN",
         )?;
         let sql = "SELECT no, kind, owner_no FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
-        let last = last_document_no(&self.connection);
+        let last = last_record_no(&self.connection);
         let unread = around::read(&self.connection, sql, 1..=last, |row| {
             if row.get::<_, i64>(1).is_ok_and(|kind| kind == 0) {
                 let mut statement =
@@ -277,7 +277,7 @@ impl Salvage {
             }
         };
         let mut dump = Dump { thread: Some(thread), ..Dump::default() };
-        documents::found_of_thread(&self.connection, row.no, &mut dump)?;
+        records::found_of_thread(&self.connection, row.no, &mut dump)?;
         dump::read_commits(&self.connection, &row, &mut dump)?;
         self.entries(Current { tenant, id: found.id, row, after: None }, dump).map(Some)
     }
@@ -315,21 +315,21 @@ impl Salvage {
         Ok(Salvaged::Chunk { tenant, thread, dump: Box::new(dump) })
     }
 
-    fn next_document(&mut self) -> Result<Option<Salvaged>> {
+    fn next_record(&mut self) -> Result<Option<Salvaged>> {
         let (mut given, mut lost) = (None, Vec::new());
-        let last = last_document_no(&self.connection);
-        let sql = documents::ALL_BY_NUMBER;
-        around::read(&self.connection, sql, self.last_document + 1..=last, |row| {
-            self.last_document = row.get(0)?;
-            match documents::of_owner(row) {
+        let last = last_record_no(&self.connection);
+        let sql = records::ALL_BY_NUMBER;
+        around::read(&self.connection, sql, self.last_record + 1..=last, |row| {
+            self.last_record = row.get(0)?;
+            match records::of_owner(row) {
                 Ok(None) => {}
-                Ok(Some((owner_no, document))) => match self.owners.get(&owner_no) {
+                Ok(Some((owner_no, record))) => match self.owners.get(&owner_no) {
                     Some((tenant, owner)) => {
                         let owner = match owner.clone() {
-                            Owner::Tenant => DocumentOwner::Tenant,
-                            Owner::User(user) => DocumentOwner::User(user),
+                            Owner::Tenant => RecordOwner::Tenant,
+                            Owner::User(user) => RecordOwner::User(user),
                         };
-                        given = Some(Salvaged::Document { tenant: tenant.clone(), owner, document });
+                        given = Some(Salvaged::Record { tenant: tenant.clone(), owner, record });
                         return Ok(ControlFlow::Break(()));
                     }
                     None => lost.push("a document's owner cannot be read".to_owned()),
@@ -392,8 +392,8 @@ fn last_of(connection: &Connection, max: &str, by_index: &str) -> i64 {
     last
 }
 
-/// The highest number that a document has.
-pub(crate) fn last_document_no(connection: &Connection) -> i64 {
+/// The highest number that a record has.
+pub(crate) fn last_record_no(connection: &Connection) -> i64 {
     let by_name = "SELECT no FROM documents ORDER BY kind, owner_no, namespace, key";
     last_of(connection, "SELECT max(no) FROM documents", by_name)
 }

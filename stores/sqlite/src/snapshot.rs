@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    ChunkSize, Consistency, DocumentOwner, Dump, Finding, Kind, ListedThread, OwnedDocument, Owner, Reason, Result,
+    ChunkSize, Consistency, Dump, Finding, Kind, ListedThread, OwnedRecord, Owner, Reason, RecordOwner, Result,
     Snapshot, SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
 };
 
 use crate::connection::{Shared, beside, lock};
 use crate::row::{full_thread_columns, thread_columns};
-use crate::{around, documents, dump, error, owners, row, salvage};
+use crate::{around, dump, error, owners, records, row, salvage};
 
 /// A reader in its transaction. SQLite ends the transaction when the connection is closed.
 pub(crate) struct SqliteSnapshot {
@@ -115,10 +115,10 @@ impl Snapshot for SqliteSnapshot {
         self.read(move |connection, _| dump_threads(connection, &places, after, size)).await
     }
 
-    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
         limits::check_page(limit)?;
         let after = after.cloned();
-        self.read(move |connection, reader| list_documents(connection, after.as_ref(), limit, reader)).await
+        self.read(move |connection, reader| list_records(connection, after.as_ref(), limit, reader)).await
     }
 }
 
@@ -195,16 +195,16 @@ fn dump_bytes(dump: &Dump) -> usize {
     /// Of a commit without its key.
     const COMMIT: usize = 100;
     let entries: usize = dump.entries.iter().map(dump::text_bytes).sum();
-    let documents: usize = dump.documents.iter().map(|document| document.value.as_str().len()).sum();
-    entries + documents + dump.commits.len() * COMMIT
+    let records: usize = dump.records.iter().map(|record| record.value.as_str().len()).sum();
+    entries + records + dump.commits.len() * COMMIT
 }
 
-fn list_documents(
+fn list_records(
     connection: &Connection,
-    after: Option<&OwnedDocument>,
+    after: Option<&OwnedRecord>,
     limit: usize,
     reader: &Reader,
-) -> error::Result<Vec<OwnedDocument>> {
+) -> error::Result<Vec<OwnedRecord>> {
     let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, o.tenant, o.user \
                FROM documents d CROSS JOIN owners o ON o.no = d.owner_no \
                WHERE d.kind = 1 AND (d.expires_at IS NULL OR d.expires_at > ?1) AND (d.owner_no, d.namespace, d.key) > \
@@ -215,18 +215,18 @@ fn list_documents(
         reader.now.as_micros(),
         after.map(|after| after.tenant.as_str()),
         after.map(|after| match &after.owner {
-            DocumentOwner::User(user) => user.as_str(),
+            RecordOwner::User(user) => user.as_str(),
             _ => "",
         }),
-        after.map(|after| after.document.namespace.to_string()).unwrap_or_default(),
-        after.map(|after| after.document.key.as_str()).unwrap_or_default(),
+        after.map(|after| after.record.namespace.to_string()).unwrap_or_default(),
+        after.map(|after| after.record.key.as_str()).unwrap_or_default(),
     ])?;
     let mut owned = Vec::new();
     while owned.len() < limit {
         match rows.next() {
             Ok(None) => break,
-            Ok(Some(row)) => match owned_document(row) {
-                Ok(document) => owned.push(document),
+            Ok(Some(row)) => match owned_record(row) {
+                Ok(record) => owned.push(record),
                 Err(error) if error.is_damage() => reader.unreadable.add(None, format!("a document: {}", error.told())),
                 Err(error) => return Err(error),
             },
@@ -243,12 +243,12 @@ fn list_documents(
     Ok(owned)
 }
 
-fn owned_document(row: &Row<'_>) -> error::Result<OwnedDocument> {
+fn owned_record(row: &Row<'_>) -> error::Result<OwnedRecord> {
     let owner = match owners::owner(row.get(7)?)? {
-        Owner::Tenant => DocumentOwner::Tenant,
-        Owner::User(user) => DocumentOwner::User(user),
+        Owner::Tenant => RecordOwner::Tenant,
+        Owner::User(user) => RecordOwner::User(user),
     };
-    Ok(OwnedDocument { tenant: TenantId::from_stored(row::text(row, 6)?)?, owner, document: documents::document(row)? })
+    Ok(OwnedRecord { tenant: TenantId::from_stored(row::text(row, 6)?)?, owner, record: records::record(row)? })
 }
 
 fn number(place: u64) -> i64 {

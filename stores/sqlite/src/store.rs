@@ -1,16 +1,14 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
-    Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Tagged, ThreadId,
+    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite,
+    IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner,
+    RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Tagged, ThreadId,
     ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use crate::{
-    SqliteStore, changes, collections, commit, derived, documents, index, maintenance, messages, threads, view,
-};
+use crate::{SqliteStore, changes, collections, commit, derived, index, maintenance, messages, records, threads, view};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -92,23 +90,23 @@ impl Store for SqliteStore {
         Ok(changes::list_with_messages(&self.shared, scope, thread, after, limit, now)?)
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
-        Ok(documents::find(&self.shared, scope, owner, namespace, key, now)?)
+    ) -> Result<Option<Record>> {
+        Ok(records::find(&self.shared, scope, owner, namespace, key, now)?)
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
-        Ok(documents::list(&self.shared, scope, query, now)?)
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
+        Ok(records::list(&self.shared, scope, query, now)?)
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
-        documents::write(&self.shared, scope, write, now).await
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+        records::write(&self.shared, scope, write, now).await
     }
 
     async fn write_derived(
@@ -129,8 +127,8 @@ impl Store for SqliteStore {
         self.shared.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.shared.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.shared.records_stamp()
     }
 }
 

@@ -20,7 +20,7 @@ const LOOK: i64 = 10_000;
 pub(crate) fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
     let mut report = SweepReport { expired_threads: remove_expired_threads(shared, now)?, ..SweepReport::default() };
     let micros = now.as_micros();
-    report.expired_documents = writer::write_blocking(shared, |connection| {
+    report.expired_records = writer::write_blocking(shared, |connection| {
         let removed = connection.execute("DELETE FROM documents WHERE expires_at <= ?1", [micros])? as u64;
         if removed > 0 {
             residue::note(connection, Residue::Pages)?;

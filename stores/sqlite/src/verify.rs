@@ -33,8 +33,8 @@ pub(crate) fn examine(connection: &Connection) -> Result<VerifyReport> {
     survive(&mut report, "the pages of the file", pages)?;
     let threads = check_threads(connection, &mut report);
     survive(&mut report, "the threads", threads)?;
-    let documents = check_documents(connection, &mut report);
-    survive(&mut report, "the documents", documents)?;
+    let records = check_records(connection, &mut report);
+    survive(&mut report, "the documents", records)?;
     let sql = "SELECT count(*) FROM owners WHERE user = ''";
     let tenants = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(SqliteError::from);
     report.tenants = survive(&mut report, "the owners", tenants)?.unwrap_or(0).unsigned_abs();
@@ -237,10 +237,10 @@ fn check_log(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: 
     Ok(())
 }
 
-fn check_documents(connection: &Connection, report: &mut VerifyReport) -> Result<()> {
+fn check_records(connection: &Connection, report: &mut VerifyReport) -> Result<()> {
     let sql = "SELECT no, namespace, value FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
-    let unread = around::read(connection, sql, 1..=salvage::last_document_no(connection), |row| {
-        report.documents += 1;
+    let unread = around::read(connection, sql, 1..=salvage::last_record_no(connection), |row| {
+        report.records += 1;
         if row::text(row, 2).and_then(|value| Ok(JsonText::new(value)?)).is_err() {
             let namespace = row::text(row, 1).unwrap_or("an unreadable namespace");
             add(report, Severity::Damage, None, format!("a document of {namespace} is not JSON"));

@@ -5,7 +5,7 @@ use threadkeep_core::{Scope, ThreadName, ThreadRead, ThreadView, Timestamp};
 
 use crate::connection::Shared;
 use crate::error::Result;
-use crate::{documents, messages, owners, threads};
+use crate::{messages, owners, records, threads};
 
 pub(crate) fn read_thread(
     shared: &Shared,
@@ -18,11 +18,11 @@ pub(crate) fn read_thread(
     at_one_instant(shared, scope, |connection| {
         let Some((no, thread)) = threads::find(shared, connection, scope, name, now)? else { return Ok(None) };
         let page = read.messages.as_ref().map(|query| messages::page(connection, no, thread.positions, query));
-        let found = read.documents.iter().map(|name| documents::find_of_thread(connection, no, name, now));
-        let lists = read.lists.iter().map(|query| documents::page_of(shared, connection, scope, query, now));
+        let found = read.records.iter().map(|name| records::find_of_thread(connection, no, name, now));
+        let lists = read.lists.iter().map(|query| records::page_of(shared, connection, scope, query, now));
         Ok(Some(ThreadView {
             page: page.transpose()?,
-            documents: found.collect::<Result<_>>()?,
+            records: found.collect::<Result<_>>()?,
             lists: lists.collect::<Result<_>>()?,
             thread,
         }))

@@ -70,7 +70,7 @@ impl Watch {
     }
 
     /// The stamp, or the one that stood before the last commits where those were of this process and wrote threads alone.
-    pub(crate) fn documents_stamp(&self) -> Option<u64> {
+    pub(crate) fn records_stamp(&self) -> Option<u64> {
         // Looked at under the lock, so that no commit of ours is noted in between.
         let threads_only = self.threads_only.read().unwrap_or_else(PoisonError::into_inner);
         let header = self.header()?;

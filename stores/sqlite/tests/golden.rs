@@ -8,9 +8,9 @@
 use std::path::{Path, PathBuf};
 
 use threadkeep_core::{
-    Backend, Batch, ChangeTag, Collection, Content, DocumentName, DocumentOwner, Embedding, EntryHit, Fingerprint,
-    IdempotencyKey, IndexEntry, JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part,
-    PutDocument, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadName, Timestamp, text,
+    Backend, Batch, ChangeTag, Collection, Content, Embedding, EntryHit, Fingerprint, IdempotencyKey, IndexEntry,
+    JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutRecord, RecordName,
+    RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadName, Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -69,8 +69,8 @@ async fn write(path: &Path) {
     second.erase.push(id(TEXTS[2]));
     second.replace.push(Replacement { id: id(TEXTS[3]), content: raw() });
     let (namespace, key) = notes();
-    let name = DocumentName { namespace, key: key.to_owned() };
-    second.put.push(PutDocument { name, value: JsonText::new(r#"{"odd" :  [1.50]}"#).unwrap(), expires_at: None });
+    let name = RecordName { namespace, key: key.to_owned() };
+    second.put.push(PutRecord { name, value: JsonText::new(r#"{"odd" :  [1.50]}"#).unwrap(), expires_at: None });
     backend.store.commit(&scope(), thread(), second, now()).await.unwrap();
     backend.search.upsert(&scope(), &statutes(), vec![entry()]).await.unwrap();
 }
@@ -157,9 +157,9 @@ async fn assert_reads_what_is_older(backend: &Backend) {
     assert_eq!(page.messages[1].external_id.as_deref(), Some("D1:2"));
 
     let (namespace, key) = notes();
-    let owner = DocumentOwner::Thread(thread());
-    let document = backend.store.find_document(&scope(), &owner, &namespace, key, now()).await.unwrap().unwrap();
-    assert_eq!((document.value.as_str(), document.version), (r#"{"odd" :  [1.50]}"#, 2));
+    let owner = RecordOwner::Thread(thread());
+    let record = backend.store.find_record(&scope(), &owner, &namespace, key, now()).await.unwrap().unwrap();
+    assert_eq!((record.value.as_str(), record.version), (r#"{"odd" :  [1.50]}"#, 2));
 
     // A repetition of what the old file acknowledged is still recognised, and the thread goes on.
     let mut repeated = batch("first");

@@ -1,4 +1,4 @@
-//! What the stamp of documents stays the same over, and what it never does.
+//! What the stamp of records stays the same over, and what it never does.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 
@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Backend, Batch, Content, DocumentOwner, DocumentWrite, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace,
-    NewMessage, OpenThread, Role, Scope, ThreadId, Timestamp,
+    Backend, Batch, Content, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, OpenThread,
+    RecordOwner, RecordWrite, Role, Scope, ThreadId, Timestamp,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -42,36 +42,36 @@ async fn append(backend: &Backend, thread: ThreadId, key: &str) {
 }
 
 async fn write(backend: &Backend, value: u32) {
-    let write = DocumentWrite {
-        owner: DocumentOwner::Tenant,
+    let write = RecordWrite {
+        owner: RecordOwner::Tenant,
         namespace: Namespace::system("keys").unwrap(),
         key: "one".to_owned(),
         expected: None,
         value: Some(JsonText::of(&value).unwrap()),
         expires_at: None,
     };
-    backend.store.write_document(&scope(), write, now()).await.unwrap();
+    backend.store.write_record(&scope(), write, now()).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_this_handle_appends_leaves_the_stamp_of_documents_as_it_is() {
+async fn what_this_handle_appends_leaves_the_stamp_of_records_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let backend = open(&folder.path().join("one.db"));
     let thread = open_thread(&backend, "thread").await;
-    let (stamp, documents) = (backend.store.stamp(), backend.store.documents_stamp());
-    assert_eq!(stamp, documents);
+    let (stamp, records) = (backend.store.stamp(), backend.store.records_stamp());
+    assert_eq!(stamp, records);
     for key in ["one", "two", "three"] {
         append(&backend, thread, key).await;
         // A repetition writes nothing.
         append(&backend, thread, key).await;
-        assert_eq!(backend.store.documents_stamp(), documents, "{key}");
+        assert_eq!(backend.store.records_stamp(), records, "{key}");
         assert_ne!(backend.store.stamp(), stamp, "{key}");
     }
     write(&backend, 1).await;
-    let written = backend.store.documents_stamp();
-    assert_ne!(written, documents);
+    let written = backend.store.records_stamp();
+    assert_ne!(written, records);
     append(&backend, thread, "four").await;
-    assert_eq!(backend.store.documents_stamp(), written);
+    assert_eq!(backend.store.records_stamp(), written);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn whatever_another_handle_writes_changes_it() {
     let path = folder.path().join("one.db");
     let (one, other) = (open(&path), open(&path));
     let thread = open_thread(&one, "thread").await;
-    let mut last = one.store.documents_stamp();
+    let mut last = one.store.records_stamp();
     for step in 0..6 {
         append(&one, thread, &format!("before {step}")).await;
         if step % 2 == 0 {
@@ -89,7 +89,7 @@ async fn whatever_another_handle_writes_changes_it() {
             write(&other, step).await
         }
         append(&one, thread, &format!("after {step}")).await;
-        let stamp = one.store.documents_stamp();
+        let stamp = one.store.records_stamp();
         assert_ne!(stamp, last, "{step}");
         last = stamp;
     }
@@ -97,15 +97,15 @@ async fn whatever_another_handle_writes_changes_it() {
 
 /// Whoever takes another handle's commit for one of its own goes on with what that one changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_document_of_another_handle_is_never_missed_among_appends() {
+async fn a_record_of_another_handle_is_never_missed_among_appends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.db");
     let (one, other) = (Arc::new(open(&path)), open(&path));
     let writers: Vec<_> = (0..4).map(|writer| tokio::spawn(keep_appending(Arc::clone(&one), writer))).collect();
     for value in 0..200 {
-        let before = one.store.documents_stamp();
+        let before = one.store.records_stamp();
         write(&other, value).await;
-        let after = one.store.documents_stamp();
+        let after = one.store.records_stamp();
         // While a header is being written there is none to go by, which keeps nothing either.
         assert!(before.is_none() || before != after, "{value}");
     }

@@ -7,8 +7,8 @@ use anyhow::Result;
 use serde_json::json;
 use threadkeep_agent::{Agent, AgentError, Ask, Definition, FnActivity, FnTool, Repetition, Verdict, result_message};
 use threadkeep_core::{
-    ChatMessage, Clock, DocumentOwner, DocumentQuery, JsonText, Map, Message, Namespace, Part, Scope, ThreadId,
-    Timestamp, ToolCall, ToolOutput,
+    ChatMessage, Clock, JsonText, Map, Message, Namespace, Part, RecordOwner, RecordQuery, Scope, ThreadId, Timestamp,
+    ToolCall, ToolOutput,
 };
 use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
 use threadkeep_memory::{Memory, SystemClock};
@@ -79,8 +79,8 @@ async fn outcome(agent: &Agent, scope: &Scope, thread: ThreadId) -> Result<RunOu
     let mut leftover_records = 0;
     for namespace in ["run", "journal"] {
         let namespace = Some(Namespace::system(namespace)?);
-        let query = DocumentQuery { namespace, ..DocumentQuery::of(DocumentOwner::Thread(thread)) };
-        leftover_records += agent.memory().list_documents(scope, query).await?.len();
+        let query = RecordQuery { namespace, ..RecordQuery::of(RecordOwner::Thread(thread)) };
+        leftover_records += agent.memory().list_records(scope, query).await?.len();
     }
     Ok(RunOutcome {
         transcript: messages.iter().map(line).collect(),

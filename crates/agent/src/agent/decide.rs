@@ -1,6 +1,6 @@
 //! Decisions about approvals.
 
-use threadkeep_core::{DocumentState, JsonText, Scope, Tagged, ThreadId, Value};
+use threadkeep_core::{JsonText, RecordState, Scope, Tagged, ThreadId, Value};
 use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock};
 
 use super::Agent;
@@ -135,9 +135,9 @@ impl Agent {
         if id.is_empty() || id.len() > 100 || id.chars().any(char::is_control) {
             return Err(not_found());
         }
-        let found = self.memory().find_thread_document(&place.writer, place.thread, &record::approval(id)).await?;
-        let document = found.ok_or_else(not_found)?;
-        Ok(Versioned { value: document.value.read()?, version: document.tagged() })
+        let found = self.memory().find_thread_record(&place.writer, place.thread, &record::approval(id)).await?;
+        let record = found.ok_or_else(not_found)?;
+        Ok(Versioned { value: record.value.read()?, version: record.tagged() })
     }
 
     /// Returns the approval if it can still be decided. Closes an expired one, and its turn.
@@ -175,10 +175,10 @@ impl Agent {
         record.messages += 1;
         let name = record::waiting(&record.turn);
         let batch = lock::take(memory.batch(), &record, older)?
-            .require(name.clone(), DocumentState::Version(version))
-            .require(record::approval(&decided.id), DocumentState::Version(approval_version))
+            .require(name.clone(), RecordState::Version(version))
+            .require(record::approval(&decided.id), RecordState::Version(approval_version))
             .delete(name)
-            .put(decided.document(memory.now())?)
+            .put(decided.record(memory.now())?)
             .append(record.marked(decision_draft(decided)).with_id(id));
         match batch.commit(&place.writer, place.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.tagged() }),

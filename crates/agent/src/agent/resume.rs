@@ -1,6 +1,6 @@
 //! Resuming turns that a crash, a restart or a dropped call interrupted.
 
-use threadkeep_core::{DocumentState, Failure, Scope, ThreadId};
+use threadkeep_core::{Failure, RecordState, Scope, ThreadId};
 use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock, messages_of};
 
 use super::Agent;
@@ -114,7 +114,7 @@ impl Agent {
         let Versioned { value: mut record, version } = run;
         driving.name().clone_into(&mut record.driver);
         record.lease_until = lease_until(memory);
-        let (batch, version, mut older) = (memory.batch(), DocumentState::Version(version), lock::OlderLock::default());
+        let (batch, version, mut older) = (memory.batch(), RecordState::Version(version), lock::OlderLock::default());
         let batch = match from {
             ClaimFrom::DeadDriver => lock::hold(batch.require(record::active(), version), &record)?,
             ClaimFrom::Waiting => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Content, DocumentState, Role, Scope, ThreadId, Tool};
+use threadkeep_core::{ChatModel, Content, RecordState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
 use threadkeep_memory::turns::{
     Driving, Place, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key,
@@ -104,7 +104,7 @@ impl Agent {
             if ask.idempotency_key.is_some() {
                 // The same request at another instance may have run its whole turn since the lookup.
                 for name in [record::stub(&turn), record::waiting(&turn)] {
-                    batch = batch.require(name, DocumentState::Absent);
+                    batch = batch.require(name, RecordState::Absent);
                 }
             }
             let batch = batch.append(record.marked(Draft::new(content)).with_id(id));

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use threadkeep_agent::Agent;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Finish, Message, MessageName,
-    MessagePage, MessageQuery, ModelError, Namespace, OpenThread, Opened, Part, Result, Scope, Store, Tagged, ThreadId,
+    DeltaSink, DerivedWrite, Finish, Message, MessageName, MessagePage, MessageQuery, ModelError, Namespace,
+    OpenThread, Opened, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, Tagged, ThreadId,
     ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 use threadkeep_memory::{Memory, MemoryOptions};
@@ -179,26 +179,26 @@ impl Store for RecordingStore {
         self.inner.store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
+    ) -> Result<Option<Record>> {
         self.record("find_document");
-        self.inner.store.find_document(scope, owner, namespace, key, now).await
+        self.inner.store.find_record(scope, owner, namespace, key, now).await
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
         self.record("list_documents");
-        self.inner.store.list_documents(scope, query, now).await
+        self.inner.store.list_records(scope, query, now).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
         self.record("write_document");
-        self.inner.store.write_document(scope, write, now).await
+        self.inner.store.write_record(scope, write, now).await
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {
@@ -210,7 +210,7 @@ impl Store for RecordingStore {
         self.inner.store.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.inner.store.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.inner.store.records_stamp()
     }
 }

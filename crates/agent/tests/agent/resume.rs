@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use threadkeep_agent::{Agent, Asked, Assistant, Definition, FnTool, Prepared, Stop, TurnStatus, list_cut_turns};
-use threadkeep_core::{DocumentOwner, DocumentQuery, JsonText, Map, Namespace, Scope, ToolContext, ToolOutput};
+use threadkeep_core::{JsonText, Map, Namespace, RecordOwner, RecordQuery, Scope, ToolContext, ToolOutput};
 use threadkeep_graph::{END, Failure, Graph, ModelAsk, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
@@ -73,12 +73,12 @@ async fn a_dropped_turn_resumes_from_its_journal() {
 }
 
 async fn records(env: &TestEnv, namespace: &str) -> Vec<String> {
-    let query = DocumentQuery {
+    let query = RecordQuery {
         namespace: Some(Namespace::System(namespace.to_owned())),
-        ..DocumentQuery::of(DocumentOwner::Thread(env.thread))
+        ..RecordQuery::of(RecordOwner::Thread(env.thread))
     };
-    let found = env.memory.list_documents(&env.scope, query).await.unwrap();
-    found.into_iter().map(|document| document.value.as_str().to_owned()).collect()
+    let found = env.memory.list_records(&env.scope, query).await.unwrap();
+    found.into_iter().map(|record| record.value.as_str().to_owned()).collect()
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// One message of a thread, by its position or id
     #[arg(long, num_args = 2, value_names = ["THREAD", "SEQ|ID"])]
     message: Option<Vec<String>>,
-    /// All data of the user given by --user: threads, documents, and files added with `docs add`
+    /// All data of the user given by --user: threads, records, and files added with `docs add`
     #[arg(long)]
     everything: bool,
     /// With --everything and --as-tenant: also the user's messages in shared threads
@@ -125,7 +125,7 @@ fn summary(report: &EraseReport) -> String {
     let parts = [
         (report.threads, "thread", ""),
         (report.messages, "message", ""),
-        (report.documents, "document", ""),
+        (report.records, "document", ""),
         (report.passages, "passage", " of added documents"),
         (report.shared_messages, "message", " in shared threads"),
     ];

@@ -21,7 +21,7 @@ use crate::thread_name;
 
 /// Export threads as JSON Lines
 ///
-/// docs/export-format.md describes the format. Without THREADS, all your threads and documents are report. `threadkeep
+/// docs/export-format.md describes the format. Without THREADS, all your threads and records are report. `threadkeep
 /// import` imports the file again; ids do not change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -42,7 +42,8 @@ struct ExportReport {
     file: Option<PathBuf>,
     threads: u64,
     messages: u64,
-    documents: u64,
+    #[serde(rename = "documents")]
+    records: u64,
     unreadable: u64,
 }
 
@@ -123,7 +124,7 @@ impl ExportReport {
             ExportLine::Threadkeep { .. } => {}
             ExportLine::Thread(_) => self.threads += 1,
             ExportLine::Message(_) => self.messages += 1,
-            ExportLine::Document { .. } => self.documents += 1,
+            ExportLine::Record { .. } => self.records += 1,
         }
     }
 

@@ -16,7 +16,7 @@ const PRINTED: usize = 20;
 
 /// Copy everything from one store to another
 ///
-/// The data of all tenants is copied verbatim: threads with positions, revisions and erasures, the change log, keys, documents.
+/// The data of all tenants is copied verbatim: threads with positions, revisions and erasures, the change log, keys, records.
 /// Then both stores are compared. The source is only read, as of one instant: later writes are not copied, so stop all writers
 /// before you switch to the target. An interrupted migration continues when it is run again. A target with other data under the
 /// same ids is refused before anything is written.
@@ -71,9 +71,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     } else {
         let known = erasures::load(app, &to)?;
         let report = copy_everything(app, source.backend(), &target).await?;
-        // New documents must not get versions of documents that were erased in the source.
+        // New records must not get versions of records that were erased in the source.
         if let Some(known) = known {
-            target.raise_document_versions(known.highest_version()).await?;
+            target.raise_record_versions(known.highest_version()).await?;
         }
         report
     };
@@ -198,19 +198,19 @@ fn summary(copied: &Copied) -> String {
 }
 
 fn amount(progress: Progress) -> String {
-    let Progress { threads, messages, documents } = progress;
+    let Progress { threads, messages, records } = progress;
     let (threads, messages) = (counted(threads, "thread"), counted(messages, "message"));
-    format!("{threads}, {messages}, {}", counted(documents, "document"))
+    format!("{threads}, {messages}, {}", counted(records, "document"))
 }
 
 fn listed(totals: &Totals) -> String {
-    let Totals { threads, messages, tombstones, commits, documents, .. } = totals;
+    let Totals { threads, messages, tombstones, commits, records, .. } = totals;
     let counts = [
         counted(*threads, "thread"),
         counted(*messages, "message"),
         counted(*tombstones, "tombstone"),
         counted(*commits, "commit record"),
-        counted(*documents, "document"),
+        counted(*records, "document"),
     ];
     counts.join(", ")
 }

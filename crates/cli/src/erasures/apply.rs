@@ -73,7 +73,7 @@ pub(crate) async fn apply(
     let spinner = progress::spinner("applying erasures since the backup…");
     let removed = async {
         let removed = restored.apply_erasures(contents, made_at).await?;
-        restored.raise_document_versions(contents.highest_version()).await?;
+        restored.raise_record_versions(contents.highest_version()).await?;
         if removed != AppliedErasures::default() {
             restored.backend().maintenance.sweep(restored.now()).await?;
         }
@@ -128,8 +128,8 @@ impl Applied {
     }
 
     fn summary(&self) -> String {
-        let AppliedErasures { users, threads, messages, documents } = self.removed;
-        let counts = [(threads, "thread"), (messages, "message"), (documents, "document")];
+        let AppliedErasures { users, threads, messages, records } = self.removed;
+        let counts = [(threads, "thread"), (messages, "message"), (records, "document")];
         let counts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count, what)).collect();
         if counts.is_empty() {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use threadkeep::core::{DocumentOwner, Namespace};
+use threadkeep::core::{Namespace, RecordOwner};
 use threadkeep::memory::{ErasedUser, ErasureBound, KnownErasures};
 use threadkeep::{MessageId, TenantId, ThreadId, UserId};
 
@@ -17,7 +17,7 @@ const LINE_BYTES: u64 = 64 * 1024;
 
 /// The hashes that replace names.
 pub(super) mod names {
-    use super::{DocumentOwner, Key, MessageId, Namespace, TenantId, ThreadId, UserId};
+    use super::{Key, MessageId, Namespace, RecordOwner, TenantId, ThreadId, UserId};
 
     pub(in super::super) fn store(key: &Key, store: &str) -> String {
         key.hash(&["store", store])[..16].to_owned()
@@ -35,19 +35,19 @@ pub(super) mod names {
         key.hash(&["message", tenant.as_str(), &thread.to_string(), &message.to_string()])
     }
 
-    pub(in super::super) fn document(
+    pub(in super::super) fn record(
         key: &Key,
         tenant: &TenantId,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
-        document: &str,
+        record: &str,
     ) -> String {
         let (kind, owner) = match owner {
-            DocumentOwner::Thread(thread) => ("thread", thread.to_string()),
-            DocumentOwner::User(user) => ("user", user.to_string()),
-            DocumentOwner::Tenant => ("tenant", String::new()),
+            RecordOwner::Thread(thread) => ("thread", thread.to_string()),
+            RecordOwner::User(user) => ("user", user.to_string()),
+            RecordOwner::Tenant => ("tenant", String::new()),
         };
-        key.hash(&["document", tenant.as_str(), kind, &owner, &namespace.to_string(), document])
+        key.hash(&["document", tenant.as_str(), kind, &owner, &namespace.to_string(), record])
     }
 }
 
@@ -62,8 +62,8 @@ pub(crate) struct LedgerContents {
     users: HashMap<String, Vec<StoreEntry<ErasedUser>>>,
     threads: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
     messages: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
-    documents: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
-    /// The threads in which messages or documents were erased, with the stores.
+    records: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
+    /// The threads in which messages or records were erased, with the stores.
     in_threads: HashMap<String, BTreeSet<String>>,
     highest_version: u64,
     pub(crate) torn: Vec<u64>,
@@ -118,7 +118,7 @@ impl LedgerContents {
             users: HashMap::new(),
             threads: HashMap::new(),
             messages: HashMap::new(),
-            documents: HashMap::new(),
+            records: HashMap::new(),
             in_threads: HashMap::new(),
             highest_version: 0,
             torn: lines.torn,
@@ -133,9 +133,9 @@ impl LedgerContents {
     fn add(&mut self, Entry { at, store, item, .. }: Entry) {
         let with_number = |number| StoreEntry { store: store.clone(), bound: ErasureBound { at, number } };
         match item {
-            Item::User { name, shared_messages, document_version } => {
-                self.highest_version = self.highest_version.max(document_version);
-                let bound = ErasureBound { at, number: document_version };
+            Item::User { name, shared_messages, record_version } => {
+                self.highest_version = self.highest_version.max(record_version);
+                let bound = ErasureBound { at, number: record_version };
                 let bound = ErasedUser { bound, shared_messages_at: shared_messages.then_some(at) };
                 self.users.entry(name).or_default().push(StoreEntry { store, bound });
             }
@@ -144,8 +144,8 @@ impl LedgerContents {
                 self.messages.entry(name).or_default().push(with_number(change));
                 self.in_threads.entry(thread).or_default().insert(store);
             }
-            Item::Document { thread, name, version } => {
-                self.documents.entry(name).or_default().push(with_number(version));
+            Item::Record { thread, name, version } => {
+                self.records.entry(name).or_default().push(with_number(version));
                 match thread {
                     Some(thread) => drop(self.in_threads.entry(thread).or_default().insert(store)),
                     None => self.highest_version = self.highest_version.max(version),
@@ -154,11 +154,11 @@ impl LedgerContents {
         }
     }
 
-    /// Returns the number of skipped entries: those of other stores that name a user or a document, as names may recur.
+    /// Returns the number of skipped entries: those of other stores that name a user or a record, as names may recur.
     pub(crate) fn skipped(&self) -> u64 {
         let users = self.users.values().flatten().map(|entry| &entry.store);
-        let documents = self.documents.values().flatten().map(|entry| &entry.store);
-        users.chain(documents).filter(|store| !self.applies(store)).count() as u64
+        let records = self.records.values().flatten().map(|entry| &entry.store);
+        users.chain(records).filter(|store| !self.applies(store)).count() as u64
     }
 
     fn applies(&self, store: &str) -> bool {
@@ -205,15 +205,9 @@ impl KnownErasures for LedgerContents {
         self.latest(self.messages.get(&names::message(&self.key, tenant, thread, message)), true)
     }
 
-    fn document(
-        &self,
-        tenant: &TenantId,
-        owner: &DocumentOwner,
-        namespace: &Namespace,
-        key: &str,
-    ) -> Option<ErasureBound> {
-        let of_any_store = matches!(owner, DocumentOwner::Thread(_));
-        self.latest(self.documents.get(&names::document(&self.key, tenant, owner, namespace, key)), of_any_store)
+    fn record(&self, tenant: &TenantId, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<ErasureBound> {
+        let of_any_store = matches!(owner, RecordOwner::Thread(_));
+        self.latest(self.records.get(&names::record(&self.key, tenant, owner, namespace, key)), of_any_store)
     }
 
     fn has_shared_messages(&self) -> bool {

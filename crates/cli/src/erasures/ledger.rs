@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use threadkeep::core::{DocumentOwner, Reason};
+use threadkeep::core::{Reason, RecordOwner};
 use threadkeep::memory::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
 use threadkeep::{StoreError, Timestamp};
 
@@ -75,10 +75,10 @@ impl ErasureLog for ErasureLedger {
 fn item(key: &Key, erasure: &Erasure) -> Item {
     let tenant = &erasure.tenant;
     match &erasure.item {
-        ErasedItem::User { user, shared_messages, document_version } => Item::User {
+        ErasedItem::User { user, shared_messages, record_version } => Item::User {
             name: names::user(key, tenant, user),
             shared_messages: *shared_messages,
-            document_version: *document_version,
+            record_version: *record_version,
         },
         ErasedItem::Thread(thread) => Item::Thread { name: names::thread(key, tenant, *thread) },
         ErasedItem::Message { thread, message, change } => Item::Message {
@@ -86,12 +86,12 @@ fn item(key: &Key, erasure: &Erasure) -> Item {
             name: names::message(key, tenant, *thread, *message),
             change: *change,
         },
-        ErasedItem::Document { owner, namespace, key: document, version } => Item::Document {
+        ErasedItem::Record { owner, namespace, key: record, version } => Item::Record {
             thread: match owner {
-                DocumentOwner::Thread(thread) => Some(names::thread(key, tenant, *thread)),
+                RecordOwner::Thread(thread) => Some(names::thread(key, tenant, *thread)),
                 _ => None,
             },
-            name: names::document(key, tenant, owner, namespace, document),
+            name: names::record(key, tenant, owner, namespace, record),
             version: *version,
         },
     }

@@ -38,7 +38,8 @@ pub(super) enum Item {
     User {
         name: String,
         shared_messages: bool,
-        document_version: u64,
+        #[serde(rename = "document_version")]
+        record_version: u64,
     },
     Thread {
         name: String,
@@ -48,7 +49,8 @@ pub(super) enum Item {
         name: String,
         change: u64,
     },
-    Document {
+    #[serde(rename = "document")]
+    Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread: Option<String>,
         name: String,

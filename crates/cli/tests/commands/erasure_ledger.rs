@@ -108,8 +108,8 @@ fn erased_users_stay_erased_and_returned_users_stay() {
         let told = cli.out(&["restore", &tuesday, "--yes"]);
         assert!(told.contains("nothing in the backup was erased since"), "{name}: {told}");
         assert_eq!(said(&cli, "again"), ["I am back."], "{name}");
-        let documents = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
-        assert_eq!(documents, 1, "{name}");
+        let records = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
+        assert_eq!(records, 1, "{name}");
     }
 }
 
@@ -312,7 +312,7 @@ fn the_default_ledger_distinguishes_stores() {
     }
     assert_eq!(run(&["erase", "--everything", "--yes", "--store", "one.db"]).code, Some(0));
     assert!(cli.path("state/threadkeep/erasures.jsonl").exists());
-    // The same user, and a document of the same name, in another store.
+    // The same user, and a record of the same name, in another store.
     let output = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
     assert!(output.code == Some(0) && output.err.contains("of other stores passed over"), "{output}");
     assert!(output.out.contains("nothing in the backup was erased since"), "{output}");

@@ -42,11 +42,11 @@ impl Facts for Dumped<'_> {
         }))
     }
 
-    fn document_version(&mut self, name: &DocumentName) -> Result<Option<Tagged>, StoreError> {
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>, StoreError> {
         self.asked.push("document_version");
-        let mut documents = self.dump.documents.iter();
-        let found = documents.find(|found| found.namespace == name.namespace && found.key == name.key);
-        Ok(found.map(crate::Document::tagged))
+        let mut records = self.dump.records.iter();
+        let found = records.find(|found| found.namespace == name.namespace && found.key == name.key);
+        Ok(found.map(crate::Record::tagged))
     }
 
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>, StoreError> {

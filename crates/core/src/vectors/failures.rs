@@ -1,10 +1,10 @@
 //! Everything that can stand in the way of a commit, in the order of the contract.
 
 use super::CommitVector;
-use super::prepared::{self, document, id, message};
+use super::prepared::{self, id, message, record};
 use crate::{
-    CommitOutcome, Conflict, Content, DocumentCondition, DocumentName, DocumentState, Expected, Fingerprint, Kind,
-    MessageId, NewMessage, Positions, Replacement, Result, Role, Scope, StoreError, Tagged, TenantId, UserId, limits,
+    CommitOutcome, Conflict, Content, Expected, Fingerprint, Kind, MessageId, NewMessage, Positions, RecordCondition,
+    RecordName, RecordState, Replacement, Result, Role, Scope, StoreError, Tagged, TenantId, UserId, limits,
 };
 
 /// Something that stands in the way.
@@ -101,29 +101,29 @@ pub(super) const FAILURES: [Failure; 22] = [
     Failure {
         name: "a document is there that must not be",
         part: Part::Entry,
-        apply: |it| it.batch.require.push(condition("first", DocumentState::Absent)),
-        answer: |positions| document_conflict("first", Some(prepared::kept_version(positions))),
+        apply: |it| it.batch.require.push(condition("first", RecordState::Absent)),
+        answer: |positions| record_conflict("first", Some(prepared::kept_version(positions))),
     },
     Failure {
         name: "a document has another version",
         part: Part::Entry,
-        apply: |it| it.batch.require.push(condition("second", DocumentState::Version(1.into()))),
-        answer: |positions| document_conflict("second", Some(prepared::kept_version(positions))),
+        apply: |it| it.batch.require.push(condition("second", RecordState::Version(1.into()))),
+        answer: |positions| record_conflict("second", Some(prepared::kept_version(positions))),
     },
     Failure {
         name: "a document has this version, of another past",
         part: Part::Entry,
         apply: |it| {
             let lost = Tagged { number: prepared::version(it.positions), tag: Some(prepared::lost_tag()) };
-            it.batch.require.push(condition("fourth", DocumentState::Version(lost)));
+            it.batch.require.push(condition("fourth", RecordState::Version(lost)));
         },
-        answer: |positions| document_conflict("fourth", Some(prepared::kept_version(positions))),
+        answer: |positions| record_conflict("fourth", Some(prepared::kept_version(positions))),
     },
     Failure {
         name: "a document is not there",
         part: Part::Entry,
-        apply: |it| it.batch.require.push(condition("third", DocumentState::Version(1.into()))),
-        answer: |_| document_conflict("third", None),
+        apply: |it| it.batch.require.push(condition("third", RecordState::Version(1.into()))),
+        answer: |_| record_conflict("third", None),
     },
     Failure {
         name: "a message id is taken",
@@ -191,13 +191,13 @@ pub(super) const FAILURES: [Failure; 22] = [
     },
 ];
 
-fn condition(key: &str, state: DocumentState) -> DocumentCondition {
-    DocumentCondition { name: document(key), state }
+fn condition(key: &str, state: RecordState) -> RecordCondition {
+    RecordCondition { name: record(key), state }
 }
 
-fn document_conflict(key: &str, actual: Option<Tagged>) -> Result<CommitOutcome> {
-    let DocumentName { namespace, key } = document(key);
-    Err(Conflict::Document { namespace, key, actual }.into())
+fn record_conflict(key: &str, actual: Option<Tagged>) -> Result<CommitOutcome> {
+    let RecordName { namespace, key } = record(key);
+    Err(Conflict::Record { namespace, key, actual }.into())
 }
 
 /// Messages have the numbers of their places in the thread.

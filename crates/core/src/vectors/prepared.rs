@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use super::CommitVector;
 use crate::{
-    Batch, ChangeTag, CommitOutcome, Content, Document, DocumentName, Dump, DumpEntry, DumpedCommit, DumpedThread,
-    Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Positions,
-    PutDocument, Role, Scope, Tagged, TenantId, ThreadId, Timestamp, codec,
+    Batch, ChangeTag, CommitOutcome, Content, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Positions, PutRecord,
+    Record, RecordName, Role, Scope, Tagged, TenantId, ThreadId, Timestamp, codec,
 };
 
 /// How many messages and tombstones the thread holds.
@@ -34,15 +34,15 @@ pub(super) fn message(number: u128) -> NewMessage {
     NewMessage { id: id(number), external_id: None, created_at: now(), content: Content::text(Role::User, "hello") }
 }
 
-pub(super) fn document(key: &str) -> DocumentName {
-    DocumentName { namespace: Namespace::App("vectors".to_owned()), key: key.to_owned() }
+pub(super) fn record(key: &str) -> RecordName {
+    RecordName { namespace: Namespace::App("vectors".to_owned()), key: key.to_owned() }
 }
 
 pub(super) fn null() -> JsonText {
     JsonText::new("null").expect("JSON")
 }
 
-/// The key of the thread's last commit but one, which wrote its documents.
+/// The key of the thread's last commit but one, which wrote its records.
 fn forgotten() -> IdempotencyKey {
     IdempotencyKey::Given("forgotten".to_owned())
 }
@@ -62,7 +62,7 @@ pub(super) fn used_fingerprint() -> Fingerprint {
     Fingerprint::of(b"used")
 }
 
-/// The version of the thread's documents.
+/// The version of the thread's records.
 pub(super) fn version(positions: Positions) -> u64 {
     positions.change - 1
 }
@@ -72,19 +72,19 @@ pub(super) fn kept_version(positions: Positions) -> Tagged {
     Tagged { number: version(positions), tag: Some(ChangeTag::of(&forgotten())) }
 }
 
-/// A batch of the tenant's own that appends a message and writes a document, under a key that was used for something else
+/// A batch of the tenant's own that appends a message and writes a record, under a key that was used for something else
 /// longer ago than is remembered.
 pub(super) fn plain(name: &str, positions: Positions) -> CommitVector {
     let mut batch = Batch::new(forgotten(), Fingerprint::of(name.as_bytes()));
     batch.append = vec![message(10)];
-    batch.put = vec![PutDocument { name: document("written"), value: null(), expires_at: None }];
+    batch.put = vec![PutRecord { name: record("written"), value: null(), expires_at: None }];
     let Positions { seq, change, .. } = positions;
     let tag = Some(ChangeTag::of(&batch.key));
     let answer = Ok(CommitOutcome { change: change + 1, tag, first_seq: seq + 1, count: 1, replayed: false });
     CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, positions, answer }
 }
 
-/// Messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the documents `first`, `second` and `fourth`; the
+/// Messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the records `first`, `second` and `fourth`; the
 /// record of a commit that counts, and one that is forgotten.
 pub(super) fn dump(positions: Positions) -> Dump {
     let entry = |number: u64| {
@@ -101,8 +101,8 @@ pub(super) fn dump(positions: Positions) -> Dump {
     };
     let Tagged { number: version, tag } = kept_version(positions);
     let kept = |key: &str| {
-        let DocumentName { namespace, key } = document(key);
-        Document { namespace, key, value: null(), version, tag, expires_at: None }
+        let RecordName { namespace, key } = record(key);
+        Record { namespace, key, value: null(), version, tag, expires_at: None }
     };
     let commit = |change, at, key, fingerprint| {
         let (first_seq, count) = (positions.seq, 1);
@@ -119,7 +119,7 @@ pub(super) fn dump(positions: Positions) -> Dump {
             updated_at: now(),
             expires_at: None,
         }),
-        documents: vec![kept("first"), kept("second"), kept("fourth")],
+        records: vec![kept("first"), kept("second"), kept("fourth")],
         commits: vec![
             commit(positions.change - 1, long_ago, forgotten(), Fingerprint::of(b"forgotten")),
             commit(positions.change, now().plus_ms(1 - IDEMPOTENCY_WINDOW_MS), used_key(), used_fingerprint()),

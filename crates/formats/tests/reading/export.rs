@@ -1,7 +1,7 @@
 //! Threadkeep's own export.
 
 use threadkeep_core::exchange::{ExportLine, ExportedMessage, ExportedThread, ImportItem};
-use threadkeep_core::{Content, DocumentOwner, MessageId, Owner, Role, ThreadId, Timestamp};
+use threadkeep_core::{Content, MessageId, Owner, RecordOwner, Role, ThreadId, Timestamp};
 use threadkeep_formats::{Format, FormatError};
 
 use super::{errors, fixture, items, items_and_errors, open};
@@ -74,9 +74,9 @@ fn json_text_is_preserved_exactly() {
     let items = items(fixture("threadkeep.jsonl"), None);
     let ImportItem::Message(message) = &items[2] else { panic!("{items:?}") };
     assert_eq!(message.content.data.as_ref().unwrap().as_str(), r#"{"line": "7"}"#);
-    let ImportItem::Document { owner, document } = &items[3] else { panic!("{items:?}") };
-    assert!(matches!(owner, DocumentOwner::Thread(_)));
-    assert_eq!(document.value.as_str(), r#"{"seats": 2}"#);
+    let ImportItem::Record { owner, record } = &items[3] else { panic!("{items:?}") };
+    assert!(matches!(owner, RecordOwner::Thread(_)));
+    assert_eq!(record.value.as_str(), r#"{"seats": 2}"#);
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn system_documents_and_documents_of_other_threads_are_rejected() {
     let own = document(r#"{"thread":"018f0000-0000-7000-8000-000000000001"}"#, "app/notes");
     let text = lines(&[HEADER, THREAD, &system, &foreign, &own]);
     let (items, errors) = items_and_errors(text, Format::Threadkeep);
-    assert!(matches!(items.as_slice(), [_, ImportItem::Document { .. }]), "{items:?}");
+    assert!(matches!(items.as_slice(), [_, ImportItem::Record { .. }]), "{items:?}");
     let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         messages,
         [
-            "line 3, conversation 018f0000-0000-7000-8000-000000000001: document: system documents cannot be imported",
-            "line 4, conversation 018f0000-0000-7000-8000-000000000001: document: the document belongs to another thread"
+            "line 3, conversation 018f0000-0000-7000-8000-000000000001: document: system records cannot be imported",
+            "line 4, conversation 018f0000-0000-7000-8000-000000000001: document: the record belongs to another thread"
         ]
     );
 }
@@ -146,5 +146,5 @@ fn system_documents_and_documents_of_other_threads_are_rejected() {
 #[test]
 fn lines_of_an_unknown_kind_are_reported() {
     let text = lines(&[HEADER, r#"{"poem":{}}"#]);
-    assert_eq!(errors(text, Format::Threadkeep), ["line 2: not a thread, message or document"]);
+    assert_eq!(errors(text, Format::Threadkeep), ["line 2: not a thread, message or record"]);
 }

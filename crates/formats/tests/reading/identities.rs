@@ -36,7 +36,7 @@ fn every_item_has_a_unique_identity() {
                     let ids: HashSet<_> = tree.nodes.iter().map(|node| node.message.external_id.clone()).collect();
                     assert!(ids.len() == tree.nodes.len() && !ids.contains(&None), "{name}");
                 }
-                ImportItem::Document { .. } => {}
+                ImportItem::Record { .. } => {}
             }
         }
     }

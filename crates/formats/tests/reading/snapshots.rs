@@ -37,7 +37,7 @@ fn item_value(item: &ImportItem) -> Value {
             value["updated_at"] = json!(tree.updated_at);
             json!({ "tree": value })
         }
-        ImportItem::Document { owner, document } => json!({"document": {"owner": owner, "document": document}}),
+        ImportItem::Record { owner, record } => json!({"document": {"owner": owner, "document": record}}),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is carried from one context of a thread to the next: derived, and stored as a document of the thread.
+//! What is carried from one context of a thread to the next: derived, and stored as a record of the thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use threadkeep_context::{Context, ContextPolicy, Summary, Trimming};
 use threadkeep_core::{
-    Batch, Conflict, DerivedWrite, Document, DocumentCondition, DocumentName, DocumentOwner, DocumentState, JsonText,
-    Kind, Namespace, Positions, PutDocument, Scope, StoreError, Tagged, ThreadId, ThreadName, ThreadRead, ThreadView,
+    Batch, Conflict, DerivedWrite, JsonText, Kind, Namespace, Positions, PutRecord, Record, RecordCondition,
+    RecordName, RecordOwner, RecordState, Scope, StoreError, Tagged, ThreadId, ThreadName, ThreadRead, ThreadView,
     limits,
 };
 
@@ -16,7 +16,7 @@ use crate::retry::repeat_simply;
 use crate::tails::Tails;
 use crate::{Memory, MemoryError, Result};
 
-/// The derived document `thread` of a thread.
+/// The derived record `thread` of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Carried {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub(crate) struct Carried {
     /// How often messages went that the summary covers. A model that was asked before knew words that are gone.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) scrubs: u64,
-    /// The version of the document that it was read from or written as; `None` where there was none.
+    /// The version of the record that it was read from or written as; `None` where there was none.
     #[serde(skip)]
     pub(super) version: Option<Tagged>,
 }
@@ -82,10 +82,10 @@ impl Carried {
 }
 
 impl Carried {
-    /// Reads a document. What does not decode is derived, and made again.
-    fn of(document: Option<Document>) -> Self {
-        let version = document.as_ref().map(Document::tagged);
-        let carried: Self = document.and_then(|document| document.value.read().ok()).unwrap_or_default();
+    /// Reads a record. What does not decode is derived, and made again.
+    fn of(record: Option<Record>) -> Self {
+        let version = record.as_ref().map(Record::tagged);
+        let carried: Self = record.and_then(|record| record.value.read().ok()).unwrap_or_default();
         Self { version, ..carried }
     }
 
@@ -105,11 +105,11 @@ impl Carried {
 impl Memory {
     /// Reads what was carried, and at which change.
     pub(super) async fn find_carried(&self, scope: &Scope, thread: ThreadId) -> Result<(Carried, Tagged)> {
-        let (of, read) = (ThreadName::Id(thread), ThreadRead { documents: vec![name()], ..ThreadRead::default() });
+        let (of, read) = (ThreadName::Id(thread), ThreadRead { records: vec![name()], ..ThreadRead::default() });
         let now = self.now();
         let view = repeat_simply(self.runtime(), || self.store().read_thread(scope, &of, &read, now)).await?;
-        let ThreadView { thread, documents, .. } = view.ok_or(StoreError::NotFound(Kind::Thread))?;
-        Ok((Carried::of(documents.into_iter().next().flatten()), thread.positions.tagged()))
+        let ThreadView { thread, records, .. } = view.ok_or(StoreError::NotFound(Kind::Thread))?;
+        Ok((Carried::of(records.into_iter().next().flatten()), thread.positions.tagged()))
     }
 
     /// As [`Memory::find_carried`], for a thread that was found to stand here: read once while it stands so, or only changes
@@ -120,21 +120,21 @@ impl Memory {
             return Ok(held);
         }
         let removals = self.tails().map_or(0, Tails::removals);
-        let found = self.find_carried_document(scope, thread).await?;
+        let found = self.find_carried_record(scope, thread).await?;
         Ok(self.keep_carried(scope, thread, found, at, removals))
     }
 
-    /// Reads what was carried from its document, and keeps it where the ends of threads are kept. The thread was found to
-    /// stand here before or when the document was read.
+    /// Reads what was carried from its record, and keeps it where the ends of threads are kept. The thread was found to
+    /// stand here before or when the record was read.
     pub(super) fn keep_carried(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        found: Option<Document>,
+        found: Option<Record>,
         at: Positions,
         removals: u64,
     ) -> Arc<Carried> {
-        let bytes = found.as_ref().map_or(0, |document| document.value.as_str().len());
+        let bytes = found.as_ref().map_or(0, |record| record.value.as_str().len());
         let carried = Arc::new(Carried::of(found));
         if let Some(tails) = self.tails() {
             let key = (scope.tenant_id().clone(), thread);
@@ -157,7 +157,7 @@ impl Memory {
         carried: Carried,
         at_change: Tagged,
     ) -> Result<()> {
-        let DocumentName { key, .. } = name();
+        let RecordName { key, .. } = name();
         let (value, expected) = (JsonText::of(&carried)?, carried.version);
         let bytes = value.as_str().len() + size_of::<Carried>();
         let write = DerivedWrite { key, at_change, expected, value };
@@ -193,17 +193,17 @@ impl Memory {
         batch.put.retain(|put| put.name != name());
         batch.delete.retain(|deleted| *deleted != name());
         batch.require.retain(|condition| condition.name != name());
-        let found = self.find_carried_document(scope, thread).await?;
-        let state = found.as_ref().map_or(DocumentState::Absent, |document| DocumentState::Version(document.tagged()));
-        batch.require.push(DocumentCondition { name: name(), state });
-        let Some(document) = found else { return Ok(()) };
-        let Ok(carried) = document.value.read::<Carried>() else {
+        let found = self.find_carried_record(scope, thread).await?;
+        let state = found.as_ref().map_or(RecordState::Absent, |record| RecordState::Version(record.tagged()));
+        batch.require.push(RecordCondition { name: name(), state });
+        let Some(record) = found else { return Ok(()) };
+        let Ok(carried) = record.value.read::<Carried>() else {
             batch.delete.push(name());
             return Ok(());
         };
         let scrubbed = carried.without(gone);
         if scrubbed != carried {
-            batch.put.push(PutDocument { name: name(), value: JsonText::of(&scrubbed)?, expires_at: None });
+            batch.put.push(PutRecord { name: name(), value: JsonText::of(&scrubbed)?, expires_at: None });
         }
         Ok(())
     }
@@ -230,15 +230,15 @@ impl Memory {
         self.scrub_summary(scope, thread, batch, &gone).await
     }
 
-    async fn find_carried_document(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Document>> {
-        let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), name(), self.now());
-        Ok(repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &key, now)).await?)
+    async fn find_carried_record(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Record>> {
+        let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), name(), self.now());
+        Ok(repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?)
     }
 }
 
 /// Whether a commit failed because the summary changed since [`Memory::scrub_summary`] looked at it.
 pub(crate) fn is_about_summary(error: &MemoryError) -> bool {
-    let MemoryError::Store(StoreError::Conflict(Conflict::Document { namespace, key, .. })) = error else {
+    let MemoryError::Store(StoreError::Conflict(Conflict::Record { namespace, key, .. })) = error else {
         return false;
     };
     let name = name();
@@ -251,6 +251,6 @@ pub(crate) fn touches_carried(batch: &Batch) -> bool {
     batch.put.iter().any(|put| put.name == name) || batch.delete.contains(&name)
 }
 
-pub(super) fn name() -> DocumentName {
-    DocumentName { namespace: Namespace::derived(), key: "thread".to_owned() }
+pub(super) fn name() -> RecordName {
+    RecordName { namespace: Namespace::derived(), key: "thread".to_owned() }
 }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{
-    Document, DocumentName, DocumentQuery, Kind, Positions, Scope, StoreError, Tagged, Thread, ThreadId,
-};
+use threadkeep_core::{Kind, Positions, Record, RecordName, RecordQuery, Scope, StoreError, Tagged, Thread, ThreadId};
 
 use super::carried;
 use super::sources::{Sources, WantedPreferences, has_memory, newest, nothing_carried, reach};
@@ -21,18 +19,18 @@ pub struct Prefetched {
     pub thread: Thread,
     /// Its settings; those that nobody set are `None`.
     pub config: ThreadConfig,
-    /// The documents that were named, in that order; `None` for one that is not there.
-    pub documents: Vec<Option<Document>>,
-    /// The pages of documents that were asked for, in that order.
-    pub lists: Vec<Vec<Document>>,
+    /// The records that were named, in that order; `None` for one that is not there.
+    pub records: Vec<Option<Record>>,
+    /// The pages of records that were asked for, in that order.
+    pub lists: Vec<Vec<Record>>,
     scope: Scope,
     /// How many messages were asked for.
     reach: usize,
     page: Shared,
-    carried: Option<Document>,
+    carried: Option<Record>,
     /// Whether the policy that it was read for tells preferences.
     tells_preferences: bool,
-    preferences: Option<(WantedPreferences, Vec<Document>)>,
+    preferences: Option<(WantedPreferences, Vec<Record>)>,
     removals: u64,
     /// Whether appending takes older messages away.
     is_trimmed: bool,
@@ -41,40 +39,40 @@ pub struct Prefetched {
 }
 
 impl Memory {
-    /// Reads a thread's row, its settings, some of its documents by name and by page, and what a context of it by `policy` is made
+    /// Reads a thread's row, its settings, some of its records by name and by page, and what a context of it by `policy` is made
     /// of. The cost is one call of the store; a second one where the end of the thread is held in memory and others wrote
     /// meanwhile.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Corrupt` for settings that have another shape, `LimitExceeded` for a window over
-    /// [`threadkeep_core::limits::PAGE`] or too many documents.
+    /// [`threadkeep_core::limits::PAGE`] or too many records.
     pub async fn prefetch(
         &self,
         scope: &Scope,
         thread: ThreadId,
         policy: &ContextPolicy,
-        documents: &[DocumentName],
-        lists: &[DocumentQuery],
+        records: &[RecordName],
+        lists: &[RecordQuery],
     ) -> Result<Prefetched> {
         policy.check()?;
         let removals = self.tails().map_or(0, Tails::removals);
         let wanted = self.preferences_to_read(scope, thread, policy);
         let beside = Beside {
-            documents: [config_name(), carried::name()].into_iter().chain(documents.iter().cloned()).collect(),
+            records: [config_name(), carried::name()].into_iter().chain(records.iter().cloned()).collect(),
             lists: lists.iter().cloned().chain(wanted.iter().map(|wanted| wanted.query.clone())).collect(),
             is_always_read: true,
         };
         let reach = reach(policy);
         let (page, read) = self.read_shared(scope, thread, &newest(reach), &beside, self.now()).await?;
         let read = read.ok_or(StoreError::NotFound(Kind::Thread))?;
-        let mut found = read.documents.unwrap_or_default().into_iter();
+        let mut found = read.records.unwrap_or_default().into_iter();
         let (config, carried) = (found.next().flatten(), found.next().flatten());
-        let config = config.map(|document| document.value.read()).transpose()?.unwrap_or_default();
+        let config = config.map(|record| record.value.read()).transpose()?.unwrap_or_default();
         let mut listed = read.lists;
         let preferences = wanted.zip(if listed.len() > lists.len() { listed.pop() } else { None });
         Ok(Prefetched {
             config,
-            documents: found.collect(),
+            records: found.collect(),
             lists: listed,
             scope: scope.clone(),
             reach,
@@ -140,7 +138,7 @@ impl Memory {
 }
 
 impl Prefetched {
-    /// The same after a commit of the reader's own that made this `change`, and only appended and put documents. `None` where
+    /// The same after a commit of the reader's own that made this `change`, and only appended and put records. `None` where
     /// others committed since it was read, or where appending takes older messages away: the thread has to be read again. A
     /// context of it leaves out what the commit appended.
     #[must_use]

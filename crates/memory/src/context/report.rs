@@ -1,7 +1,7 @@
 //! The explanation of a context, kept for whoever asks later why the model saw what it saw.
 
 use threadkeep_context::Report;
-use threadkeep_core::{DocumentName, DocumentOwner, JsonText, Namespace, PutDocument, Scope, ThreadId};
+use threadkeep_core::{JsonText, Namespace, PutRecord, RecordName, RecordOwner, Scope, ThreadId};
 
 use crate::retry::repeat_simply;
 use crate::{Memory, Result};
@@ -15,19 +15,19 @@ impl Memory {
     /// # Errors
     /// `Corrupt` for a report that has another shape, `Invalid` or `LimitExceeded` for a name that is none.
     pub async fn context_report(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Report>> {
-        let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), name(turn), self.now());
+        let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), name(turn), self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &key, now)).await?;
-        Ok(found.map(|document| document.value.read()).transpose()?)
+            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
+        Ok(found.map(|record| record.value.read()).transpose()?)
     }
 
-    /// The document that [`Memory::context_report`] reads, for a caller that writes it with a commit of its own.
+    /// The record that [`Memory::context_report`] reads, for a caller that writes it with a commit of its own.
     ///
     /// # Errors
     /// `Invalid` for a report with numbers that JSON cannot hold.
-    pub fn report_document(&self, turn: &str, report: &Report) -> Result<PutDocument> {
+    pub fn report_record(&self, turn: &str, report: &Report) -> Result<PutRecord> {
         let expires_at = Some(self.now().plus_ms(KEPT_MS));
-        Ok(PutDocument { name: name(turn), value: JsonText::of(report)?, expires_at })
+        Ok(PutRecord { name: name(turn), value: JsonText::of(report)?, expires_at })
     }
 
     pub(super) async fn store_report(
@@ -39,12 +39,12 @@ impl Memory {
     ) -> Result<()> {
         let now = self.now();
         let mut batch = self.minted_batch(now);
-        batch.put.push(self.report_document(turn, report)?);
+        batch.put.push(self.report_record(turn, report)?);
         self.commit_repeatedly(scope, thread, &batch, now).await?;
         Ok(())
     }
 }
 
-fn name(turn: &str) -> DocumentName {
-    DocumentName { namespace: Namespace::System("context".to_owned()), key: format!("turn/{turn}") }
+fn name(turn: &str) -> RecordName {
+    RecordName { namespace: Namespace::System("context".to_owned()), key: format!("turn/{turn}") }
 }

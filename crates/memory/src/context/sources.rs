@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use threadkeep_context::{ContextPolicy, PreferenceLine, ThreadRange, Trimming};
 use threadkeep_core::{
-    Bound, CorruptRow, Document, DocumentQuery, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId,
-    Timestamp, limits,
+    Bound, CorruptRow, Message, MessageQuery, OnCorrupt, Positions, Record, RecordQuery, Scope, ThreadId, Timestamp,
+    limits,
 };
 
 use super::carried::{self, Carried};
@@ -38,7 +38,7 @@ impl Memory {
         let has_memory = has_memory(policy, options);
         let preferences = self.preferences_to_read(scope, thread, policy);
         let beside = Beside {
-            documents: has_memory.then(carried::name).into_iter().collect(),
+            records: has_memory.then(carried::name).into_iter().collect(),
             lists: preferences.iter().map(|wanted| wanted.query.clone()).collect(),
             is_always_read: false,
         };
@@ -46,9 +46,9 @@ impl Memory {
         let query = MessageQuery { before, ..newest(reach(policy)) };
         let (page, read) = self.read_shared(scope, thread, &query, &beside, self.now()).await?;
         let loaded = self.loaded(page, reach(policy), options.through_seq);
-        let (documents, lists) = read.map_or((None, Vec::new()), |read| (read.documents, read.lists));
-        let stored = match documents.and_then(|documents| documents.into_iter().next()) {
-            Some(document) => self.keep_carried(scope, thread, document, loaded.positions, removals),
+        let (records, lists) = read.map_or((None, Vec::new()), |read| (read.records, read.lists));
+        let stored = match records.and_then(|records| records.into_iter().next()) {
+            Some(record) => self.keep_carried(scope, thread, record, loaded.positions, removals),
             None if has_memory => self.carried_at(scope, thread, loaded.positions).await?,
             None => Arc::clone(nothing_carried()),
         };
@@ -85,7 +85,7 @@ impl Memory {
         let query = preferences_of(scope).ok().filter(|_| policy.preferences)?;
         // Before they are read: what is written from now on makes it another one. Their words are not kept, only that
         // there are none.
-        let stamp = self.tails().and_then(|_| self.store().documents_stamp());
+        let stamp = self.tails().and_then(|_| self.store().records_stamp());
         let key = (scope.tenant_id().clone(), thread);
         let are_none = |stamp| self.tails().is_some_and(|tails| tails.is_without_preferences(&key, scope, stamp));
         (!stamp.is_some_and(are_none)).then_some(WantedPreferences { query, stamp })
@@ -96,12 +96,12 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         wanted: WantedPreferences,
-        read: Option<Vec<Document>>,
+        read: Option<Vec<Record>>,
     ) -> Result<Vec<PreferenceLine>> {
         let preferences = match read {
             // Fewer than there is room for are all that there are.
             Some(read) if read.len() < wanted.query.limit => read,
-            _ => Box::pin(self.all_documents(scope, wanted.query)).await?,
+            _ => Box::pin(self.all_records(scope, wanted.query)).await?,
         };
         if let (true, Some(stamp), Some(tails)) = (preferences.is_empty(), wanted.stamp, self.tails()) {
             tails.note_without_preferences(&(scope.tenant_id().clone(), thread), scope, stamp);
@@ -118,8 +118,8 @@ impl Memory {
 /// Preferences that a context is to tell.
 #[derive(Clone, Debug)]
 pub(super) struct WantedPreferences {
-    pub(super) query: DocumentQuery,
-    /// The store's stamp of documents before they are read.
+    pub(super) query: RecordQuery,
+    /// The store's stamp of records before they are read.
     stamp: Option<u64>,
 }
 

@@ -8,7 +8,7 @@ use crate::{Memory, MemoryError, Result};
 
 /// Messages that one call reads at most.
 const READ_MESSAGES: usize = 200;
-/// How often storing is tried while others change the thread or renew the same document.
+/// How often storing is tried while others change the thread or renew the same record.
 const ATTEMPTS: usize = 8;
 
 /// How far a model's summary came.

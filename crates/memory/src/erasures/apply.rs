@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::{
-    Clock, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Message, MessageId,
-    Namespace, Owner, Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
+    Clock, JsonText, Message, MessageId, Namespace, Owner, Record, RecordName, RecordOwner, RecordQuery, RecordWrite,
+    Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
 };
 
 use super::{ErasureBound, KnownErasures, walk};
@@ -29,15 +29,16 @@ pub struct AppliedErasures {
     pub threads: u64,
     /// Messages that were removed one by one, or with their threads.
     pub messages: u64,
-    /// Documents of threads, users and tenants.
-    pub documents: u64,
+    /// Records of threads, users and tenants.
+    #[serde(rename = "documents")]
+    pub records: u64,
 }
 
 impl Memory {
     /// Removes everything from the store that `known` names. `made_at` is when the backup was made that the store comes from,
     /// where that is known.
     ///
-    /// What came after an erasure stays: a thread that changed later than its user was erased, a document with a higher version
+    /// What came after an erasure stays: a thread that changed later than its user was erased, a record with a higher version
     /// than the erased one. The bytes are gone after the next sweep. The same call again removes nothing more, and two calls over
     /// two copies of one backup leave the same.
     ///
@@ -62,38 +63,32 @@ impl Memory {
             let mut pass = Pass { memory: self, known, made_at, tenant, scope, applied: &mut applied };
             pass.users().await?;
             pass.threads().await?;
-            pass.documents().await?;
+            pass.records().await?;
         }
         Ok(applied)
     }
 
-    /// Makes sure that documents written from now on get higher versions than `version`, so that no earlier erasure takes them
+    /// Makes sure that records written from now on get higher versions than `version`, so that no earlier erasure takes them
     /// for what it erased. Does nothing in an empty store.
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn raise_document_versions(&self, version: u64) -> Result<()> {
+    pub async fn raise_record_versions(&self, version: u64) -> Result<()> {
         let tenants = repeat_simply(self.runtime(), || self.maintenance().list_tenants(None, 1)).await?;
         let Some(tenant) = tenants.first().filter(|_| version > 0) else { return Ok(()) };
         let (namespace, key) = (Namespace::System("erasures".to_owned()), "version".to_owned());
         let value = JsonText::of(&version)?;
         let raised =
-            Document { namespace: namespace.clone(), key: key.clone(), value, version, tag: None, expires_at: None };
-        let owner = DocumentOwner::Tenant;
-        repeat_simply(self.runtime(), || self.maintenance().restore_document(tenant, &owner, raised.clone())).await?;
-        self.delete_document(&Scope::Tenant(tenant.clone()), owner, namespace, key).await
+            Record { namespace: namespace.clone(), key: key.clone(), value, version, tag: None, expires_at: None };
+        let owner = RecordOwner::Tenant;
+        repeat_simply(self.runtime(), || self.maintenance().restore_record(tenant, &owner, raised.clone())).await?;
+        self.delete_record(&Scope::Tenant(tenant.clone()), owner, namespace, key).await
     }
 
-    async fn delete_document(
-        &self,
-        scope: &Scope,
-        owner: DocumentOwner,
-        namespace: Namespace,
-        key: String,
-    ) -> Result<()> {
-        let write = DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
+    async fn delete_record(&self, scope: &Scope, owner: RecordOwner, namespace: Namespace, key: String) -> Result<()> {
+        let write = RecordWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
         let now = self.now();
-        match repeat_simply(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await {
+        match repeat_simply(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await {
             Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -124,11 +119,11 @@ impl Pass<'_> {
                     && !self.came_back(&user).await?
                 {
                     let erased = self.memory.erase_user(&self.scope, &user, EraseOptions::default()).await?;
-                    let count = erased.threads + erased.documents;
+                    let count = erased.threads + erased.records;
                     self.applied.users += u64::from(count > 0);
                     self.applied.threads += erased.threads;
                     self.applied.messages += erased.messages;
-                    self.applied.documents += erased.documents;
+                    self.applied.records += erased.records;
                 }
             }
             after = Some(last);
@@ -143,9 +138,9 @@ impl Pass<'_> {
                 return Ok(true);
             }
         }
-        let query = DocumentQuery::of(DocumentOwner::User(user.clone()));
-        let documents = self.memory.all_documents(&own, query.clone()).await?;
-        Ok(documents.iter().any(|document| !self.takes_document(&query.owner, document)))
+        let query = RecordQuery::of(RecordOwner::User(user.clone()));
+        let records = self.memory.all_records(&own, query.clone()).await?;
+        Ok(records.iter().any(|record| !self.takes_record(&query.owner, record)))
     }
 
     async fn threads(&mut self) -> Result<()> {
@@ -176,7 +171,7 @@ impl Pass<'_> {
         })
     }
 
-    /// Erases messages and documents of a thread that stays.
+    /// Erases messages and records of a thread that stays.
     async fn inside(&mut self, thread: &Thread) -> Result<()> {
         let is_named = self.known.is_in_thread(self.tenant, thread.id);
         if is_named || (thread.owner == Owner::Tenant && self.known.has_shared_messages()) {
@@ -220,46 +215,46 @@ impl Pass<'_> {
     }
 
     async fn documents_inside(&mut self, thread: &Thread) -> Result<()> {
-        let owner = DocumentOwner::Thread(thread.id);
-        let documents = self.memory.all_documents(&self.scope, DocumentQuery::of(owner.clone())).await?;
-        for Document { namespace, key, version, .. } in documents {
-            let Some(bound) = self.known.document(self.tenant, &owner, &namespace, &key) else { continue };
+        let owner = RecordOwner::Thread(thread.id);
+        let records = self.memory.all_records(&self.scope, RecordQuery::of(owner.clone())).await?;
+        for Record { namespace, key, version, .. } in records {
+            let Some(bound) = self.known.record(self.tenant, &owner, &namespace, &key) else { continue };
             if version < bound.number && is_not_younger(thread, bound) {
                 let at = thread.updated_at.max(bound.at);
-                let batch = self.as_of(thread, at).batch().delete(DocumentName { namespace, key });
+                let batch = self.as_of(thread, at).batch().delete(RecordName { namespace, key });
                 batch.commit(&self.scope, thread.id).await?;
-                self.applied.documents += 1;
+                self.applied.records += 1;
             }
         }
         Ok(())
     }
 
-    /// Documents of the tenant and of its users.
-    async fn documents(&mut self) -> Result<()> {
-        let mut documents = walk::Documents::of(self.memory, self.tenant, self.memory.now());
-        while let Some((owner, page)) = documents.next_page().await? {
-            for document in page {
-                if self.takes_document(&owner, &document) {
-                    self.remove_document(&owner, document).await?;
-                    self.applied.documents += 1;
+    /// Records of the tenant and of its users.
+    async fn records(&mut self) -> Result<()> {
+        let mut records = walk::Records::of(self.memory, self.tenant, self.memory.now());
+        while let Some((owner, page)) = records.next_page().await? {
+            for record in page {
+                if self.takes_record(&owner, &record) {
+                    self.remove_record(&owner, record).await?;
+                    self.applied.records += 1;
                 }
             }
         }
         Ok(())
     }
 
-    fn takes_document(&self, owner: &DocumentOwner, document: &Document) -> bool {
-        let by_itself = self.known.document(self.tenant, owner, &document.namespace, &document.key);
+    fn takes_record(&self, owner: &RecordOwner, record: &Record) -> bool {
+        let by_itself = self.known.record(self.tenant, owner, &record.namespace, &record.key);
         let of_user = || match owner {
-            DocumentOwner::User(user) => self.known.user(self.tenant, user).map(|erased| erased.bound),
+            RecordOwner::User(user) => self.known.user(self.tenant, user).map(|erased| erased.bound),
             _ => None,
         };
         let mut bounds = by_itself.into_iter().chain(of_user());
-        bounds.any(|bound| self.is_older_document(bound, document.version))
+        bounds.any(|bound| self.is_older_record(bound, record.version))
     }
 
     /// A backup that is older than the erasure holds nothing younger; of one that may not be the version tells.
-    fn is_older_document(&self, bound: ErasureBound, version: u64) -> bool {
+    fn is_older_record(&self, bound: ErasureBound, version: u64) -> bool {
         match self.made_at {
             Some(made_at) if made_at <= bound.at => true,
             Some(made_at) if made_at > bound.at.plus_ms(BACKUP_SLACK_MS) => false,
@@ -268,22 +263,22 @@ impl Pass<'_> {
     }
 
     /// A listing of a library goes with its passages.
-    async fn remove_document(&self, owner: &DocumentOwner, document: Document) -> Result<()> {
+    async fn remove_record(&self, owner: &RecordOwner, record: Record) -> Result<()> {
         let scope = match owner {
-            DocumentOwner::User(user) => Scope::User(self.tenant.clone(), user.clone()),
+            RecordOwner::User(user) => Scope::User(self.tenant.clone(), user.clone()),
             _ => self.scope.clone(),
         };
-        let Document { namespace, key, .. } = document;
+        let Record { namespace, key, .. } = record;
         if let Namespace::App(name) = &namespace
             && let Some(library) = name.strip_prefix("library:")
         {
             match self.memory.remove_library_document(&scope, library, &key).await {
-                // What is no listing, though it stands where one would, is a document like any other.
+                // What is no listing, though it stands where one would, is a record like any other.
                 Ok(_) | Err(MemoryError::Store(StoreError::Corrupt { .. } | StoreError::Invalid { .. })) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.memory.delete_document(&scope, owner.clone(), namespace, key).await
+        self.memory.delete_record(&scope, owner.clone(), namespace, key).await
     }
 
     fn as_of(&self, thread: &Thread, at: Timestamp) -> Memory {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Owner, Result, Scope, Store, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadName,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message,
+    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery,
+    RecordWrite, Result, Scope, Store, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
@@ -46,14 +46,14 @@ impl RecordingStore {
 /// What a batch erases, with `change` as the thread's change that does it.
 fn erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
     let messages = batch.erase.iter().map(|message| ErasedItem::Message { thread, message: *message, change });
-    // Threadkeep's own documents of a thread (journals, locks) come and go with its work.
-    let documents = batch.delete.iter().filter(|name| is_app(&name.namespace)).map(|name| ErasedItem::Document {
-        owner: DocumentOwner::Thread(thread),
+    // Threadkeep's own records of a thread (journals, locks) come and go with its work.
+    let records = batch.delete.iter().filter(|name| is_app(&name.namespace)).map(|name| ErasedItem::Record {
+        owner: RecordOwner::Thread(thread),
         namespace: name.namespace.clone(),
         key: name.key.clone(),
         version: change,
     });
-    let items = messages.chain(documents);
+    let items = messages.chain(records);
     items.map(|item| Erasure { tenant: scope.tenant_id().clone(), item }).collect()
 }
 
@@ -97,22 +97,22 @@ impl Store for RecordingStore {
         self.settle(receipt, deleted).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
         let owner = match &write.owner {
-            DocumentOwner::User(user) => Owner::User(user.clone()),
+            RecordOwner::User(user) => Owner::User(user.clone()),
             _ => Owner::Tenant,
         };
         if write.value.is_some() || is_technical(&write.namespace) || scope.access(&owner) != Access::Full {
-            return self.inner.write_document(scope, write, now).await;
+            return self.inner.write_record(scope, write, now).await;
         }
-        let DocumentWrite { owner, namespace, key, .. } = &write;
-        let Some(found) = self.inner.find_document(scope, owner, namespace, key, now).await? else {
-            return self.inner.write_document(scope, write, now).await;
+        let RecordWrite { owner, namespace, key, .. } = &write;
+        let Some(found) = self.inner.find_record(scope, owner, namespace, key, now).await? else {
+            return self.inner.write_record(scope, write, now).await;
         };
         let (owner, namespace, key) = (owner.clone(), namespace.clone(), key.clone());
-        let item = ErasedItem::Document { owner, namespace, key, version: found.version };
+        let item = ErasedItem::Record { owner, namespace, key, version: found.version };
         let receipt = self.log.record(vec![Erasure { tenant: scope.tenant_id().clone(), item }], now).await?;
-        let written = self.inner.write_document(scope, write, now).await;
+        let written = self.inner.write_record(scope, write, now).await;
         self.settle(receipt, written).await
     }
 
@@ -186,19 +186,19 @@ impl Store for RecordingStore {
         self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
-        self.inner.find_document(scope, owner, namespace, key, now).await
+    ) -> Result<Option<Record>> {
+        self.inner.find_record(scope, owner, namespace, key, now).await
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
-        self.inner.list_documents(scope, query, now).await
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
+        self.inner.list_records(scope, query, now).await
     }
 
     async fn write_derived(
@@ -219,7 +219,7 @@ impl Store for RecordingStore {
         self.inner.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.inner.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.inner.records_stamp()
     }
 }

@@ -1,8 +1,8 @@
 //! Walks over what a store holds now, page by page.
 
 use threadkeep_core::{
-    Document, DocumentOwner, DocumentQuery, Owner, Result, Scope, TenantId, Thread, ThreadOrder, ThreadQuery,
-    Timestamp, limits,
+    Owner, Record, RecordOwner, RecordQuery, Result, Scope, TenantId, Thread, ThreadOrder, ThreadQuery, Timestamp,
+    limits,
 };
 
 use crate::Memory;
@@ -56,40 +56,39 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// The documents of a tenant and of its users.
-pub(super) struct Documents<'a> {
+/// The records of a tenant and of its users.
+pub(super) struct Records<'a> {
     memory: &'a Memory,
     tenant: TenantId,
     now: Timestamp,
     last_owner: Option<Owner>,
     owners: std::vec::IntoIter<Owner>,
-    query: Option<DocumentQuery>,
+    query: Option<RecordQuery>,
 }
 
-impl<'a> Documents<'a> {
+impl<'a> Records<'a> {
     pub(super) fn of(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
         let owners = Vec::new().into_iter();
         Self { memory, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
     }
 
-    /// Some documents of one owner; `None` when there are no more.
-    pub(super) async fn next_page(&mut self) -> Result<Option<(DocumentOwner, Vec<Document>)>> {
+    /// Some records of one owner; `None` when there are no more.
+    pub(super) async fn next_page(&mut self) -> Result<Option<(RecordOwner, Vec<Record>)>> {
         loop {
             if let Some(query) = self.query.take() {
                 return self.read(query).await.map(Some);
             }
             match self.next_owner().await? {
-                Some(owner) => self.query = Some(DocumentQuery::of(owner)),
+                Some(owner) => self.query = Some(RecordQuery::of(owner)),
                 None => return Ok(None),
             }
         }
     }
 
-    async fn read(&mut self, mut query: DocumentQuery) -> Result<(DocumentOwner, Vec<Document>)> {
+    async fn read(&mut self, mut query: RecordQuery) -> Result<(RecordOwner, Vec<Record>)> {
         let (scope, owner) = (Scope::Tenant(self.tenant.clone()), query.owner.clone());
         let page =
-            repeat_simply(self.memory.runtime(), || self.memory.store().list_documents(&scope, &query, self.now))
-                .await?;
+            repeat_simply(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
         if page.len() == query.limit {
             query.after = page.last().map(|last| (last.namespace.clone(), last.key.clone()));
             self.query = Some(query);
@@ -97,7 +96,7 @@ impl<'a> Documents<'a> {
         Ok((owner, page))
     }
 
-    async fn next_owner(&mut self) -> Result<Option<DocumentOwner>> {
+    async fn next_owner(&mut self) -> Result<Option<RecordOwner>> {
         if self.owners.len() == 0 {
             let after = self.last_owner.take();
             let list = || self.memory.maintenance().list_owners(&self.tenant, after.as_ref(), limits::PAGE);
@@ -106,8 +105,8 @@ impl<'a> Documents<'a> {
         let owner = self.owners.next();
         self.last_owner.clone_from(&owner);
         Ok(owner.map(|owner| match owner {
-            Owner::Tenant => DocumentOwner::Tenant,
-            Owner::User(user) => DocumentOwner::User(user),
+            Owner::Tenant => RecordOwner::Tenant,
+            Owner::User(user) => RecordOwner::User(user),
         }))
     }
 }

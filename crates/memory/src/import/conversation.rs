@@ -2,8 +2,8 @@ use std::collections::HashSet;
 
 use threadkeep_core::exchange::{ImportedMessage, ImportedThread};
 use threadkeep_core::{
-    Access, Conflict, Document, DocumentCondition, DocumentName, DocumentState, MessageId, MessageName, Namespace,
-    NewMessage, OpenThread, PutDocument, Scope, StoreError, ThreadId, Timestamp, limits,
+    Access, Conflict, MessageId, MessageName, Namespace, NewMessage, OpenThread, PutRecord, Record, RecordCondition,
+    RecordName, RecordState, Scope, StoreError, ThreadId, Timestamp, limits,
 };
 
 use super::{CHUNK_BYTES, CHUNK_MESSAGES, ImportReport, NOT_AN_APPLICATIONS};
@@ -14,7 +14,7 @@ use crate::{Appended, Memory, MemoryError, Result};
 pub(super) struct Conversation {
     /// Tells it from others: its key, else its id.
     pub(super) name: String,
-    pub(super) documents: Vec<(u64, Document)>,
+    pub(super) records: Vec<(u64, Record)>,
     pub(super) report: ImportReport,
     thread: ImportedThread,
     place: u64,
@@ -51,7 +51,7 @@ impl Conversation {
         };
         Self {
             name,
-            documents: Vec::new(),
+            records: Vec::new(),
             report: ImportReport::default(),
             last_instant: thread.created_at,
             thread,
@@ -89,12 +89,12 @@ impl Conversation {
             self.state = self.open(memory, scope).await?;
         }
         let chunk = std::mem::take(&mut self.chunk);
-        let documents = std::mem::take(&mut self.documents);
+        let records = std::mem::take(&mut self.records);
         self.chunk_bytes = 0;
         if let State::Open(mut open) = self.state {
             self.write_messages(memory, scope, &mut open, chunk).await?;
-            for (place, document) in documents {
-                self.write_document(memory, scope, open.id, place, document).await?;
+            for (place, record) in records {
+                self.write_record(memory, scope, open.id, place, record).await?;
             }
             self.state = State::Open(open);
         }
@@ -234,28 +234,28 @@ impl Conversation {
         Ok(())
     }
 
-    async fn write_document(
+    async fn write_record(
         &mut self,
         memory: &Memory,
         scope: &Scope,
         thread: ThreadId,
         place: u64,
-        document: Document,
+        record: Record,
     ) -> Result<()> {
-        let Document { namespace, key, value, expires_at, .. } = document;
+        let Record { namespace, key, value, expires_at, .. } = record;
         if matches!(namespace, Namespace::System(_)) {
             self.report.problem(place, Some(key), NOT_AN_APPLICATIONS);
             return Ok(());
         }
-        let name = DocumentName { namespace, key };
+        let name = RecordName { namespace, key };
         let now = memory.now();
         let mut batch = memory.minted_batch(now);
-        batch.require.push(DocumentCondition { name: name.clone(), state: DocumentState::Absent });
-        batch.put.push(PutDocument { name: name.clone(), value, expires_at });
+        batch.require.push(RecordCondition { name: name.clone(), state: RecordState::Absent });
+        batch.put.push(PutRecord { name: name.clone(), value, expires_at });
         match memory.commit_repeatedly(scope, thread, &batch, now).await {
-            Ok(_) => self.report.documents_added += 1,
-            Err(MemoryError::Store(StoreError::Conflict(Conflict::Document { .. }))) => {
-                self.report.documents_already_there += 1;
+            Ok(_) => self.report.records_added += 1,
+            Err(MemoryError::Store(StoreError::Conflict(Conflict::Record { .. }))) => {
+                self.report.records_already_there += 1;
             }
             Err(error) => self.report.problem_or_end(place, Some(name.key), error)?,
         }

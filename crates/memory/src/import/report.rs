@@ -16,10 +16,10 @@ pub struct ImportReport {
     pub messages_added: u64,
     /// Messages that were there already (those erased since count as there). One that forks share counts once.
     pub messages_already_there: u64,
-    /// Documents that it wrote.
-    pub documents_added: u64,
-    /// Documents that were there already.
-    pub documents_already_there: u64,
+    /// Records that it wrote.
+    pub records_added: u64,
+    /// Records that were there already.
+    pub records_already_there: u64,
     /// Records that could not be kept, in the order in which they were found out.
     pub problems: Vec<Problem>,
 }
@@ -29,7 +29,7 @@ pub struct ImportReport {
 pub struct Problem {
     /// Its place among the items that were given: 1 is the first.
     pub item: u64,
-    /// What it is called: a message's external id or id, a thread's key or id, a document's key.
+    /// What it is called: a message's external id or id, a thread's key or id, a record's key.
     pub name: Option<String>,
     /// Why.
     pub error: MemoryError,
@@ -68,8 +68,8 @@ impl ImportReport {
         self.forks_found += other.forks_found;
         self.messages_added += other.messages_added;
         self.messages_already_there += other.messages_already_there;
-        self.documents_added += other.documents_added;
-        self.documents_already_there += other.documents_already_there;
+        self.records_added += other.records_added;
+        self.records_already_there += other.records_already_there;
         self.problems.extend(other.problems);
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::exchange::{BACKUP_VERSION, BackupLine};
 use threadkeep_core::{
-    Backend, Consistency, Dump, ListedThread, OwnedDocument, Runtime, Snapshot, SnapshotTotals, StoreError, Timestamp,
+    Backend, Consistency, Dump, ListedThread, OwnedRecord, Runtime, Snapshot, SnapshotTotals, StoreError, Timestamp,
 };
 
 use super::{Damage, Progress, walk};
@@ -114,16 +114,16 @@ impl BackupLines {
                 self.thread(listed, first, &mut write).await?;
             }
         }
-        let mut documents = walk::Documents::of(&*runtime, &*snapshot);
-        while let Some(page) = documents.next_page().await.map_err(MemoryError::from)? {
-            for OwnedDocument { tenant, owner, document } in page {
-                self.done.documents += 1;
-                self.line(&BackupLine::Document { tenant, owner, document }, &mut write)?;
+        let mut records = walk::Records::of(&*runtime, &*snapshot);
+        while let Some(page) = records.next_page().await.map_err(MemoryError::from)? {
+            for OwnedRecord { tenant, owner, record } in page {
+                self.done.records += 1;
+                self.line(&BackupLine::Record { tenant, owner, record }, &mut write)?;
             }
         }
-        let Progress { threads, documents, .. } = self.done;
+        let Progress { threads, records, .. } = self.done;
         let hash = hex(self.hasher.clone());
-        self.line(&BackupLine::End { threads, documents, hash }, &mut write)?;
+        self.line(&BackupLine::End { threads, records, hash }, &mut write)?;
         let mut damage = self.damage;
         damage.add_unreadable(&*snapshot);
         Ok(BackedUp { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
@@ -221,14 +221,13 @@ impl BackupReader {
                 self.done.threads += u64::from(is_last);
                 self.done.messages += messages;
             }
-            BackupLine::Document { tenant, owner, document } => {
-                let restore = || self.backend.maintenance.restore_document(&tenant, &owner, document.clone());
+            BackupLine::Record { tenant, owner, record } => {
+                let restore = || self.backend.maintenance.restore_record(&tenant, &owner, record.clone());
                 repeat_simply(&*self.platform.runtime, restore).await?;
-                self.done.documents += 1;
+                self.done.records += 1;
             }
-            BackupLine::End { threads, documents, hash } => {
-                if (threads, documents) != (self.done.threads, self.done.documents) || hash != hex(self.hasher.clone())
-                {
+            BackupLine::End { threads, records, hash } => {
+                if (threads, records) != (self.done.threads, self.done.records) || hash != hex(self.hasher.clone()) {
                     return Err(self.corrupt("what stands before the end is not what was written"));
                 }
                 self.has_ended = true;

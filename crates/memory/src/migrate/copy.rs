@@ -1,7 +1,7 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use threadkeep_core::{
-    Conflict, Document, DocumentOwner, Dump, ListedThread, OwnedDocument, Result, StoreError, TenantId, ThreadName,
+    Conflict, Dump, ListedThread, OwnedRecord, Record, RecordOwner, Result, StoreError, TenantId, ThreadName,
 };
 
 use super::{Differences, Item, Migration, Progress, survey, walk};
@@ -53,7 +53,7 @@ impl Migration {
                 progress(copied.done());
             }
         }
-        self.copy_documents(&mut copied).await?;
+        self.copy_records(&mut copied).await?;
         progress(copied.done());
         Ok(copied)
     }
@@ -98,33 +98,33 @@ impl Migration {
         Ok(Fate::Copied)
     }
 
-    async fn copy_documents(&self, copied: &mut Copied) -> Result<()> {
-        let mut documents = walk::Documents::of(self.runtime(), &*self.source);
-        while let Some(page) = documents.next_page().await? {
-            for OwnedDocument { tenant, owner, document } in page {
-                self.copy_document(&tenant, &owner, document, copied).await?;
+    async fn copy_records(&self, copied: &mut Copied) -> Result<()> {
+        let mut records = walk::Records::of(self.runtime(), &*self.source);
+        while let Some(page) = records.next_page().await? {
+            for OwnedRecord { tenant, owner, record } in page {
+                self.copy_record(&tenant, &owner, record, copied).await?;
             }
         }
         Ok(())
     }
 
-    async fn copy_document(
+    async fn copy_record(
         &self,
         tenant: &TenantId,
-        owner: &DocumentOwner,
-        document: Document,
+        owner: &RecordOwner,
+        record: Record,
         copied: &mut Copied,
     ) -> Result<()> {
-        match self.find_in_target(tenant, owner, &document).await? {
-            Some(there) if there == document => copied.already_there.documents += 1,
+        match self.find_in_target(tenant, owner, &record).await? {
+            Some(there) if there == record => copied.already_there.records += 1,
             Some(there) => {
-                let detail = survey::other_document(&document, &there);
-                copied.left_out.add(tenant, walk::item(owner, &document), detail);
+                let detail = survey::other_record(&record, &there);
+                copied.left_out.add(tenant, walk::item(owner, &record), detail);
             }
             None => {
-                let restore = || self.to.maintenance.restore_document(tenant, owner, document.clone());
+                let restore = || self.to.maintenance.restore_record(tenant, owner, record.clone());
                 repeat_simply(self.runtime(), restore).await?;
-                copied.copied.documents += 1;
+                copied.copied.records += 1;
             }
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Copied {
         Progress {
             threads: new.threads + old.threads,
             messages: new.messages + old.messages,
-            documents: new.documents + old.documents,
+            records: new.records + old.records,
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::{
-    Backend, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Result, Runtime, Snapshot, StoreError, TenantId,
+    Backend, Dump, DumpEntry, ListedThread, Record, RecordOwner, Result, Runtime, Snapshot, StoreError, TenantId,
     ThreadId,
 };
 
@@ -15,7 +15,7 @@ pub(super) struct ThreadDigest {
     pub(super) messages: u64,
     pub(super) tombstones: u64,
     pub(super) commits: u64,
-    pub(super) documents: u64,
+    pub(super) records: u64,
     pub(super) hash: [u8; 32],
     /// What of it is damaged.
     pub(super) damage: Vec<String>,
@@ -98,10 +98,10 @@ impl Reading {
     }
 }
 
-pub(super) fn of_document(tenant: &TenantId, owner: &DocumentOwner, document: &Document) -> Result<[u8; 32]> {
+pub(super) fn of_record(tenant: &TenantId, owner: &RecordOwner, record: &Record) -> Result<[u8; 32]> {
     let mut hasher = begin(tenant);
     add(&mut hasher, owner)?;
-    add(&mut hasher, document)?;
+    add(&mut hasher, record)?;
     Ok(hasher.finalize().into())
 }
 
@@ -113,13 +113,13 @@ fn begin(tenant: &TenantId) -> Sha256 {
 }
 
 fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Result<()> {
-    let Dump { thread, documents, commits, entries, .. } = chunk;
+    let Dump { thread, records, commits, entries, .. } = chunk;
     if let Some(thread) = &thread {
         add(hasher, thread)?;
     }
-    for document in sorted(documents) {
-        digest.documents += 1;
-        add(hasher, &document)?;
+    for record in sorted(records) {
+        digest.records += 1;
+        add(hasher, &record)?;
     }
     for commit in &commits {
         digest.commits += 1;
@@ -136,10 +136,10 @@ fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Res
     Ok(())
 }
 
-/// Stores may give a thread's documents in different orders.
-pub(super) fn sorted(mut documents: Vec<Document>) -> Vec<Document> {
-    documents.sort_by_cached_key(|document| (document.namespace.to_string(), document.key.clone()));
-    documents
+/// Stores may give a thread's records in different orders.
+pub(super) fn sorted(mut records: Vec<Record>) -> Vec<Record> {
+    records.sort_by_cached_key(|record| (record.namespace.to_string(), record.key.clone()));
+    records
 }
 
 /// The length keeps two things from being read as two others.

@@ -1,5 +1,5 @@
 use serde::Serialize;
-use threadkeep_core::{Document, DocumentOwner, OwnedDocument, Result, Scope, TenantId, Thread, ThreadName};
+use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId, Thread, ThreadName};
 
 use super::{Differences, Item, Migration, Progress, walk};
 use crate::retry::repeat_simply;
@@ -29,10 +29,10 @@ impl Migration {
             }
             progress(survey.total);
         }
-        let mut documents = walk::Documents::of(self.runtime(), &*self.source);
-        while let Some(page) = documents.next_page().await? {
-            for OwnedDocument { tenant, owner, document } in page {
-                self.survey_document(&tenant, &owner, &document, &mut survey).await?;
+        let mut records = walk::Records::of(self.runtime(), &*self.source);
+        while let Some(page) = records.next_page().await? {
+            for OwnedRecord { tenant, owner, record } in page {
+                self.survey_record(&tenant, &owner, &record, &mut survey).await?;
             }
             progress(survey.total);
         }
@@ -60,19 +60,19 @@ impl Migration {
         Ok(())
     }
 
-    async fn survey_document(
+    async fn survey_record(
         &self,
         tenant: &TenantId,
-        owner: &DocumentOwner,
-        document: &Document,
+        owner: &RecordOwner,
+        record: &Record,
         survey: &mut Survey,
     ) -> Result<()> {
-        survey.total.documents += 1;
-        match self.find_in_target(tenant, owner, document).await? {
-            Some(there) if there == *document => survey.already_there.documents += 1,
+        survey.total.records += 1;
+        match self.find_in_target(tenant, owner, record).await? {
+            Some(there) if there == *record => survey.already_there.records += 1,
             Some(there) => {
-                let detail = other_document(document, &there);
-                survey.in_the_way.add(tenant, walk::item(owner, document), detail);
+                let detail = other_record(record, &there);
+                survey.in_the_way.add(tenant, walk::item(owner, record), detail);
             }
             None => {}
         }
@@ -82,12 +82,12 @@ impl Migration {
     pub(super) async fn find_in_target(
         &self,
         tenant: &TenantId,
-        owner: &DocumentOwner,
-        document: &Document,
-    ) -> Result<Option<Document>> {
+        owner: &RecordOwner,
+        record: &Record,
+    ) -> Result<Option<Record>> {
         let scope = Scope::Tenant(tenant.clone());
-        let Document { namespace, key, .. } = document;
-        repeat_simply(self.runtime(), || self.to.store.find_document(&scope, owner, namespace, key, self.now)).await
+        let Record { namespace, key, .. } = record;
+        repeat_simply(self.runtime(), || self.to.store.find_record(&scope, owner, namespace, key, self.now)).await
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn other_thread(here: &Thread, there: &Thread) -> String {
     "its key, title, metadata, state or dates are others there".to_owned()
 }
 
-pub(super) fn other_document(here: &Document, there: &Document) -> String {
+pub(super) fn other_record(here: &Record, there: &Record) -> String {
     if here.version == there.version {
         "its value or expiry is another there".to_owned()
     } else {

@@ -1,6 +1,6 @@
 use futures::StreamExt;
 use serde::Serialize;
-use threadkeep_core::{ChunkSize, Dump, ListedThread, OwnedDocument, Result};
+use threadkeep_core::{ChunkSize, Dump, ListedThread, OwnedRecord, Result};
 
 use super::digest::{self, Sum, ThreadDigest};
 use super::{Damage, Differences, Item, Migration, Progress, survey, walk};
@@ -36,16 +36,17 @@ pub struct Totals {
     pub tombstones: u64,
     /// Records of commits: the change log and the idempotency records in one.
     pub commits: u64,
-    /// Documents of threads, users and tenants.
-    pub documents: u64,
-    /// Over all of it, in no particular order: SHA-256 of each thread and document, added up.
+    /// Records of threads, users and tenants.
+    #[serde(rename = "documents")]
+    pub records: u64,
+    /// Over all of it, in no particular order: SHA-256 of each thread and record, added up.
     pub hash: String,
     #[serde(skip)]
     sum: Sum,
 }
 
 impl Migration {
-    /// Reads both sides whole and compares every thread and document of the snapshot with what the target has now, by
+    /// Reads both sides whole and compares every thread and record of the snapshot with what the target has now, by
     /// counts and hash.
     ///
     /// # Errors
@@ -67,7 +68,7 @@ impl Migration {
                 progress(done);
             }
         }
-        self.verify_documents(&mut found, &mut done).await?;
+        self.verify_records(&mut found, &mut done).await?;
         progress(done);
         let there = self.to.maintenance.snapshot(self.now).await?.totals().await?;
         found.only_in_target = there.threads.saturating_sub(found.target.threads);
@@ -113,22 +114,22 @@ impl Migration {
         }
     }
 
-    async fn verify_documents(&self, found: &mut Verification, done: &mut Progress) -> Result<()> {
-        let mut documents = walk::Documents::of(self.runtime(), &*self.source);
-        while let Some(page) = documents.next_page().await? {
-            for OwnedDocument { tenant, owner, document } in page {
-                done.documents += 1;
-                found.source.documents += 1;
-                found.source.sum.add(digest::of_document(&tenant, &owner, &document)?);
-                let item = walk::item(&owner, &document);
-                let Some(there) = self.find_in_target(&tenant, &owner, &document).await? else {
+    async fn verify_records(&self, found: &mut Verification, done: &mut Progress) -> Result<()> {
+        let mut records = walk::Records::of(self.runtime(), &*self.source);
+        while let Some(page) = records.next_page().await? {
+            for OwnedRecord { tenant, owner, record } in page {
+                done.records += 1;
+                found.source.records += 1;
+                found.source.sum.add(digest::of_record(&tenant, &owner, &record)?);
+                let item = walk::item(&owner, &record);
+                let Some(there) = self.find_in_target(&tenant, &owner, &record).await? else {
                     found.differences.add(&tenant, item, "it is not there");
                     continue;
                 };
-                found.target.documents += 1;
-                found.target.sum.add(digest::of_document(&tenant, &owner, &there)?);
-                if there != document {
-                    found.differences.add(&tenant, item, survey::other_document(&document, &there));
+                found.target.records += 1;
+                found.target.sum.add(digest::of_record(&tenant, &owner, &there)?);
+                if there != record {
+                    found.differences.add(&tenant, item, survey::other_record(&record, &there));
                 }
             }
         }
@@ -168,7 +169,7 @@ impl Totals {
         self.messages += digest.messages;
         self.tombstones += digest.tombstones;
         self.commits += digest.commits;
-        self.documents += digest.documents;
+        self.records += digest.records;
         self.sum.add(digest.hash);
     }
 }
@@ -184,7 +185,7 @@ fn chunks_differ(here: Dump, there: Dump) -> Option<String> {
             _ => "its owner, key, title, metadata, state or dates are others there".to_owned(),
         });
     }
-    if digest::sorted(here.documents) != digest::sorted(there.documents) {
+    if digest::sorted(here.records) != digest::sorted(there.records) {
         return Some("its documents are others there".to_owned());
     }
     if here.commits != there.commits {

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use futures::stream::{self, Stream};
 use threadkeep_core::{
-    Backend, ChunkSize, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Namespace, OwnedDocument, Result,
-    Runtime, Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Backend, ChunkSize, Dump, DumpEntry, ListedThread, Namespace, OwnedRecord, Record, RecordOwner, Result, Runtime,
+    Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use super::Item;
@@ -13,8 +13,8 @@ use crate::retry::repeat_simply;
 
 /// Threads that are looked at together.
 const THREADS: usize = 200;
-/// Documents that are read together: each may be large.
-const DOCUMENTS: usize = 100;
+/// Records that are read together: each may be large.
+const RECORDS: usize = 100;
 /// Bytes that a chunk of a thread is to have, more or less.
 const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 /// Entries of a thread's first chunk, whose size nobody knows yet.
@@ -53,36 +53,35 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// The documents of users and tenants in a snapshot.
-pub(super) struct Documents<'a> {
+/// The records of users and tenants in a snapshot.
+pub(super) struct Records<'a> {
     runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
-    last: Option<OwnedDocument>,
+    last: Option<OwnedRecord>,
 }
 
-impl<'a> Documents<'a> {
+impl<'a> Records<'a> {
     pub(super) fn of(runtime: &'a dyn Runtime, snapshot: &'a dyn Snapshot) -> Self {
         Self { runtime, snapshot, last: None }
     }
 
-    /// Some documents; `None` when there are no more.
-    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<OwnedDocument>>> {
-        let mut page =
-            repeat_simply(self.runtime, || self.snapshot.list_documents(self.last.as_ref(), DOCUMENTS)).await?;
+    /// Some records; `None` when there are no more.
+    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<OwnedRecord>>> {
+        let mut page = repeat_simply(self.runtime, || self.snapshot.list_records(self.last.as_ref(), RECORDS)).await?;
         let Some(last) = page.last() else { return Ok(None) };
         self.last = Some(last.clone());
-        page.retain(|owned| !is_the_stores_own(&owned.document));
+        page.retain(|owned| !is_the_stores_own(&owned.record));
         Ok(Some(page))
     }
 }
 
 /// Whose turn it is to sweep is a matter of one store's instances.
-fn is_the_stores_own(document: &Document) -> bool {
-    matches!(&document.namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
+fn is_the_stores_own(record: &Record) -> bool {
+    matches!(&record.namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
 }
 
-pub(super) fn item(owner: &DocumentOwner, document: &Document) -> Item {
-    Item::Document { owner: owner.clone(), namespace: document.namespace.clone(), key: document.key.clone() }
+pub(super) fn item(owner: &RecordOwner, record: &Record) -> Item {
+    Item::Record { owner: owner.clone(), namespace: record.namespace.clone(), key: record.key.clone() }
 }
 
 /// The first chunks of several threads of a snapshot, as many of them in one call as fit.

@@ -149,8 +149,8 @@ impl Feeds {
                 self.lock().watched.values().for_each(hint);
                 self.all().iter().for_each(|feed| feed.doubt());
             }
-            WakeUp::Document { tenant, owner, name } => {
-                let watched = Watched::Document(tenant.clone(), owner.clone(), name.clone());
+            WakeUp::Record { tenant, owner, name } => {
+                let watched = Watched::Record(tenant.clone(), owner.clone(), name.clone());
                 self.lock().watched.get(&watched).into_iter().for_each(hint);
             }
             WakeUp::Thread { tenant, owner, thread, change } => {

@@ -72,7 +72,7 @@ fn told(batch: &Batch, outcome: &CommitOutcome, now: Timestamp) -> Option<Told> 
         events.push(ThreadEvent::Appended { messages, corrupt: Vec::new() });
     }
     let put = batch.put.iter().map(|put| put.name.clone());
-    events.extend(put.map(|name| ThreadEvent::Document { name, version: Some(outcome.change) }));
+    events.extend(put.map(|name| ThreadEvent::Record { name, version: Some(outcome.change) }));
     if !batch.patch.is_empty() {
         events.push(ThreadEvent::Patched);
     }

@@ -153,8 +153,8 @@ impl Mentioned {
             }
             Effect::Erased { seq, id } => Some(ThreadEvent::Erased { seq, id }),
             Effect::Trimmed { first_seq } => Some(ThreadEvent::Trimmed { first_seq }),
-            Effect::DocumentPut { name, version } => Some(ThreadEvent::Document { name, version: Some(version) }),
-            Effect::DocumentDeleted { name } => Some(ThreadEvent::Document { name, version: None }),
+            Effect::RecordPut { name, version } => Some(ThreadEvent::Record { name, version: Some(version) }),
+            Effect::RecordDeleted { name } => Some(ThreadEvent::Record { name, version: None }),
             Effect::Patched => Some(ThreadEvent::Patched),
         }
     }

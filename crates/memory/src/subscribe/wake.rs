@@ -56,7 +56,7 @@ impl Waker {
 fn concerns(hint: &WakeUp, scope: &Scope, wanted: Option<ThreadId>) -> bool {
     match hint {
         WakeUp::Anything => true,
-        WakeUp::Document { .. } => false,
+        WakeUp::Record { .. } => false,
         WakeUp::Thread { tenant, owner, thread, .. } => {
             tenant == scope.tenant_id()
                 && wanted.is_none_or(|wanted| wanted == *thread)

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadkeep_core::{DocumentName, Moment, Owner, Scope, TenantId, ThreadId};
+use threadkeep_core::{Moment, Owner, RecordName, Scope, TenantId, ThreadId};
 use tokio::sync::watch;
 
 use super::feeds::Feeds;
@@ -13,11 +13,11 @@ use crate::Memory;
 pub(super) enum Watched {
     /// Anything that happens to a thread.
     Thread(TenantId, ThreadId),
-    /// A document of a user, or of the tenant.
-    Document(TenantId, Owner, DocumentName),
+    /// A record of a user, or of the tenant.
+    Record(TenantId, Owner, RecordName),
 }
 
-/// Says when it is worth to look again at a thread, or at a document of a user or of the tenant.
+/// Says when it is worth to look again at a thread, or at a record of a user or of the tenant.
 ///
 /// It hears from the moment that it is made, so make it before the look that decides about waiting: what happens between the
 /// look and [`Watch::changed`] is not missed. It tells nothing of what happened, and may say so although nothing did.
@@ -50,9 +50,9 @@ impl Memory {
         self.watch(Watched::Thread(scope.tenant_id().clone(), thread)).await
     }
 
-    /// Begins to watch a document that belongs to the scope's user, or to the tenant for the tenant's scope.
-    pub async fn watch_document(&self, scope: &Scope, name: &DocumentName) -> Watch {
-        self.watch(Watched::Document(scope.tenant_id().clone(), scope.default_owner(), name.clone())).await
+    /// Begins to watch a record that belongs to the scope's user, or to the tenant for the tenant's scope.
+    pub async fn watch_record(&self, scope: &Scope, name: &RecordName) -> Watch {
+        self.watch(Watched::Record(scope.tenant_id().clone(), scope.default_owner(), name.clone())).await
     }
 
     async fn watch(&self, watched: Watched) -> Watch {

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use tempfile::TempDir;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, Clock, CommitOutcome, DerivedWrite, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, Fingerprint, IdempotencyKey, Kind, Message, MessageName, MessagePage,
-    MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, Clock, CommitOutcome, DerivedWrite, Fingerprint,
+    IdempotencyKey, Kind, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record,
+    RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 use threadkeep_store_conformance::{Abilities, Factory, Instance};
 use threadkeep_store_memory::MemoryStore;
@@ -107,21 +107,21 @@ impl Store for Managers {
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        let (memory, ThreadRead { messages, documents, lists }) = (self.next(), read);
+        let (memory, ThreadRead { messages, records, lists }) = (self.next(), read);
         let (&ThreadName::Id(thread), Some(query)) = (name, messages) else {
             return memory.store().read_thread(scope, name, read, now).await;
         };
         // A page that is read with nothing beside it comes without the thread's row.
-        let wanted = if documents.is_empty() { &vec![config_name()] } else { documents };
-        let beside = Beside { documents: wanted.clone(), lists: lists.clone(), is_always_read: true };
+        let wanted = if records.is_empty() { &vec![config_name()] } else { records };
+        let beside = Beside { records: wanted.clone(), lists: lists.clone(), is_always_read: true };
         let (page, view) = match memory.read_shared(scope, thread, query, &beside, now).await {
             Ok((page, Some(view))) => (page.into_page(), view),
             Err(StoreError::NotFound(Kind::Thread)) => return Ok(None),
             Ok((_, None)) => panic!("what is always read was not"),
             Err(error) => return Err(error),
         };
-        let found = if documents.is_empty() { Vec::new() } else { view.documents.expect("documents were asked for") };
-        Ok(Some(ThreadView { thread: view.thread, page: Some(page), documents: found, lists: view.lists }))
+        let found = if records.is_empty() { Vec::new() } else { view.records.expect("documents were asked for") };
+        Ok(Some(ThreadView { thread: view.thread, page: Some(page), records: found, lists: view.lists }))
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
@@ -174,23 +174,23 @@ impl Store for Managers {
         self.next().store().list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
-        self.next().store().find_document(scope, owner, namespace, key, now).await
+    ) -> Result<Option<Record>> {
+        self.next().store().find_record(scope, owner, namespace, key, now).await
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
-        self.next().store().list_documents(scope, query, now).await
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
+        self.next().store().list_records(scope, query, now).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
-        self.next().store().write_document(scope, write, now).await
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+        self.next().store().write_record(scope, write, now).await
     }
 
     async fn write_derived(
@@ -211,8 +211,8 @@ impl Store for Managers {
         self.first().stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.first().documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.first().records_stamp()
     }
 }
 

@@ -36,7 +36,7 @@ impl Tails {
         state.make_room(self.capacity);
     }
 
-    /// Whether the scope's user had no preferences when the stamp of documents was this.
+    /// Whether the scope's user had no preferences when the stamp of records was this.
     pub(crate) fn is_without_preferences(&self, key: &Key, scope: &Scope, stamp: u64) -> bool {
         let state = self.lock();
         let noted = state.tails.get(key).and_then(|tail| tail.without_preferences.as_ref());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{CorruptRow, Document, DocumentName, DocumentQuery, Message, MessagePage, Positions, Thread};
+use threadkeep_core::{CorruptRow, Message, MessagePage, Positions, Record, RecordName, RecordQuery, Thread};
 
 use super::held::HeldMessages;
 use super::tail::Tail;
@@ -10,10 +10,10 @@ use super::tail::Tail;
 /// What is wanted beside a page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
-    /// Documents of the thread.
-    pub(crate) documents: Vec<DocumentName>,
-    /// Lists of documents of anybody.
-    pub(crate) lists: Vec<DocumentQuery>,
+    /// Records of the thread.
+    pub(crate) records: Vec<RecordName>,
+    /// Lists of records of anybody.
+    pub(crate) lists: Vec<RecordQuery>,
     /// Whether it is wanted also where the page is held.
     pub(crate) is_always_read: bool,
 }
@@ -22,12 +22,12 @@ impl Beside {
     /// What is wanted with a look at whether a held page holds still: what is held beside it is not.
     pub(super) fn of_a_look(&self, tail: &Tail) -> Self {
         let is_held = tail.carried.is_some() && !self.is_always_read;
-        let documents = if is_held { Vec::new() } else { self.documents.clone() };
-        Self { documents, ..self.clone() }
+        let records = if is_held { Vec::new() } else { self.records.clone() };
+        Self { records, ..self.clone() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.lists.is_empty()
+        self.records.is_empty() && self.lists.is_empty()
     }
 }
 
@@ -36,8 +36,8 @@ impl Beside {
 pub(crate) struct ReadBeside {
     pub(crate) thread: Thread,
     /// Those that were wanted, in that order; `None` where none were asked for.
-    pub(crate) documents: Option<Vec<Option<Document>>>,
-    pub(crate) lists: Vec<Vec<Document>>,
+    pub(crate) records: Option<Vec<Option<Record>>>,
+    pub(crate) lists: Vec<Vec<Record>>,
 }
 
 /// A page that was read.

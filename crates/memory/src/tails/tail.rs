@@ -36,7 +36,7 @@ pub(super) struct Tail {
     pub(super) carried: Option<HeldCarried>,
     /// The context that was last made of them.
     pub(super) context: Option<MadeContext>,
-    /// Whose user had no preferences, and the stamp of documents before they were looked for.
+    /// Whose user had no preferences, and the stamp of records before they were looked for.
     pub(super) without_preferences: Option<(Scope, u64)>,
 }
 

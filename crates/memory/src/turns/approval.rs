@@ -3,13 +3,13 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{JsonText, Map, PutDocument, Timestamp};
+use threadkeep_core::{JsonText, Map, PutRecord, Timestamp};
 
 use super::ApprovalTrace;
 use super::record::{self, KEPT_MS};
 use crate::Result;
 
-/// A request for leave, and what became of it. Kept as a document of its thread that no door reaches.
+/// A request for leave, and what became of it. Kept as a record of its thread that no door reaches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// Its id.
@@ -63,14 +63,14 @@ impl Approval {
         }
     }
 
-    /// The document that keeps it. One that is over is kept for 30 days, for whoever asks who allowed what.
+    /// The record that keeps it. One that is over is kept for 30 days, for whoever asks who allowed what.
     ///
     /// # Errors
     /// Those of the codec; none is known.
-    pub fn document(&self, now: Timestamp) -> Result<PutDocument> {
+    pub fn record(&self, now: Timestamp) -> Result<PutRecord> {
         let is_over = !matches!(self.state, ApprovalState::Pending | ApprovalState::Claimed);
         let expires_at = is_over.then(|| now.plus_ms(KEPT_MS));
-        Ok(PutDocument { name: record::approval(&self.id), value: JsonText::of(self)?, expires_at })
+        Ok(PutRecord { name: record::approval(&self.id), value: JsonText::of(self)?, expires_at })
     }
 
     /// Whether it still can be decided.

@@ -1,6 +1,6 @@
 //! Closing a run that nobody will drive on: its open approvals are void, its calls get a result, its journal goes.
 
-use threadkeep_core::{DocumentName, DocumentState, Failure, PutDocument, Timestamp};
+use threadkeep_core::{Failure, PutRecord, RecordName, RecordState, Timestamp};
 
 use super::record::{self, KEPT_MS, RunRecord, Stub, TurnKind};
 use super::{ApprovalState, Place, TurnStatus, TurnUsage, Versioned, journal, lock, note_draft, result_draft};
@@ -13,18 +13,18 @@ use crate::{Memory, MemoryError, Result};
 pub async fn close(
     memory: &Memory,
     place: &Place,
-    name: &DocumentName,
+    name: &RecordName,
     run: &Versioned<RunRecord>,
     state: ApprovalState,
     failure: Option<Failure>,
 ) -> Result<()> {
     let record = &run.value;
-    let batch = memory.batch().require(name.clone(), DocumentState::Version(run.version));
+    let batch = memory.batch().require(name.clone(), RecordState::Version(run.version));
     let mut batch = if record::is_active(&name.key) { lock::let_go(batch) } else { batch.delete(name.clone()) };
     let mut drafts = Vec::new();
     let mut previews = Vec::new();
     for mut approval in place.approvals_of(memory, &record.turn).await? {
-        let condition = DocumentState::Version(approval.version);
+        let condition = RecordState::Version(approval.version);
         let value = &mut approval.value;
         let closed = match value.state {
             ApprovalState::Pending => state,
@@ -36,7 +36,7 @@ pub async fn close(
             drafts.push(result_draft(&record.turn, &value.call_id, &closed.not_made(None)));
         }
         previews.push(value.preview.clone());
-        batch = batch.require(record::approval(&value.id), condition).put(value.document(memory.now())?);
+        batch = batch.require(record::approval(&value.id), condition).put(value.record(memory.now())?);
     }
     let failure = failure.unwrap_or_else(|| Failure::new(format!("approval_{}", code(state)), state.not_made(None)));
     drafts.push(note_draft(&record.turn, &words(&failure, &previews)));
@@ -53,7 +53,7 @@ pub async fn close(
     let spoken = spoken.unwrap_or_else(|_| (record.model.clone(), TurnUsage::of([], record.embedding_calls)));
     let stub = stub(record, spoken, failure, messages, memory.now());
     let expires_at = Some(memory.now().plus_ms(KEPT_MS));
-    batch = batch.put(PutDocument { name: record::stub(&record.turn), value: stub.to_json()?, expires_at });
+    batch = batch.put(PutRecord { name: record::stub(&record.turn), value: stub.to_json()?, expires_at });
     match batch.commit(&place.writer, place.thread).await {
         Err(error) if is_lost(&error) => Ok(()),
         result => result.map(drop),

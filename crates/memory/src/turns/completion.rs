@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use threadkeep_core::{DocumentState, Map, Scope, StoreError, Tagged, ThreadId};
+use threadkeep_core::{Map, RecordState, Scope, StoreError, Tagged, ThreadId};
 use tokio::sync::Mutex;
 
 use super::lock::{self, OlderLock};
@@ -67,7 +67,7 @@ impl Completion {
             let batch = match left.take() {
                 None => lock::take(memory.batch(), &record, &older)?,
                 Some(version) => {
-                    lock::hold(memory.batch().require(record::active(), DocumentState::Version(version)), &record)?
+                    lock::hold(memory.batch().require(record::active(), RecordState::Version(version)), &record)?
                 }
             };
             let refused = match batch.commit(&writer, thread).await {
@@ -140,7 +140,7 @@ impl Completion {
     /// [`Completion::is_overtaken`] tells that another turn took the thread; those of the store.
     pub async fn finish(&self, batch: BatchBuilder) -> Result<Appended> {
         let held = self.held.lock().await;
-        let batch = batch.require(record::active(), DocumentState::Version(held.version));
+        let batch = batch.require(record::active(), RecordState::Version(held.version));
         lock::let_go(batch).commit(&self.writer, self.thread).await
     }
 
@@ -160,7 +160,7 @@ impl Completion {
     async fn give_sign(&self) -> bool {
         let mut held = self.held.lock().await;
         let record = RunRecord { lease_until: lease_until(&self.memory), ..held.value.clone() };
-        let batch = self.memory.batch().deferred().require(record::active(), DocumentState::Version(held.version));
+        let batch = self.memory.batch().deferred().require(record::active(), RecordState::Version(held.version));
         let Ok(batch) = lock::hold(batch, &record) else { return true };
         match batch.commit(&self.writer, self.thread).await {
             Ok(committed) => {

@@ -4,10 +4,10 @@
 //! let go by the last. So of many who try one gets it, and a holder that was taken over loses with its next commit.
 //!
 //! Servers of version 0.1 had a second lock for calls of a model, and looked at nothing else before such a call. While
-//! instances of both versions share a store each commit writes that document too, and a thread counts as held where it alone
+//! instances of both versions share a store each commit writes that record too, and a thread counts as held where it alone
 //! is there.
 
-use threadkeep_core::{Conflict, DocumentName, DocumentState, JsonText, Namespace, PutDocument};
+use threadkeep_core::{Conflict, JsonText, Namespace, PutRecord, RecordName, RecordState};
 
 use super::record::{self, RunRecord};
 use super::{Place, Versioned, is_driving};
@@ -18,9 +18,9 @@ use crate::{BatchBuilder, Memory, MemoryError, Result};
 /// # Errors
 /// Those of the codec; none is known.
 pub fn hold(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
-    let own = PutDocument { name: record::active(), value: JsonText::of(record)?, expires_at: None };
+    let own = PutRecord { name: record::active(), value: JsonText::of(record)?, expires_at: None };
     let value = JsonText::of(&record.driver)?;
-    Ok(batch.put(own).put(PutDocument { name: older_name(), value, expires_at: Some(record.lease_until) }))
+    Ok(batch.put(own).put(PutRecord { name: older_name(), value, expires_at: Some(record.lease_until) }))
 }
 
 /// Adds to a batch that a turn takes a thread which nobody holds.
@@ -28,8 +28,8 @@ pub fn hold(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
 /// # Errors
 /// Those of the codec; none is known.
 pub fn take(batch: BatchBuilder, record: &RunRecord, older: &OlderLock) -> Result<BatchBuilder> {
-    let batch = batch.require(record::active(), DocumentState::Absent);
-    hold(batch.require(older_name(), older.state.unwrap_or(DocumentState::Absent)), record)
+    let batch = batch.require(record::active(), RecordState::Absent);
+    hold(batch.require(older_name(), older.state.unwrap_or(RecordState::Absent)), record)
 }
 
 /// Adds to a batch that a turn lets go of its thread.
@@ -43,7 +43,7 @@ pub fn let_go(batch: BatchBuilder) -> BatchBuilder {
 /// # Errors
 /// Those of the store.
 pub async fn free(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -> Result<()> {
-    let batch = memory.batch().require(record::active(), DocumentState::Version(left.version));
+    let batch = memory.batch().require(record::active(), RecordState::Version(left.version));
     match let_go(batch).commit(&place.writer, place.thread).await {
         Err(error) if record::is_about_runs(&error) => Ok(()),
         result => result.map(drop),
@@ -55,12 +55,12 @@ pub async fn free(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -
 #[derive(Debug)]
 pub struct OlderLock {
     /// As it has to be; `None` where it has to be read first.
-    state: Option<DocumentState>,
+    state: Option<RecordState>,
 }
 
 impl Default for OlderLock {
     fn default() -> Self {
-        Self { state: Some(DocumentState::Absent) }
+        Self { state: Some(RecordState::Absent) }
     }
 }
 
@@ -68,7 +68,7 @@ impl OlderLock {
     /// Whether an attempt to take the thread failed because of this lock, which is read with the next look then.
     pub fn has_refused(&mut self, error: &MemoryError) -> bool {
         let older = older_name();
-        let is_so = matches!(error.conflict(), Some(Conflict::Document { namespace, key, .. })
+        let is_so = matches!(error.conflict(), Some(Conflict::Record { namespace, key, .. })
             if *namespace == older.namespace && *key == older.key);
         if is_so {
             self.state = None;
@@ -84,19 +84,19 @@ impl OlderLock {
         if self.state.is_some() {
             return Ok(true);
         }
-        let found = memory.find_thread_document(&place.writer, place.thread, &older_name()).await?;
+        let found = memory.find_thread_record(&place.writer, place.thread, &older_name()).await?;
         self.state = match found {
-            None => Some(DocumentState::Absent),
-            Some(document) => {
-                let holder: Option<String> = document.value.read().ok();
+            None => Some(RecordState::Absent),
+            Some(record) => {
+                let holder: Option<String> = record.value.read().ok();
                 let is_gone = holder.is_some_and(|holder| is_driving(memory, &holder) == Some(false));
-                is_gone.then_some(DocumentState::Version(document.tagged()))
+                is_gone.then_some(RecordState::Version(record.tagged()))
             }
         };
         Ok(self.state.is_some())
     }
 }
 
-fn older_name() -> DocumentName {
-    DocumentName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
+fn older_name() -> RecordName {
+    RecordName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
 }

@@ -114,8 +114,8 @@ async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Optio
         return Ok((!is_over).then_some(Found::Running(active.value)));
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
-        let found = memory.find_thread_document(&place.writer, place.thread, &record::stub(turn)).await?;
-        return Ok(found.map(|document| document.value.read()).transpose()?.map(Found::Settled));
+        let found = memory.find_thread_record(&place.writer, place.thread, &record::stub(turn)).await?;
+        return Ok(found.map(|record| record.value.read()).transpose()?.map(Found::Settled));
     };
     let record = waiting.value;
     let (model, usage) = journal::spoken(memory, place, &record).await?;

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, Tagged, Thread, ThreadId};
+use threadkeep_core::{Access, Owner, Record, RecordOwner, RecordQuery, Scope, Tagged, Thread, ThreadId};
 
 use super::record::{self, RunRecord};
 use super::{Approval, is_alive};
@@ -13,7 +13,7 @@ use crate::{Memory, Prefetched, Result};
 pub struct Place {
     /// Who asks.
     pub scope: Scope,
-    /// Who writes: a user may add messages to a shared thread, and the turn's own documents are the application's.
+    /// Who writes: a user may add messages to a shared thread, and the turn's own records are the application's.
     pub writer: Scope,
     /// The thread.
     pub thread: ThreadId,
@@ -21,7 +21,7 @@ pub struct Place {
     pub author: Option<String>,
 }
 
-/// A document of a thread with its version.
+/// A record of a thread with its version.
 #[derive(Clone, Debug)]
 pub struct Versioned<T> {
     /// What it says.
@@ -40,11 +40,11 @@ pub struct Runs {
 }
 
 impl Runs {
-    fn of(documents: Vec<Document>) -> Result<Self> {
+    fn of(records: Vec<Record>) -> Result<Self> {
         let mut runs = Self::default();
-        for document in documents {
-            let run = Versioned { value: document.value.read()?, version: document.tagged() };
-            if record::is_active(&document.key) {
+        for record in records {
+            let run = Versioned { value: record.value.read()?, version: record.tagged() };
+            if record::is_active(&record.key) {
                 runs.active = Some(run);
             } else {
                 runs.waiting.push(run);
@@ -87,7 +87,7 @@ impl Place {
         let place = Self::of(scope, &prefetched.thread);
         let runs = match prefetched.lists.pop() {
             // Fewer than there is room for are all that there are.
-            Some(documents) if documents.len() < query.limit => Runs::of(documents)?,
+            Some(records) if records.len() < query.limit => Runs::of(records)?,
             _ => place.runs(memory).await?,
         };
         Ok((place, runs, prefetched))
@@ -117,8 +117,8 @@ impl Place {
         Self { scope, ..self.clone() }
     }
 
-    fn query(&self) -> DocumentQuery {
-        DocumentQuery::of(DocumentOwner::Thread(self.thread))
+    fn query(&self) -> RecordQuery {
+        RecordQuery::of(RecordOwner::Thread(self.thread))
     }
 
     /// The turns that are not over, by one call.
@@ -126,7 +126,7 @@ impl Place {
     /// # Errors
     /// Those of the store.
     pub async fn runs(&self, memory: &Memory) -> Result<Runs> {
-        Runs::of(memory.list_documents(&self.writer, runs_of(self.thread)).await?)
+        Runs::of(memory.list_records(&self.writer, runs_of(self.thread)).await?)
     }
 
     /// All approvals that are kept.
@@ -134,9 +134,9 @@ impl Place {
     /// # Errors
     /// Those of the store.
     pub async fn approvals(&self, memory: &Memory) -> Result<Vec<Versioned<Approval>>> {
-        let query = DocumentQuery { namespace: Some(record::approvals()), ..self.query() };
-        let found = memory.list_documents(&self.writer, query).await?;
-        let read = |document: Document| Ok(Versioned { value: document.value.read()?, version: document.tagged() });
+        let query = RecordQuery { namespace: Some(record::approvals()), ..self.query() };
+        let found = memory.list_records(&self.writer, query).await?;
+        let read = |record: Record| Ok(Versioned { value: record.value.read()?, version: record.tagged() });
         found.into_iter().map(read).collect()
     }
 
@@ -157,15 +157,15 @@ impl Place {
     /// Those of the store.
     pub async fn journal<T: DeserializeOwned>(&self, memory: &Memory, turn: &str) -> Result<Vec<T>> {
         let key_prefix = format!("{turn}/");
-        let query = DocumentQuery { namespace: Some(record::journals()), key_prefix, ..self.query() };
+        let query = RecordQuery { namespace: Some(record::journals()), key_prefix, ..self.query() };
         let mut recorded = Vec::new();
-        for document in memory.list_documents(&self.writer, query).await? {
-            recorded.extend(document.value.read::<Vec<T>>()?);
+        for record in memory.list_records(&self.writer, query).await? {
+            recorded.extend(record.value.read::<Vec<T>>()?);
         }
         Ok(recorded)
     }
 }
 
-fn runs_of(thread: ThreadId) -> DocumentQuery {
-    DocumentQuery { namespace: Some(record::runs()), ..DocumentQuery::of(DocumentOwner::Thread(thread)) }
+fn runs_of(thread: ThreadId) -> RecordQuery {
+    RecordQuery { namespace: Some(record::runs()), ..RecordQuery::of(RecordOwner::Thread(thread)) }
 }

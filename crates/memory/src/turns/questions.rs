@@ -1,6 +1,6 @@
 //! What can be seen of a thread's turns and approvals without the assistant that makes them.
 
-use threadkeep_core::{DocumentName, DrivenThread, Failure, Owner, Scope, ThreadId, Timestamp, limits};
+use threadkeep_core::{DrivenThread, Failure, Owner, RecordName, Scope, ThreadId, Timestamp, limits};
 
 use super::record::{self, RunRecord, TurnKind};
 use super::{Approval, ApprovalState, Place, closing, lock};
@@ -79,7 +79,7 @@ pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
 }
 
 fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<CutTurn> {
-    let record = driven.document.value.read::<RunRecord>();
+    let record = driven.record.value.read::<RunRecord>();
     let record = record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "a run cannot be read"));
     let record = record.ok().filter(|record| !record.is_alive(memory))?;
     let scope = match record.asker.as_ref().unwrap_or(&driven.owner) {
@@ -139,12 +139,12 @@ pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id:
     if !record::is_name(id) {
         return Ok(None);
     }
-    let found = memory.find_thread_document(&place.writer, thread, &record::approval(id)).await?;
-    Ok(found.map(|document| document.value.read()).transpose()?)
+    let found = memory.find_thread_record(&place.writer, thread, &record::approval(id)).await?;
+    Ok(found.map(|record| record.value.read()).transpose()?)
 }
 
-/// The approval that a document of a thread keeps, by its id; `None` for any other document.
+/// The approval that a record of a thread keeps, by its id; `None` for any other record.
 #[must_use]
-pub fn approval_id(name: &DocumentName) -> Option<&str> {
+pub fn approval_id(name: &RecordName) -> Option<&str> {
     (name.namespace == record::approvals()).then_some(name.key.as_str())
 }

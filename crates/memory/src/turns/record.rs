@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Conflict, DocumentName, EPHEMERAL, Failure, Fingerprint, JsonText, Map, MessageId, Namespace, Owner, ThreadId,
+    Conflict, EPHEMERAL, Failure, Fingerprint, JsonText, Map, MessageId, Namespace, Owner, RecordName, ThreadId,
     Timestamp,
 };
 
@@ -71,7 +71,7 @@ pub struct RunRecord {
     pub model: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// Documents of the journal.
+    /// Records of the journal.
     pub entries: u32,
     /// Requests of work that is begun once only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -180,7 +180,7 @@ pub fn turn_of_key(thread: ThreadId, key: &str) -> String {
     MessageId::from_name(format!("turn/{thread}/{key}").as_bytes()).to_string()
 }
 
-/// Whether a text can be the id of a turn or of an approval: what no document can be called names neither.
+/// Whether a text can be the id of a turn or of an approval: what no record can be called names neither.
 pub(super) fn is_name(id: &str) -> bool {
     !id.is_empty() && id.len() <= 100 && !id.chars().any(char::is_control)
 }
@@ -193,14 +193,14 @@ pub fn runs() -> Namespace {
 
 /// The record of the turn that holds the thread.
 #[must_use]
-pub fn active() -> DocumentName {
-    DocumentName::driver()
+pub fn active() -> RecordName {
+    RecordName::driver()
 }
 
 /// The record of a turn that waits for a person.
 #[must_use]
-pub fn waiting(turn: &str) -> DocumentName {
-    DocumentName { namespace: runs(), key: format!("{WAITING}{turn}") }
+pub fn waiting(turn: &str) -> RecordName {
+    RecordName { namespace: runs(), key: format!("{WAITING}{turn}") }
 }
 
 /// Whether a record of that key is the one that holds the thread.
@@ -209,23 +209,23 @@ pub fn is_active(key: &str) -> bool {
     key == active().key
 }
 
-/// Whether a commit failed because a run document is not what it demanded: another driver has gone on.
+/// Whether a commit failed because a run record is not what it demanded: another driver has gone on.
 #[must_use]
 pub fn is_about_runs(error: &MemoryError) -> bool {
-    matches!(error.conflict(), Some(Conflict::Document { namespace, .. }) if *namespace == runs())
+    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == runs())
 }
 
 /// The same, or because the turn has been: another one has begun, or it is over.
 #[must_use]
 pub fn is_about_turns(error: &MemoryError) -> bool {
     let is_stub = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == STUBS);
-    is_about_runs(error) || matches!(error.conflict(), Some(Conflict::Document { namespace, .. }) if is_stub(namespace))
+    is_about_runs(error) || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_stub(namespace))
 }
 
 /// Whether a commit failed because an approval is not what it demanded: somebody else has decided.
 #[must_use]
 pub fn is_about_approvals(error: &MemoryError) -> bool {
-    matches!(error.conflict(), Some(Conflict::Document { namespace, .. }) if *namespace == approvals())
+    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == approvals())
 }
 
 /// The family of journals.
@@ -234,16 +234,16 @@ pub fn journals() -> Namespace {
     Namespace::System(JOURNALS.to_owned())
 }
 
-/// A document of a journal; the first has the number 1.
+/// A record of a journal; the first has the number 1.
 #[must_use]
-pub fn entry(turn: &str, number: u32) -> DocumentName {
-    DocumentName { namespace: journals(), key: format!("{turn}/{number:04}") }
+pub fn entry(turn: &str, number: u32) -> RecordName {
+    RecordName { namespace: journals(), key: format!("{turn}/{number:04}") }
 }
 
 /// What is left of a turn that is over.
 #[must_use]
-pub fn stub(turn: &str) -> DocumentName {
-    DocumentName { namespace: Namespace::System(STUBS.to_owned()), key: turn.to_owned() }
+pub fn stub(turn: &str) -> RecordName {
+    RecordName { namespace: Namespace::System(STUBS.to_owned()), key: turn.to_owned() }
 }
 
 /// The family of approvals.
@@ -254,8 +254,8 @@ pub fn approvals() -> Namespace {
 
 /// An approval.
 #[must_use]
-pub fn approval(id: &str) -> DocumentName {
-    DocumentName { namespace: approvals(), key: id.to_owned() }
+pub fn approval(id: &str) -> RecordName {
+    RecordName { namespace: approvals(), key: id.to_owned() }
 }
 
 #[cfg(test)]

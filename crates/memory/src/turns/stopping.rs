@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{DocumentName, JsonText, Namespace, PutDocument, Scope, ThreadId};
+use threadkeep_core::{JsonText, Namespace, PutRecord, RecordName, Scope, ThreadId};
 
 use crate::{Memory, Result};
 
@@ -16,10 +16,10 @@ const KEPT_MS: i64 = 60 * 60 * 1000;
 /// # Errors
 /// `NotFound` where the scope does not reach the thread; those of the store.
 pub async fn ask_to_stop(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Result<()> {
-    // A user may ask in a shared thread, and may not write its documents: this one is the application's.
+    // A user may ask in a shared thread, and may not write its records: this one is the application's.
     memory.get_thread(scope, thread).await?;
     let expires_at = Some(memory.now().plus_ms(KEPT_MS));
-    let put = PutDocument { name: name(turn), value: JsonText::of(&true)?, expires_at };
+    let put = PutRecord { name: name(turn), value: JsonText::of(&true)?, expires_at };
     memory.batch().put(put).commit(&writer(scope), thread).await?;
     Ok(())
 }
@@ -32,7 +32,7 @@ pub async fn stop_asked(memory: &Memory, scope: &Scope, thread: ThreadId, turn: 
     loop {
         memory.runtime().sleep(PAUSE).await;
         // A store that cannot be asked at the moment is no reason to stop.
-        if let Ok(Some(_)) = memory.find_thread_document(&writer, thread, &name).await {
+        if let Ok(Some(_)) = memory.find_thread_record(&writer, thread, &name).await {
             return;
         }
         watch.changed().await;
@@ -43,6 +43,6 @@ fn writer(scope: &Scope) -> Scope {
     Scope::Tenant(scope.tenant_id().clone())
 }
 
-fn name(turn: &str) -> DocumentName {
-    DocumentName { namespace: Namespace::System("server".to_owned()), key: format!("stop/{turn}") }
+fn name(turn: &str) -> RecordName {
+    RecordName { namespace: Namespace::System("server".to_owned()), key: format!("stop/{turn}") }
 }

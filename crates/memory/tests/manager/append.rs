@@ -278,15 +278,15 @@ async fn users_add_to_a_shared_thread_and_change_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agents_batch_moves_together() {
-    use threadkeep_core::{DocumentName, DocumentState, JsonText, Namespace, PutDocument, ThreadPatch};
+    use threadkeep_core::{JsonText, Namespace, PutRecord, RecordName, RecordState, ThreadPatch};
     everywhere(async |world: World| {
         let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
-        let name = DocumentName { namespace: Namespace::system("run").unwrap(), key: "journal".to_owned() };
-        let put = PutDocument { name: name.clone(), value: JsonText::new("[1]").unwrap(), expires_at: None };
+        let name = RecordName { namespace: Namespace::system("run").unwrap(), key: "journal".to_owned() };
+        let put = PutRecord { name: name.clone(), value: JsonText::new("[1]").unwrap(), expires_at: None };
         let turn = |key: &str| {
             let patch = ThreadPatch { metadata: Some(threadkeep_core::Map::new()), ..ThreadPatch::default() };
             let batch = memory.batch().idempotency_key(key).append(Draft::user("do it"));
-            batch.require(name.clone(), DocumentState::Absent).put(put.clone()).patch(patch)
+            batch.require(name.clone(), RecordState::Absent).put(put.clone()).patch(patch)
         };
         let first = turn("turn").commit(&scope, thread).await.unwrap();
         assert_eq!((first.count, first.replayed), (1, false));
@@ -294,7 +294,7 @@ async fn an_agents_batch_moves_together() {
         assert_eq!((again.change, again.replayed), (first.change, true));
         assert!(matches!(
             turn("another").commit(&scope, thread).await.unwrap_err().conflict(),
-            Some(Conflict::Document { actual: Some(_), .. })
+            Some(Conflict::Record { actual: Some(_), .. })
         ));
         let other = memory.batch().idempotency_key("turn").append(Draft::user("do it")).delete(name.clone());
         assert_eq!(other.commit(&scope, thread).await.unwrap_err().conflict(), Some(&Conflict::IdempotencyKey));

@@ -28,7 +28,7 @@ fn summary(context: &AssembledContext) -> String {
     context.context.messages[0].plain_text()
 }
 
-fn document_reads(probe: &Probe) -> u64 {
+fn record_reads(probe: &Probe) -> u64 {
     let calls = probe.take_calls();
     let reads = calls.iter().filter(|(call, _)| ["find_document", "read_thread_with_documents"].contains(call));
     reads.map(|(_, count)| u64::try_from(*count).unwrap()).sum()
@@ -50,7 +50,7 @@ async fn a_summary_is_read_once_while_this_instance_alone_writes() {
         assert_eq!(context(&keeper, thread).await, context(&keeper, thread).await);
         say(&keeper, thread, number).await;
     }
-    assert_eq!(document_reads(&probe), 0);
+    assert_eq!(record_reads(&probe), 0);
     context(&keeper, thread).await;
     assert_eq!(context(&keeper, thread).await, context(&world.another_process(), thread).await);
 }

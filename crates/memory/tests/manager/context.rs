@@ -1,6 +1,6 @@
 use threadkeep_context::{ChatMessage, ContextPolicy, Fate, Recalled, SummaryPolicy, Trimming, Why};
 use threadkeep_core::{
-    DocumentOwner, DocumentQuery, DumpEntry, MessageQuery, OpenThread, Owner, Part, Scope, ThreadId, TokenCount,
+    DumpEntry, MessageQuery, OpenThread, Owner, Part, RecordOwner, RecordQuery, Scope, ThreadId, TokenCount,
 };
 use threadkeep_memory::{AppendOptions, ContextOptions, Draft, Memory, Retention, ThreadConfig};
 
@@ -34,11 +34,11 @@ async fn seen(memory: &Memory, scope: &Scope, thread: ThreadId, policy: &Context
     written(&memory.context(scope, thread, None, policy).await.unwrap().context.messages).join("\n")
 }
 
-/// Everything that is stored as documents of a thread.
-async fn documents(world: &World, thread: ThreadId) -> String {
-    let query = DocumentQuery::of(DocumentOwner::Thread(thread));
-    let documents = world.backend.store.list_documents(&acme(), &query, world.memory.now()).await.unwrap();
-    documents.iter().map(|document| document.value.as_str()).collect::<Vec<_>>().join("\n")
+/// Everything that is stored as records of a thread.
+async fn records(world: &World, thread: ThreadId) -> String {
+    let query = RecordQuery::of(RecordOwner::Thread(thread));
+    let records = world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap();
+    records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 // S4.13
@@ -147,7 +147,7 @@ async fn a_summary_is_stored_renewed_and_found_by_other_processes() {
         }
         let process = world.another_process();
         assert!(seen(&process, &ana(), thread, &summarising(6)).await.contains("usual line is the Northern"));
-        let stored = documents(&world, thread).await;
+        let stored = records(&world, thread).await;
         assert!(stored.contains("\"through_seq\":55") && stored.contains("Northern"), "{stored}");
     })
     .await;
@@ -202,16 +202,16 @@ async fn erased_and_changed_words_leave_the_summary_in_the_same_commit() {
         let third = memory.append(&ana(), thread, Draft::user("My cat is 3 years old.")).await.unwrap().messages[0].id;
         say(memory, thread, 4, 10).await;
         seen(memory, &ana(), thread, &summarising(2)).await;
-        assert!(documents(&world, thread).await.contains("4711"));
+        assert!(records(&world, thread).await.contains("4711"));
 
         memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-        let stored = documents(&world, thread).await;
+        let stored = records(&world, thread).await;
         assert!(!stored.contains("4711") && stored.contains("Oslo"), "{stored}");
         let content = Draft::user("I live in Lima.").content;
         memory.replace_message(&ana(), thread, wrong, content, None).await.unwrap();
-        assert!(!documents(&world, thread).await.contains("Oslo"));
+        assert!(!records(&world, thread).await.contains("Oslo"));
         memory.batch().erase(third).commit(&ana(), thread).await.unwrap();
-        assert!(!documents(&world, thread).await.contains("cat"));
+        assert!(!records(&world, thread).await.contains("cat"));
         assert!(!seen(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
     })
     .await;
@@ -225,7 +225,7 @@ async fn trimmed_words_leave_the_summary() {
         say(memory, thread, 2, 10).await;
         assert!(seen(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
         memory.retain(&ana(), thread, &Retention { max_messages: Some(8), ttl_minutes: None }).await.unwrap();
-        let stored = documents(&world, thread).await;
+        let stored = records(&world, thread).await;
         assert!(!stored.contains("4711") && stored.contains("question 7"), "{stored}");
         let context = memory.context(&ana(), thread, None, &summarising(2)).await.unwrap().context;
         assert_eq!(context.report.messages[0].first_seq, 4);
@@ -289,7 +289,7 @@ async fn a_report_is_kept_for_its_turn() {
         assert_eq!(process.context_report(&ana(), thread, "turn-7").await.unwrap(), Some(context.report));
         assert_eq!(process.context_report(&ana(), thread, "turn-8").await.unwrap(), None);
         assert_eq!(process.context_report(&ben(), thread, "turn-7").await.unwrap(), None);
-        assert!(!documents(&world, thread).await.contains("question 3"), "a report holds no words");
+        assert!(!records(&world, thread).await.contains("question 3"), "a report holds no words");
     })
     .await;
 }
@@ -322,7 +322,7 @@ async fn a_shared_thread_is_seen_by_those_who_may_not_change_it() {
         let options = ContextOptions { turn: Some("1".to_owned()), ..ContextOptions::default() };
         let context = memory.context_with(&ben(), thread, None, &summarising(2), &options).await.unwrap();
         assert!(!context.is_report_kept);
-        assert_eq!(documents(&world, thread).await, "", "what cannot be stored is derived again");
+        assert_eq!(records(&world, thread).await, "", "what cannot be stored is derived again");
     })
     .await;
 }

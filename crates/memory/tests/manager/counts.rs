@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{
-    Content, DocumentOwner, DocumentQuery, JsonText, Part, Role, ThreadId, TokenCount, TokenCounter, ToolCall,
-    ToolResult,
+    Content, JsonText, Part, RecordOwner, RecordQuery, Role, ThreadId, TokenCount, TokenCounter, ToolCall, ToolResult,
 };
 use threadkeep_memory::{AppendOptions, ContextOptions, Draft, Memory, Retention};
 
@@ -115,9 +114,9 @@ async fn counts_are_those_of_the_counter_and_of_the_words_that_stand() {
 
 /// Of which positions counts are stored.
 async fn counted(world: &World, thread: ThreadId) -> Vec<u64> {
-    let query = DocumentQuery::of(DocumentOwner::Thread(thread));
-    let documents = world.backend.store.list_documents(&acme(), &query, world.memory.now()).await.unwrap();
-    let values = documents.iter().map(|document| document.value.read::<serde_json::Value>().unwrap());
+    let query = RecordQuery::of(RecordOwner::Thread(thread));
+    let records = world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap();
+    let values = records.iter().map(|record| record.value.read::<serde_json::Value>().unwrap());
     let by_seq = values.filter_map(|value| value["counts"]["by_seq"].as_object().cloned());
     let mut seqs: Vec<u64> =
         by_seq.flat_map(|by_seq| by_seq.keys().map(|seq| seq.parse().unwrap()).collect::<Vec<_>>()).collect();

@@ -1,7 +1,7 @@
 //! What contexts derive is stored beside the changes of a thread.
 
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Document, DocumentOwner, DocumentQuery, MessageId, Namespace, ThreadId};
+use threadkeep_core::{MessageId, Namespace, Record, RecordOwner, RecordQuery, ThreadId};
 use threadkeep_memory::migrate::{BackupLines, BackupReader, Migration};
 use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions};
 
@@ -35,11 +35,11 @@ async fn shown(memory: &Memory, thread: ThreadId) -> String {
     told.messages.iter().map(|message| message.plain_text()).collect::<Vec<_>>().join("\n")
 }
 
-/// Everything that is stored as documents of a thread.
-async fn documents(world: &World, thread: ThreadId) -> String {
-    let query = DocumentQuery::of(DocumentOwner::Thread(thread));
-    let documents = world.backend.store.list_documents(&acme(), &query, world.memory.now()).await.unwrap();
-    documents.iter().map(|document| document.value.as_str()).collect::<Vec<_>>().join("\n")
+/// Everything that is stored as records of a thread.
+async fn records(world: &World, thread: ThreadId) -> String {
+    let query = RecordQuery::of(RecordOwner::Thread(thread));
+    let records = world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap();
+    records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 fn keeper(world: &World) -> Memory {
@@ -56,7 +56,7 @@ async fn a_context_leaves_its_thread_as_it_stands() {
         for memory in [&world.memory, &keeper(&world), &world.another_process()] {
             assert!(shown(memory, thread).await.contains(SECRET));
         }
-        assert!(documents(&world, thread).await.contains(SECRET), "the summary is stored");
+        assert!(records(&world, thread).await.contains(SECRET), "the summary is stored");
         assert_eq!(world.memory.get_thread(&ana(), thread).await.unwrap(), before);
     })
     .await;
@@ -79,7 +79,7 @@ async fn a_derived_write_that_comes_after_an_erasure_is_refused() {
         other.erase_messages(&ana(), thread, &[secret]).await.unwrap();
         release.send(()).unwrap();
         assert!(reading.await.unwrap().contains(SECRET), "it was read before the erasure");
-        assert!(!documents(&world, thread).await.contains(SECRET));
+        assert!(!records(&world, thread).await.contains(SECRET));
         assert!(!shown(&reader, thread).await.contains(SECRET));
     }
 }
@@ -103,10 +103,10 @@ async fn a_context_read_and_an_erasure_race_on_two_instances() {
                     shown(&two, thread).await;
                 }
                 two.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-                assert!(!documents(&world, thread).await.contains(SECRET), "round {round}, after the erasure");
+                assert!(!records(&world, thread).await.contains(SECRET), "round {round}, after the erasure");
             };
             tokio::join!(Box::pin(reading(&one)), Box::pin(reading(&two)), Box::pin(erasing));
-            assert!(!documents(&world, thread).await.contains(SECRET), "round {round}, in the end");
+            assert!(!records(&world, thread).await.contains(SECRET), "round {round}, in the end");
             for memory in [&one, &two] {
                 let told = shown(memory, thread).await;
                 assert!(!told.contains(SECRET) && told.contains("Platform 29."), "{told}");
@@ -126,12 +126,12 @@ async fn two_instances_that_derive_at_one_change_find_together() {
     shown(&one, thread).await;
     let narrow = ContextPolicy { window: Some(2), ..policy() };
     two.context(&ana(), thread, None, &narrow).await.unwrap();
-    let written = documents(&world, thread).await;
+    let written = records(&world, thread).await;
     probe.take_calls();
     // Derived from what `one` held: refused, and not stored over what `two` wrote.
     one.context(&ana(), thread, None, &ContextPolicy { window: Some(3), ..policy() }).await.unwrap();
     assert!(probe.take_calls().contains(&("write_derived", 1)));
-    assert_eq!(documents(&world, thread).await, written);
+    assert_eq!(records(&world, thread).await, written);
     // A reply that was lost costs a reading, and nothing else.
     for number in 41..44 {
         say(&one, thread, number).await;
@@ -141,14 +141,13 @@ async fn two_instances_that_derive_at_one_change_find_together() {
     shown(&one, thread).await;
     assert!(probe.take_calls().contains(&("write_derived", 2)), "it is repeated, and refused");
     assert_eq!(shown(&one, thread).await, shown(&two, thread).await);
-    assert_ne!(documents(&world, thread).await, written);
+    assert_ne!(records(&world, thread).await, written);
 }
 
 /// What was derived from a thread, without the weaknesses of a store.
-async fn derived(world: &World, thread: ThreadId) -> Document {
-    let query =
-        DocumentQuery { namespace: Some(Namespace::derived()), ..DocumentQuery::of(DocumentOwner::Thread(thread)) };
-    world.backend.store.list_documents(&acme(), &query, world.memory.now()).await.unwrap().remove(0)
+async fn derived(world: &World, thread: ThreadId) -> Record {
+    let query = RecordQuery { namespace: Some(Namespace::derived()), ..RecordQuery::of(RecordOwner::Thread(thread)) };
+    world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap().remove(0)
 }
 
 async fn copy(from: &World, to: &World) {
@@ -177,7 +176,7 @@ async fn back_up(from: &World, to: &World) {
 
 /// Both halves of the version come along, no check calls it damaged, and it is scrubbed and derived again as before.
 #[tokio::test(start_paused = true)]
-async fn derived_documents_move_and_are_restored_as_they_are() {
+async fn derived_records_move_and_are_restored_as_they_are() {
     everywhere(async |world: World| {
         let (source, end) = (World::sqlite(), World::plain());
         let thread = source.thread().await;
@@ -198,7 +197,7 @@ async fn derived_documents_move_and_are_restored_as_they_are() {
             let next = derived(moved, thread).await;
             assert_eq!((next.version >> 32, next.version & u64::from(u32::MAX)), (2, change + 1), "it was written");
             moved.memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-            assert!(!documents(moved, thread).await.contains(SECRET));
+            assert!(!records(moved, thread).await.contains(SECRET));
             assert!(!shown(&moved.memory, thread).await.contains(SECRET));
             assert_eq!(moved.backend.maintenance.verify().await.unwrap().findings, []);
         }

@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, ChunkSize, Collection, CommitOutcome,
-    Consistency, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry,
-    ListedThread, Maintenance, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    OwnedDocument, Owner, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store,
-    SweepReport, Tagged, TenantId, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
-    UserCursor, VerifyReport, WakeUps, Written,
+    Consistency, DerivedWrite, DrivenThread, Dump, IndexEntry, ListedThread, Maintenance, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, OpenThread, Opened, OwnedRecord, Owner, Record, RecordOwner, RecordQuery,
+    RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store, SweepReport,
+    Tagged, TenantId, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
+    VerifyReport, WakeUps, Written,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -130,23 +130,23 @@ impl Store for Elsewhere {
         over_there!(self.store.list_changes_with_messages(scope: &, thread, after, limit, now))
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
-        over_there!(self.store.find_document(scope: &, owner: &, namespace: &, key: &, now))
+    ) -> Result<Option<Record>> {
+        over_there!(self.store.find_record(scope: &, owner: &, namespace: &, key: &, now))
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
-        over_there!(self.store.list_documents(scope: &, query: &, now))
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
+        over_there!(self.store.list_records(scope: &, query: &, now))
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
-        over_there!(self.store.write_document(scope: &, write, now))
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+        over_there!(self.store.write_record(scope: &, write, now))
     }
 
     async fn write_derived(
@@ -167,8 +167,8 @@ impl Store for Elsewhere {
         self.0.store.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.0.store.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.0.store.records_stamp()
     }
 }
 
@@ -231,8 +231,8 @@ impl Maintenance for Elsewhere {
         over_there!(self.maintenance.restore_thread(tenant: &, thread, chunk))
     }
 
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
-        over_there!(self.maintenance.restore_document(tenant: &, owner: &, document))
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
+        over_there!(self.maintenance.restore_record(tenant: &, owner: &, record))
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
@@ -284,8 +284,8 @@ impl Snapshot for SnapshotElsewhere {
         call(async move { inner.dump_threads(&places, after, size).await }).await
     }
 
-    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
         let (inner, after) = (self.0.clone(), after.cloned());
-        call(async move { inner.list_documents(after.as_ref(), limit).await }).await
+        call(async move { inner.list_records(after.as_ref(), limit).await }).await
     }
 }

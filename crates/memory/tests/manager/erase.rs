@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Collection, Content, DocumentOwner, DocumentQuery, DocumentWrite, Embedder, EmbedderError, Embedding, JsonText,
-    Namespace, OpenThread, Owner, Role, Scope, SearchQuery, StoreError, ThreadOrder, ThreadQuery,
+    Collection, Content, Embedder, EmbedderError, Embedding, JsonText, Namespace, OpenThread, Owner, RecordOwner,
+    RecordQuery, RecordWrite, Role, Scope, SearchQuery, StoreError, ThreadOrder, ThreadQuery,
 };
 use threadkeep_memory::{
     AppendOptions, Draft, EraseOptions, EraseReport, Memory, MemoryError, NewLibraryDocument, Passage, PassageOptions,
@@ -10,10 +10,10 @@ use threadkeep_memory::{
 
 use super::world::{World, acme, ana, ben, everywhere, user_id};
 
-async fn document(world: &World, scope: &Scope, owner: DocumentOwner, namespace: Namespace, key: &str) {
+async fn record(world: &World, scope: &Scope, owner: RecordOwner, namespace: Namespace, key: &str) {
     let value = Some(JsonText::new("1").unwrap());
-    let write = DocumentWrite { owner, namespace, key: key.to_owned(), expected: None, value, expires_at: None };
-    world.backend.store.write_document(scope, write, world.memory.now()).await.unwrap();
+    let write = RecordWrite { owner, namespace, key: key.to_owned(), expected: None, value, expires_at: None };
+    world.backend.store.write_record(scope, write, world.memory.now()).await.unwrap();
 }
 
 fn from(author: &str, text: &str) -> Draft {
@@ -32,7 +32,7 @@ async fn everything_of_a_user_goes_and_nothing_of_others() {
             }
             memory.set_preference(&scope, "line", "Northern").await.unwrap();
         }
-        document(&world, &ana(), DocumentOwner::User(user_id("ana")), Namespace::system("summary").unwrap(), "s").await;
+        record(&world, &ana(), RecordOwner::User(user_id("ana")), Namespace::system("summary").unwrap(), "s").await;
         let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         for draft in [from("ana", "my secret"), from("ben", "hi"), from("ana", "bye")] {
@@ -40,7 +40,7 @@ async fn everything_of_a_user_goes_and_nothing_of_others() {
         }
 
         let report = memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
-        assert_eq!(report, EraseReport { threads: 2, messages: 2, documents: 2, ..EraseReport::default() });
+        assert_eq!(report, EraseReport { threads: 2, messages: 2, records: 2, ..EraseReport::default() });
         assert_eq!(memory.newest(&acme(), shared, 10).await.unwrap().len(), 3);
         let options = EraseOptions { shared_messages: SharedMessages::Erase };
         let report = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
@@ -51,8 +51,8 @@ async fn everything_of_a_user_goes_and_nothing_of_others() {
 
         let query = ThreadQuery::new(ThreadOrder::Created, 10);
         assert!(memory.list_threads(&ana(), &query).await.unwrap().threads.is_empty());
-        let documents = DocumentQuery::of(DocumentOwner::User(user_id("ana")));
-        let left = world.backend.store.list_documents(&ana(), &documents, memory.now()).await.unwrap();
+        let records = RecordQuery::of(RecordOwner::User(user_id("ana")));
+        let left = world.backend.store.list_records(&ana(), &records, memory.now()).await.unwrap();
         assert_eq!(left, []);
         for scope in [ben(), elsewhere] {
             assert_eq!(memory.list_threads(&scope, &query).await.unwrap().threads.len(), 2);
@@ -80,7 +80,7 @@ async fn more_than_a_page_goes() {
     let report = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
     assert_eq!(
         report,
-        EraseReport { threads: 1_100, documents: 1_100, shared_messages: 1_200, ..EraseReport::default() }
+        EraseReport { threads: 1_100, records: 1_100, shared_messages: 1_200, ..EraseReport::default() }
     );
     assert_eq!(memory.get_thread(&acme(), shared).await.unwrap().message_count, 1_200);
     let again = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
@@ -117,11 +117,11 @@ async fn passages(world: &World, scope: &Scope) -> u64 {
         thread: None,
         limit: 10,
     };
-    world.backend.search.search(scope, &query, world.memory.now()).await.unwrap().documents
+    world.backend.search.search(scope, &query, world.memory.now()).await.unwrap().records
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_documents_of_a_library_go_with_their_passages() {
+async fn the_records_of_a_library_go_with_their_passages() {
     everywhere(async |world: World| {
         let memory = &world.memory;
         for scope in [acme(), ana(), ben()] {
@@ -129,7 +129,7 @@ async fn the_documents_of_a_library_go_with_their_passages() {
         }
         assert_eq!((passages(&world, &ana()).await, passages(&world, &ben()).await), (140, 140));
         let report = memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
-        assert_eq!(report, EraseReport { documents: 1, passages: 70, ..EraseReport::default() });
+        assert_eq!(report, EraseReport { records: 1, passages: 70, ..EraseReport::default() });
         assert_eq!((passages(&world, &ana()).await, passages(&world, &ben()).await), (70, 140));
         assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
         let again = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
@@ -138,7 +138,7 @@ async fn the_documents_of_a_library_go_with_their_passages() {
     .await;
 }
 
-/// Erases the user while the n-th step of a document's passages is embedded.
+/// Erases the user while the n-th step of a record's passages is embedded.
 #[derive(Debug)]
 struct ErasesAt {
     memory: Memory,
@@ -166,13 +166,13 @@ impl Embedder for ErasesAt {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_that_is_being_added_leaves_no_passage_behind() {
+async fn a_record_that_is_being_added_leaves_no_passage_behind() {
     everywhere(async |world: World| {
         let memory = &world.memory;
         for step in 0..3 {
             let embedder = ErasesAt { memory: memory.clone(), step, steps: 0.into() };
-            let document = library_document(150);
-            let added = memory.put_library_document(&ana(), "handbook", document, Some(&embedder)).await;
+            let record = library_document(150);
+            let added = memory.put_library_document(&ana(), "handbook", record, Some(&embedder)).await;
             assert!(added.is_err_and(|error| error.conflict().is_some()), "step {step}");
             assert_eq!(passages(&world, &ana()).await, 0, "step {step}");
             assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);

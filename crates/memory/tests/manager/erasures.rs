@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Backend, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, MessageId, Namespace, OpenThread, Owner, Reason,
+    Backend, JsonText, MessageId, Namespace, OpenThread, Owner, Reason, RecordOwner, RecordQuery, RecordWrite,
     Result as StoreResult, Role, Scope, StoreError, TenantId, ThreadId, Timestamp, UserId,
 };
 use threadkeep_memory::migrate::Migration;
@@ -67,7 +67,7 @@ impl KnownErasures for PlainKnown {
 
     fn user(&self, tenant: &TenantId, wanted: &UserId) -> Option<ErasedUser> {
         let bound = self.latest(tenant, |item| match item {
-            ErasedItem::User { user, document_version, .. } if user == wanted => Some(*document_version),
+            ErasedItem::User { user, record_version, .. } if user == wanted => Some(*record_version),
             _ => None,
         })?;
         let shared = self.latest(tenant, |item| match item {
@@ -84,7 +84,7 @@ impl KnownErasures for PlainKnown {
     fn is_in_thread(&self, tenant: &TenantId, wanted: ThreadId) -> bool {
         let found = self.latest(tenant, |item| match item {
             ErasedItem::Message { thread, .. } if *thread == wanted => Some(0),
-            ErasedItem::Document { owner, .. } if *owner == DocumentOwner::Thread(wanted) => Some(0),
+            ErasedItem::Record { owner, .. } if *owner == RecordOwner::Thread(wanted) => Some(0),
             _ => None,
         });
         found.is_some()
@@ -97,15 +97,9 @@ impl KnownErasures for PlainKnown {
         })
     }
 
-    fn document(
-        &self,
-        tenant: &TenantId,
-        wanted: &DocumentOwner,
-        family: &Namespace,
-        name: &str,
-    ) -> Option<ErasureBound> {
+    fn record(&self, tenant: &TenantId, wanted: &RecordOwner, family: &Namespace, name: &str) -> Option<ErasureBound> {
         self.latest(tenant, |item| match item {
-            ErasedItem::Document { owner, namespace, key, version }
+            ErasedItem::Record { owner, namespace, key, version }
                 if (owner, namespace, key.as_str()) == (wanted, family, name) =>
             {
                 Some(*version)
@@ -120,7 +114,7 @@ impl KnownErasures for PlainKnown {
 
     fn highest_version(&self) -> u64 {
         let versions = self.0.iter().map(|(erasure, _)| match &erasure.item {
-            ErasedItem::User { document_version: version, .. } | ErasedItem::Document { version, .. } => *version,
+            ErasedItem::User { record_version: version, .. } | ErasedItem::Record { version, .. } => *version,
             _ => 0,
         });
         versions.max().unwrap_or(0)
@@ -139,16 +133,16 @@ async fn said(memory: &Memory, scope: &Scope, text: &str) -> (ThreadId, MessageI
     (thread, placed.messages[0].id)
 }
 
-fn delete(owner: DocumentOwner, namespace: &Namespace, key: &str) -> DocumentWrite {
+fn delete(owner: RecordOwner, namespace: &Namespace, key: &str) -> RecordWrite {
     let (namespace, key) = (namespace.clone(), key.to_owned());
-    DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None }
+    RecordWrite { owner, namespace, key, expected: None, value: None, expires_at: None }
 }
 
-async fn put_tenant_document(memory: &Memory, key: &str) {
+async fn put_tenant_record(memory: &Memory, key: &str) {
     let namespace = Namespace::app("notes").unwrap();
     let value = Some(JsonText::new("1").unwrap());
-    let write = DocumentWrite { value, ..delete(DocumentOwner::Tenant, &namespace, key) };
-    let written = memory.backend().store.write_document(&acme(), write, memory.now()).await;
+    let write = RecordWrite { value, ..delete(RecordOwner::Tenant, &namespace, key) };
+    let written = memory.backend().store.write_record(&acme(), write, memory.now()).await;
     // A weak store may have done it and not said so.
     drop(written);
 }
@@ -174,11 +168,11 @@ async fn every_way_to_erase_is_recorded() {
         memory.delete_preference(&ana(), "line").await.unwrap();
         assert!(memory.remove_library_document(&ana(), "notes", "garden.md").await.unwrap());
         // As the server's doors do it.
-        put_tenant_document(&memory, "rules").await;
+        put_tenant_record(&memory, "rules").await;
         let notes = Namespace::app("notes").unwrap();
         loop {
-            let write = delete(DocumentOwner::Tenant, &notes, "rules");
-            match memory.backend().store.write_document(&acme(), write, memory.now()).await {
+            let write = delete(RecordOwner::Tenant, &notes, "rules");
+            match memory.backend().store.write_record(&acme(), write, memory.now()).await {
                 Err(error) if error.is_retryable() || error.maybe_applied() => {}
                 result => {
                     result.unwrap();
@@ -194,12 +188,12 @@ async fn every_way_to_erase_is_recorded() {
         has(&|item| *item == ErasedItem::Thread(thread));
         has(&|item| matches!(item, ErasedItem::Message { message: erased, change: 2, .. } if *erased == message));
         for (owner, family, name) in [
-            (DocumentOwner::User(user_id("ana")), "preferences", "line"),
-            (DocumentOwner::User(user_id("ana")), "library:notes", "garden.md"),
+            (RecordOwner::User(user_id("ana")), "preferences", "line"),
+            (RecordOwner::User(user_id("ana")), "library:notes", "garden.md"),
         ] {
             let family = Namespace::app(family).unwrap();
             has(&|item| {
-                matches!(item, ErasedItem::Document { owner: whose, namespace, key, version }
+                matches!(item, ErasedItem::Record { owner: whose, namespace, key, version }
                     if *whose == owner && *namespace == family && key == name && *version > 0)
             });
         }
@@ -295,9 +289,9 @@ async fn a_backup_loses_what_was_erased_since_and_keeps_who_came_back() {
             (restored, applied)
         };
         let (restored, erased) = applied(&monday).await;
-        assert_eq!(erased, AppliedErasures { users: 1, threads: 1, messages: 2, documents: 1 });
-        let documents = DocumentQuery::of(DocumentOwner::User(user_id("ana")));
-        assert_eq!(restored.list_documents(&acme(), documents).await.unwrap(), []);
+        assert_eq!(erased, AppliedErasures { users: 1, threads: 1, messages: 2, records: 1 });
+        let records = RecordQuery::of(RecordOwner::User(user_id("ana")));
+        assert_eq!(restored.list_records(&acme(), records).await.unwrap(), []);
         assert_eq!(restored.newest(&ben(), kept, 10).await.unwrap().len(), 1);
         assert_eq!(restored.list_preferences(&ben()).await.unwrap().len(), 1);
         let (restored, erased) = applied(&tuesday).await;
@@ -311,16 +305,16 @@ async fn a_backup_loses_what_was_erased_since_and_keeps_who_came_back() {
 async fn versions_go_on_beyond_what_was_erased() {
     everywhere(async |world: World| {
         let memory = &world.memory;
-        memory.raise_document_versions(7_000).await.unwrap();
-        put_tenant_document(memory, "rules").await;
-        memory.raise_document_versions(9_000).await.unwrap();
-        memory.raise_document_versions(8_000).await.unwrap();
-        put_tenant_document(memory, "more").await;
-        let documents = memory.list_documents(&acme(), DocumentQuery::of(DocumentOwner::Tenant)).await.unwrap();
+        memory.raise_record_versions(7_000).await.unwrap();
+        put_tenant_record(memory, "rules").await;
+        memory.raise_record_versions(9_000).await.unwrap();
+        memory.raise_record_versions(8_000).await.unwrap();
+        put_tenant_record(memory, "more").await;
+        let records = memory.list_records(&acme(), RecordQuery::of(RecordOwner::Tenant)).await.unwrap();
         // The name that raised them is gone.
-        assert!(documents.iter().all(|document| matches!(document.namespace, Namespace::App(_))), "{documents:?}");
-        let more = documents.iter().find(|document| document.key == "more");
-        assert!(more.is_none_or(|more| more.version > 9_000), "{documents:?}");
+        assert!(records.iter().all(|record| matches!(record.namespace, Namespace::App(_))), "{records:?}");
+        let more = records.iter().find(|record| record.key == "more");
+        assert!(more.is_none_or(|more| more.version > 9_000), "{records:?}");
     })
     .await;
 }

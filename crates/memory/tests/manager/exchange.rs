@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_core::exchange::{ExportLine, ImportItem, ImportedMessage, ImportedThread};
 use threadkeep_core::{
-    Content, Document, DocumentOwner, JsonText, Map, MessageQuery, Namespace, Role, Scope, ThreadId, ThreadKey,
+    Content, JsonText, Map, MessageQuery, Namespace, Record, RecordOwner, Role, Scope, ThreadId, ThreadKey,
     ThreadOrder, ThreadQuery, Timestamp, limits,
 };
 use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, Selection};
@@ -41,11 +41,11 @@ fn at(number: usize) -> Timestamp {
     Timestamp::from_millis(1_000 * i64::try_from(number).unwrap()).unwrap()
 }
 
-fn document(owner: DocumentOwner, namespace: &str, key: &str, value: &str) -> ImportItem {
+fn record(owner: RecordOwner, namespace: &str, key: &str, value: &str) -> ImportItem {
     let (namespace, value) = (namespace.parse().unwrap(), JsonText::new(value).unwrap());
-    ImportItem::Document {
+    ImportItem::Record {
         owner,
-        document: Document { namespace, key: key.to_owned(), value, version: 1, tag: None, expires_at: None },
+        record: Record { namespace, key: key.to_owned(), value, version: 1, tag: None, expires_at: None },
     }
 }
 
@@ -81,16 +81,16 @@ async fn importing_again_changes_nothing() {
             for (key, count) in [("one", 1_203), ("two", 3), ("none", 0), ("three", 2)] {
                 items.push(thread(key));
                 items.extend((0..count).map(message));
-                let owner = DocumentOwner::Thread(ThreadId::from_name(b"another id"));
-                items.push(document(owner, "app/notes", "n", "{\"a\":  1}"));
+                let owner = RecordOwner::Thread(ThreadId::from_name(b"another id"));
+                items.push(record(owner, "app/notes", "n", "{\"a\":  1}"));
             }
-            items.push(document(DocumentOwner::User(user_id("ana")), "app/preferences", "line", "\"Northern\""));
+            items.push(record(RecordOwner::User(user_id("ana")), "app/preferences", "line", "\"Northern\""));
             items
         };
         let report = import(memory, &ana(), items()).await;
         assert_eq!((report.threads_created, report.threads_found), (4, 0));
         assert_eq!((report.messages_added, report.messages_already_there), (1_208, 0));
-        assert_eq!((report.documents_added, report.documents_already_there), (5, 0));
+        assert_eq!((report.records_added, report.records_already_there), (5, 0));
         assert!(report.problems.is_empty(), "{:?}", report.problems);
 
         let before = all(memory, &ana()).await;
@@ -107,7 +107,7 @@ async fn importing_again_changes_nothing() {
             let report = import(&process, &ana(), items()).await;
             assert_eq!((report.threads_created, report.threads_found), (0, 4));
             assert_eq!((report.messages_added, report.messages_already_there), (0, 1_208));
-            assert_eq!((report.documents_added, report.documents_already_there), (0, 5));
+            assert_eq!((report.records_added, report.records_already_there), (0, 5));
             assert!(report.problems.is_empty(), "{:?}", report.problems);
             assert_eq!(all(memory, &ana()).await, before);
         }
@@ -174,7 +174,7 @@ async fn a_record_that_cannot_be_kept_is_told_and_the_rest_goes_on() {
             created_at: None,
             expires_at: None,
         }));
-        let owner = DocumentOwner::Tenant;
+        let owner = RecordOwner::Tenant;
         let items = vec![
             message(0),
             thread("one"),
@@ -183,14 +183,14 @@ async fn a_record_that_cannot_be_kept_is_told_and_the_rest_goes_on() {
             said(2, Content::text(Role::User, "nul \0")),
             message(3),
             message(3),
-            document(owner.clone(), "system/approvals", "forged", "1"),
-            document(owner, "app/notes", "not for users", "1"),
+            record(owner.clone(), "system/approvals", "forged", "1"),
+            record(owner, "app/notes", "not for users", "1"),
             titled,
             thread("two"),
             message(4),
         ];
         let report = import(memory, &ana(), items).await;
-        assert_eq!((report.threads_created, report.messages_added, report.documents_added), (2, 3, 0));
+        assert_eq!((report.threads_created, report.messages_added, report.records_added), (2, 3, 0));
         let mut problems: Vec<_> = report
             .problems
             .iter()
@@ -259,8 +259,8 @@ async fn an_export_imports_as_the_same_threads() {
         let memory = &world.memory;
         let mut items = vec![thread("one")];
         items.extend((0..1_001).map(message));
-        items.push(document(DocumentOwner::Thread(ThreadId::from_name(b"any")), "app/notes", "n", "[1,  2]"));
-        items.push(document(DocumentOwner::User(user_id("ana")), "app/preferences", "line", "1"));
+        items.push(record(RecordOwner::Thread(ThreadId::from_name(b"any")), "app/notes", "n", "[1,  2]"));
+        items.push(record(RecordOwner::User(user_id("ana")), "app/preferences", "line", "1"));
         import(memory, &ana(), items).await;
         let second = world.thread().await;
         memory.append(&ana(), second, Draft::user("¿Qué?")).await.unwrap();
@@ -278,7 +278,7 @@ async fn an_export_imports_as_the_same_threads() {
 
         let copy = World::plain();
         let report = import(&copy.memory, &ana(), lines.iter().cloned().filter_map(item).collect()).await;
-        assert_eq!((report.threads_created, report.messages_added, report.documents_added), (2, 1_002, 2));
+        assert_eq!((report.threads_created, report.messages_added, report.records_added), (2, 1_002, 2));
         let copied: Vec<_> = copy.memory.export(&ana(), Selection::All).try_collect().await.unwrap();
         assert_eq!(copied.len(), lines.len());
         let messages = |lines: &[ExportLine]| {
@@ -308,26 +308,26 @@ fn item(line: ExportLine) -> Option<ImportItem> {
             created_at: Some(message.created_at),
             content: message.into_content(),
         }))),
-        ExportLine::Document { owner, document } => Some(ImportItem::Document { owner, document }),
+        ExportLine::Record { owner, record } => Some(ImportItem::Record { owner, record }),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn documents_of_threadkeep_itself_are_not_exported() {
+async fn records_of_threadkeep_itself_are_not_exported() {
     everywhere(async |world: World| {
         let thread = world.thread().await;
         let batch = ["app/notes", "system/journal"].into_iter().fold(world.memory.batch(), |batch, namespace| {
             let namespace: Namespace = namespace.parse().unwrap();
-            let name = threadkeep_core::DocumentName { namespace, key: "k".to_owned() };
+            let name = threadkeep_core::RecordName { namespace, key: "k".to_owned() };
             let value = JsonText::new("1").unwrap();
-            batch.put(threadkeep_core::PutDocument { name, value, expires_at: None })
+            batch.put(threadkeep_core::PutRecord { name, value, expires_at: None })
         });
         batch.commit(&ana(), thread).await.unwrap();
         let lines: Vec<_> = world.memory.export(&ana(), Selection::Thread(thread)).try_collect().await.unwrap();
         let exported: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
-                ExportLine::Document { document, .. } => Some(document.namespace.to_string()),
+                ExportLine::Record { record, .. } => Some(record.namespace.to_string()),
                 _ => None,
             })
             .collect();

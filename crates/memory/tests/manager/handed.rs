@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use threadkeep_core::{
-    Content, DocumentName, JsonText, Map, Message, MessageId, Namespace, Part, PutDocument, Role, Scope, ThreadId,
+    Content, JsonText, Map, Message, MessageId, Namespace, Part, PutRecord, RecordName, Role, Scope, ThreadId,
     ThreadPatch, Timestamp,
 };
 use threadkeep_memory::{AppendOptions, Draft, Memory, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates};
@@ -37,8 +37,8 @@ async fn heard_up_to(updates: &mut ThreadUpdates, last: u64) -> Vec<ThreadUpdate
     }
 }
 
-fn note(number: usize) -> DocumentName {
-    DocumentName { namespace: Namespace::App("notes".to_owned()), key: number.to_string() }
+fn note(number: usize) -> RecordName {
+    RecordName { namespace: Namespace::App("notes".to_owned()), key: number.to_string() }
 }
 
 /// A message with a bit of everything that one can hold.
@@ -55,7 +55,7 @@ fn rich(number: usize) -> Draft {
 async fn add(memory: &Memory, thread: ThreadId, writer: usize, number: usize) {
     let scope = ana();
     let name = writer * 100 + number;
-    let put = PutDocument { name: note(name), value: JsonText::new("1".to_owned()).unwrap(), expires_at: None };
+    let put = PutRecord { name: note(name), value: JsonText::new("1".to_owned()).unwrap(), expires_at: None };
     match number % 6 {
         0 => drop(memory.append(&scope, thread, Draft::user(format!("{writer}: {number}"))).await.unwrap()),
         1 => {

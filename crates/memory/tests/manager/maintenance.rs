@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use threadkeep_core::{
-    Backend, ChunkSize, Consistency, Document, DocumentOwner, DrivenThread, Dump, ListedThread, Maintenance,
-    OwnedDocument, Owner, Reason, Result, Snapshot, SnapshotTotals, StoreError, SweepReport, TenantId, ThreadId,
-    Timestamp, VerifyReport,
+    Backend, ChunkSize, Consistency, DrivenThread, Dump, ListedThread, Maintenance, OwnedRecord, Owner, Reason, Record,
+    RecordOwner, Result, Snapshot, SnapshotTotals, StoreError, SweepReport, TenantId, ThreadId, Timestamp,
+    VerifyReport,
 };
 
 /// What becomes of a write.
@@ -97,8 +97,8 @@ impl Maintenance for Failing {
         self.write(self.inner.restore_thread(tenant, thread, chunk)).await
     }
 
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
-        self.write(self.inner.restore_document(tenant, owner, document)).await
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
+        self.write(self.inner.restore_record(tenant, owner, record)).await
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
@@ -170,8 +170,8 @@ impl Snapshot for Eventful {
         self.inner.dump_threads(places, after, size).await
     }
 
-    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
         self.happen().await;
-        self.inner.list_documents(after, limit).await
+        self.inner.list_records(after, limit).await
     }
 }

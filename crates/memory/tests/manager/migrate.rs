@@ -1,7 +1,7 @@
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::{
-    Backend, Consistency, Content, DocumentName, DocumentOwner, DocumentWrite, JsonText, Namespace, OpenThread,
-    PutDocument, Role, Scope, StoreError, ThreadId, ThreadOrder, ThreadQuery,
+    Backend, Consistency, Content, JsonText, Namespace, OpenThread, PutRecord, RecordName, RecordOwner, RecordWrite,
+    Role, Scope, StoreError, ThreadId, ThreadOrder, ThreadQuery,
 };
 use threadkeep_memory::migrate::{BackupLines, BackupReader, Copied, Item, Migration, Progress, Verification};
 use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
@@ -10,7 +10,7 @@ use super::maintenance::{Failing, Fate};
 use super::world::{World, acme, ana, ben};
 
 /// What `filled` makes, all tenants together.
-const FILLED: Progress = Progress { threads: 44, messages: 176, documents: 4 };
+const FILLED: Progress = Progress { threads: 44, messages: 176, records: 4 };
 
 fn stores() -> [World; 2] {
     [World::sqlite(), World::plain()]
@@ -20,8 +20,8 @@ async fn migration(from: &World, to: &World) -> Migration {
     Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap()
 }
 
-fn name(namespace: Namespace, key: &str) -> DocumentName {
-    DocumentName { namespace, key: key.to_owned() }
+fn name(namespace: Namespace, key: &str) -> RecordName {
+    RecordName { namespace, key: key.to_owned() }
 }
 
 /// Threads in which everything has happened, of several tenants and users.
@@ -42,9 +42,9 @@ async fn fill(world: &World) -> ThreadId {
     memory.set_preference(&ana(), "line", "Victoria").await.unwrap();
     memory.set_preference(&ben(), "line", "Northern").await.unwrap();
     for namespace in [Namespace::app("config").unwrap(), Namespace::system("config").unwrap()] {
-        let (owner, key, value) = (DocumentOwner::Tenant, "limits".to_owned(), Some(JsonText::of(&17).unwrap()));
-        let write = DocumentWrite { owner, namespace, key, expected: None, value, expires_at: None };
-        world.backend.store.write_document(&globex, write, memory.now()).await.unwrap();
+        let (owner, key, value) = (RecordOwner::Tenant, "limits".to_owned(), Some(JsonText::of(&17).unwrap()));
+        let write = RecordWrite { owner, namespace, key, expected: None, value, expires_at: None };
+        world.backend.store.write_record(&globex, write, memory.now()).await.unwrap();
     }
     memory.sweep_in_turn(std::time::Duration::from_secs(60)).await.unwrap();
     for _ in 0..3 {
@@ -67,7 +67,7 @@ async fn eventful(memory: &Memory) -> ThreadId {
     memory.retain(&ana(), thread, &Retention { max_messages: Some(56), ttl_minutes: None }).await.unwrap();
     let puts = [("app", Namespace::app("notes").unwrap()), ("system", Namespace::system("run").unwrap())];
     for (text, namespace) in puts {
-        let put = PutDocument { name: name(namespace, "k"), value: JsonText::of(text).unwrap(), expires_at: None };
+        let put = PutRecord { name: name(namespace, "k"), value: JsonText::of(text).unwrap(), expires_at: None };
         memory.batch().put(put).commit(&ana(), thread).await.unwrap();
     }
     thread
@@ -76,7 +76,7 @@ async fn eventful(memory: &Memory) -> ThreadId {
 async fn verify(migration: &Migration) -> Verification {
     let mut seen = Progress::default();
     let verification = migration.verify(|progress| seen = progress).await.unwrap();
-    assert_eq!((seen.threads, seen.documents), (verification.source.threads, FILLED.documents));
+    assert_eq!((seen.threads, seen.records), (verification.source.threads, FILLED.records));
     verification
 }
 
@@ -140,7 +140,7 @@ async fn other_data_under_the_same_ids_is_refused() {
         let thread = fill(&from).await;
         let migration = migration(&from, &to).await;
         let scope = ana();
-        // Another thread with the id, another one with the key, another value of a document.
+        // Another thread with the id, another one with the key, another value of a record.
         let page = from.memory.list_threads(&ana(), &ThreadQuery::new(ThreadOrder::Created, 1)).await.unwrap();
         let id = page.threads[0].id;
         to.memory.open_by_id(&scope, id).await.unwrap();
@@ -193,7 +193,7 @@ async fn verifying_says_what_differs() {
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told.contains(&(&Item::Thread(thread), "it is at message 61, change 66, and at 60, 66 there")), "{told:?}");
     assert!(told.contains(&(&Item::Thread(new), "it is not there")), "{told:?}");
-    assert!(matches!(told[2], (Item::Document { .. }, detail) if detail.starts_with("it has version")), "{told:?}");
+    assert!(matches!(told[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")), "{told:?}");
 }
 
 /// Chunks whose reply was lost are not written twice, and a full disk leaves no half of a thread.
@@ -219,7 +219,7 @@ async fn a_migration_that_was_cut_is_made_whole_by_the_next_one() {
     }
 }
 
-/// Appending, erasing, deleting and writing documents go on while the source is read.
+/// Appending, erasing, deleting and writing records go on while the source is read.
 fn busy(from: &World, thread: ThreadId) -> Backend {
     let events = (0..50).map(|number| {
         let memory = from.memory.clone();
@@ -312,7 +312,7 @@ async fn a_backup_holds_a_store_verbatim() {
     let thread = fill(&from).await;
     // What is kept byte for byte may stand on several lines.
     let value = JsonText::new("{\r\n  \"a]\": [\n\n1.0]\n}").unwrap();
-    let put = PutDocument { name: name(Namespace::app("notes").unwrap(), "k"), value, expires_at: None };
+    let put = PutRecord { name: name(Namespace::app("notes").unwrap(), "k"), value, expires_at: None };
     from.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
     let lines = backup(&from.backend, &from).await;
     let lines: Vec<_> = lines.iter().flat_map(|line| line.split('\n')).map(str::to_owned).collect();

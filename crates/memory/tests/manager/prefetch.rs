@@ -1,16 +1,14 @@
 //! What a turn reads before it begins.
 
 use threadkeep_context::{ContextPolicy, SummaryPolicy};
-use threadkeep_core::{
-    DocumentName, DocumentOwner, DumpEntry, JsonText, Namespace, PutDocument, ThreadId, ThreadPatch,
-};
+use threadkeep_core::{DumpEntry, JsonText, Namespace, PutRecord, RecordName, RecordOwner, ThreadId, ThreadPatch};
 use threadkeep_memory::{ContextOptions, Draft, Memory, MemoryOptions, Retention, ThreadConfig};
 
 use super::probe::Probe;
 use super::world::{World, ana, ben, everywhere};
 
-fn named(key: &str) -> DocumentName {
-    DocumentName { namespace: Namespace::app("notes").unwrap(), key: key.to_owned() }
+fn named(key: &str) -> RecordName {
+    RecordName { namespace: Namespace::app("notes").unwrap(), key: key.to_owned() }
 }
 
 fn summarising(window: usize) -> ContextPolicy {
@@ -24,13 +22,13 @@ async fn say(memory: &Memory, thread: ThreadId, from: u32, count: u32) {
     }
 }
 
-/// A thread with settings, a document and messages.
+/// A thread with settings, a record and messages.
 async fn prepared(world: &World) -> ThreadId {
     let (memory, thread) = (&world.memory, world.thread().await);
     say(memory, thread, 1, 12).await;
     let config = ThreadConfig { history_limit: Some(3), ..ThreadConfig::default() };
     memory.set_thread_config(&ana(), thread, &config, None).await.unwrap();
-    let put = PutDocument { name: named("k"), value: JsonText::new("1").unwrap(), expires_at: None };
+    let put = PutRecord { name: named("k"), value: JsonText::new("1").unwrap(), expires_at: None };
     memory.batch().put(put).commit(&ana(), thread).await.unwrap();
     thread
 }
@@ -48,7 +46,7 @@ async fn what_was_read_before_makes_the_same_context() {
                 let found = memory.prefetch(&ana(), thread, &wide, &[named("k"), named("none")], &[]).await.unwrap();
                 assert_eq!(found.thread, memory.get_thread(&ana(), thread).await.unwrap());
                 assert_eq!(found.config, memory.thread_config(&ana(), thread).await.unwrap());
-                let values = found.documents.iter().map(|found| found.as_ref().map(|found| found.value.as_str()));
+                let values = found.records.iter().map(|found| found.as_ref().map(|found| found.value.as_str()));
                 assert_eq!(values.collect::<Vec<_>>(), [Some("1"), None]);
                 let narrow = found.config.bound_context(&wide);
                 assert_eq!(narrow.window, Some(3));
@@ -113,7 +111,7 @@ async fn what_comes_before_the_model_is_two_calls() {
             probe.take_calls();
             let policy = ContextPolicy::window(4);
             let found =
-                memory.prefetch(&ana(), thread, &policy, &[named("k"), DocumentName::driver()], &[]).await.unwrap();
+                memory.prefetch(&ana(), thread, &policy, &[named("k"), RecordName::driver()], &[]).await.unwrap();
             let policy = found.config.bound_context(&policy);
             memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
             memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
@@ -126,8 +124,8 @@ async fn what_comes_before_the_model_is_two_calls() {
     probe.take_calls();
     memory.get_thread(&ana(), thread).await.unwrap();
     let config = memory.thread_config(&ana(), thread).await.unwrap();
-    memory.find_thread_document(&ana(), thread, &named("k")).await.unwrap();
-    memory.find_thread_document(&ana(), thread, &DocumentName::driver()).await.unwrap();
+    memory.find_thread_record(&ana(), thread, &named("k")).await.unwrap();
+    memory.find_thread_record(&ana(), thread, &RecordName::driver()).await.unwrap();
     let policy = config.bound_context(&ContextPolicy::window(4));
     memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap();
     memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
@@ -135,8 +133,8 @@ async fn what_comes_before_the_model_is_two_calls() {
 }
 
 async fn derived_version(world: &World, thread: ThreadId) -> u64 {
-    let (store, owner) = (&world.backend.store, DocumentOwner::Thread(thread));
-    let found = store.find_document(&ana(), &owner, &Namespace::derived(), "thread", world.memory.now()).await;
+    let (store, owner) = (&world.backend.store, RecordOwner::Thread(thread));
+    let found = store.find_record(&ana(), &owner, &Namespace::derived(), "thread", world.memory.now()).await;
     found.unwrap().expect("something was derived").version
 }
 

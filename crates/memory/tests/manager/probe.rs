@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Reason, Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Reason, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
+    Timestamp, UserCursor, WakeUps, Written,
 };
 
 use tokio::sync::oneshot;
@@ -116,7 +116,7 @@ impl Store for Probe {
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        self.count(if read.documents.is_empty() { "read_thread" } else { "read_thread_with_documents" });
+        self.count(if read.records.is_empty() { "read_thread" } else { "read_thread_with_documents" });
         self.inner.store.read_thread(scope, name, read, now).await
     }
 
@@ -189,27 +189,27 @@ impl Store for Probe {
         self.inner.store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
+    ) -> Result<Option<Record>> {
         self.count("find_document");
-        self.inner.store.find_document(scope, owner, namespace, key, now).await
+        self.inner.store.find_record(scope, owner, namespace, key, now).await
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
         self.count("list_documents");
-        self.inner.store.list_documents(scope, query, now).await
+        self.inner.store.list_records(scope, query, now).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
         self.count("write_document");
         let fate = self.fates.lock().unwrap().pop_front();
-        let written = self.inner.store.write_document(scope, write, now).await?;
+        let written = self.inner.store.write_record(scope, write, now).await?;
         if fate.is_some() { Err(lost()) } else { Ok(written) }
     }
 
@@ -241,7 +241,7 @@ impl Store for Probe {
         self.inner.store.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.inner.store.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.inner.store.records_stamp()
     }
 }

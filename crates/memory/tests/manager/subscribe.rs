@@ -113,7 +113,7 @@ async fn every_kind_of_change_is_told() {
 
         memory.set_thread_config(&scope, thread, &Default::default(), None).await.unwrap();
         let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("no commit") };
-        assert!(matches!(events.as_slice(), [ThreadEvent::Document { version: Some(_), .. }]), "{events:?}");
+        assert!(matches!(events.as_slice(), [ThreadEvent::Record { version: Some(_), .. }]), "{events:?}");
 
         memory.delete_thread(&scope, thread).await.unwrap();
         assert_eq!(next(&mut updates).await, ThreadUpdate::Deleted);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use threadkeep_core::{
-    Clock, DocumentName, DocumentState, JsonText, Message, Namespace, OpenThread, Processes, PutDocument, Scope,
-    ThreadId, Timestamp,
+    Clock, JsonText, Message, Namespace, OpenThread, Processes, PutRecord, RecordName, RecordState, Scope, ThreadId,
+    Timestamp,
 };
 use threadkeep_memory::turns::record::{self, RunRecord};
 use threadkeep_memory::turns::{
@@ -38,13 +38,13 @@ async fn texts(world: &World, thread: ThreadId) -> Vec<String> {
     newest.iter().map(Message::plain_text).map(String::from).collect()
 }
 
-fn older_lock() -> DocumentName {
-    DocumentName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
+fn older_lock() -> RecordName {
+    RecordName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
 }
 
 async fn active(memory: &Memory, thread: ThreadId) -> Option<RunRecord> {
-    let found = memory.find_thread_document(&acme(), thread, &record::active()).await.unwrap();
-    found.map(|document| document.value.read().unwrap())
+    let found = memory.find_thread_record(&acme(), thread, &record::active()).await.unwrap();
+    found.map(|record| record.value.read().unwrap())
 }
 
 /// Writes a record as a process of another machine would have left it.
@@ -54,7 +54,7 @@ async fn left_elsewhere(world: &World, thread: ThreadId, change: impl Fn(&mut Ru
     completion.abandon().await;
     record.driver = "another machine/7".to_owned();
     change(&mut record);
-    let put = PutDocument { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
+    let put = PutRecord { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
     world.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
 }
 
@@ -159,11 +159,11 @@ async fn what_was_overtaken_stores_nothing() {
         let thread = world.thread().await;
         let slow = taken(&world.memory, &ana(), thread, "one").await;
         // Another machine thinks that it is gone, and takes the thread.
-        let held = world.memory.find_thread_document(&ana(), thread, &record::active()).await.unwrap().unwrap();
+        let held = world.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
         let mut record: RunRecord = held.value.read().unwrap();
         record.turn = "two".to_owned();
-        let put = PutDocument { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
-        let batch = world.memory.batch().require(record::active(), DocumentState::Version(held.tagged())).put(put);
+        let put = PutRecord { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
+        let batch = world.memory.batch().require(record::active(), RecordState::Version(held.tagged())).put(put);
         batch.commit(&ana(), thread).await.unwrap();
         let error = slow.finish(world.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
         assert!(Completion::is_overtaken(&error), "{error}");
@@ -192,8 +192,8 @@ async fn a_call_holds_its_thread_for_as_long_as_it_gives_signs() {
 async fn the_lock_of_older_instances_counts_and_is_written() {
     everywhere(async |world: World| {
         let (thread, memory) = (world.thread().await, &world.memory);
-        let older = async || memory.find_thread_document(&ana(), thread, &older_lock()).await.unwrap();
-        let put = |holder: &str, until: Timestamp| PutDocument {
+        let older = async || memory.find_thread_record(&ana(), thread, &older_lock()).await.unwrap();
+        let put = |holder: &str, until: Timestamp| PutRecord {
             name: older_lock(),
             value: JsonText::of(&holder).unwrap(),
             expires_at: Some(until),
@@ -232,7 +232,7 @@ async fn instances_of_the_version_before_read_the_record_of_a_call() {
     let world = World::plain();
     let thread = world.thread().await;
     let completion = taken(&world.memory, &ana(), thread, "one").await;
-    let found = world.memory.find_thread_document(&ana(), thread, &record::active()).await.unwrap().unwrap();
+    let found = world.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
     let older: OlderRecord = found.value.read().unwrap();
     assert_eq!((older.turn.as_str(), older.assistant.as_str()), ("one", ""));
     completion.abandon().await;
@@ -337,24 +337,24 @@ async fn who_waits_goes_on_once_the_thread_is_free() {
 }
 
 #[tokio::test]
-async fn a_watched_document_wakes_whoever_watches_it() {
+async fn a_watched_record_wakes_whoever_watches_it() {
     for (name, world) in [("plain", World::plain()), ("sqlite", World::sqlite())].into_iter().chain(World::on_servers())
     {
         println!("{name}");
         let memory = &world.memory;
-        let mine = DocumentName { namespace: Namespace::app("notes").unwrap(), key: "mine".to_owned() };
-        let other = DocumentName { key: "other".to_owned(), ..mine.clone() };
+        let mine = RecordName { namespace: Namespace::app("notes").unwrap(), key: "mine".to_owned() };
+        let other = RecordName { key: "other".to_owned(), ..mine.clone() };
         let (mut watch, mut unmoved) =
-            (memory.watch_document(&ana(), &mine).await, memory.watch_document(&ana(), &other).await);
-        let write = threadkeep_core::DocumentWrite {
-            owner: threadkeep_core::DocumentOwner::User(super::world::user_id("ana")),
+            (memory.watch_record(&ana(), &mine).await, memory.watch_record(&ana(), &other).await);
+        let write = threadkeep_core::RecordWrite {
+            owner: threadkeep_core::RecordOwner::User(super::world::user_id("ana")),
             namespace: mine.namespace.clone(),
             key: mine.key.clone(),
             expected: None,
             value: Some(JsonText::new("1").unwrap()),
             expires_at: None,
         };
-        memory.backend().store.write_document(&ana(), write, memory.now()).await.unwrap();
+        memory.backend().store.write_record(&ana(), write, memory.now()).await.unwrap();
         tokio::time::timeout(SOON, watch.changed()).await.expect("it is woken");
         let still = tokio::time::timeout(Duration::from_millis(200), unmoved.changed()).await;
         assert!(still.is_err(), "another document's hint is none about this one");

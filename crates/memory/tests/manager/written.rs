@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use threadkeep_context::{ContextPolicy, SummaryPolicy};
 use threadkeep_core::{
-    ChatAnswer, ChatModel, ChatRequest, DeltaSink, DocumentOwner, DocumentQuery, Finish, MessageId, ModelError, Part,
+    ChatAnswer, ChatModel, ChatRequest, DeltaSink, Finish, MessageId, ModelError, Part, RecordOwner, RecordQuery,
     ThreadId, TokenCount,
 };
 use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention, SummaryRenewal};
@@ -72,11 +72,11 @@ async fn write(memory: &Memory, thread: ThreadId, model: &Scripted) -> Option<Su
     memory.write_summary(&ana(), thread, model, SummaryPolicy::default()).await.unwrap()
 }
 
-/// Everything that is stored as documents of a thread.
-async fn documents(world: &World, thread: ThreadId) -> String {
-    let query = DocumentQuery::of(DocumentOwner::Thread(thread));
-    let documents = world.backend.store.list_documents(&acme(), &query, world.memory.now()).await.unwrap();
-    documents.iter().map(|document| document.value.as_str()).collect::<Vec<_>>().join("\n")
+/// Everything that is stored as records of a thread.
+async fn records(world: &World, thread: ThreadId) -> String {
+    let query = RecordQuery::of(RecordOwner::Thread(thread));
+    let records = world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap();
+    records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 fn complete(through_seq: u64) -> Option<SummaryRenewal> {
@@ -150,13 +150,13 @@ async fn erased_and_changed_words_take_the_written_text_with_them_and_it_is_writ
         let write_now = async |text: &str| {
             let model = Scripted::says([text]);
             write(memory, thread, &model).await;
-            assert!(documents(&world, thread).await.contains(text));
+            assert!(records(&world, thread).await.contains(text));
             model.take_shown().join("\n")
         };
         write_now("code four-seven-eleven, Oslo, cats").await;
 
         memory.erase_messages(&ana(), thread, &ids[..1]).await.unwrap();
-        let stored = documents(&world, thread).await;
+        let stored = records(&world, thread).await;
         assert!(
             !stored.contains("four-seven-eleven") && !stored.contains("4711") && stored.contains("Oslo"),
             "{stored}"
@@ -167,15 +167,15 @@ async fn erased_and_changed_words_take_the_written_text_with_them_and_it_is_writ
 
         let content = Draft::user("I live in Lima.").content;
         memory.replace_message(&ana(), thread, ids[1], content, None).await.unwrap();
-        assert!(!documents(&world, thread).await.contains("Oslo"));
+        assert!(!records(&world, thread).await.contains("Oslo"));
         let shown = write_now("Lima the capital, felines").await;
         assert!(shown.contains("Lima") && !shown.contains("Oslo"), "{shown}");
 
         memory.batch().erase(ids[1]).commit(&ana(), thread).await.unwrap();
-        assert!(!documents(&world, thread).await.contains("Lima"));
+        assert!(!records(&world, thread).await.contains("Lima"));
         write_now("felines only").await;
         memory.retain(&ana(), thread, &Retention { max_messages: Some(2), ttl_minutes: None }).await.unwrap();
-        let stored = documents(&world, thread).await;
+        let stored = records(&world, thread).await;
         assert!(!stored.contains("felines") && !stored.contains("cats"), "{stored}");
     })
     .await;
@@ -189,7 +189,7 @@ async fn what_the_summary_does_not_cover_can_go_without_harm() {
     seen(memory, thread).await;
     write(memory, thread, &Scripted::says(["felines"])).await;
     memory.erase_messages(&ana(), thread, &ids[2..]).await.unwrap();
-    assert!(documents(&world, thread).await.contains("felines"));
+    assert!(records(&world, thread).await.contains("felines"));
 }
 
 /// Erases a message while it is asked about it.
@@ -230,7 +230,7 @@ async fn what_is_erased_while_the_model_writes_is_not_stored_and_talk_goes_on() 
             let model = Slow { memory: memory.clone(), thread, erase: Some(id) };
             let result = memory.write_summary(&ana(), thread, &model, SummaryPolicy::default()).await;
             assert!(matches!(result, Err(MemoryError::Contended { .. })), "{result:?}");
-            assert!(!documents(&world, thread).await.contains("four-seven-eleven"));
+            assert!(!records(&world, thread).await.contains("four-seven-eleven"));
         }
         say(memory, thread, &["fifth", "sixth"]).await;
         seen(memory, thread).await;

@@ -147,7 +147,7 @@ impl UpdateCache {
 fn is_shareable(update: &ThreadUpdate) -> bool {
     let ThreadUpdate::Commit { events, .. } = update else { return false };
     let is_approval =
-        |event: &ThreadEvent| matches!(event, ThreadEvent::Document { name, .. } if approval_id(name).is_some());
+        |event: &ThreadEvent| matches!(event, ThreadEvent::Record { name, .. } if approval_id(name).is_some());
     !events.iter().any(is_approval)
 }
 

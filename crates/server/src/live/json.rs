@@ -1,9 +1,7 @@
 use serde::Serialize;
 use threadkeep::agent::{approval_id, find_approval};
 use threadkeep::core::{ChangeTag, Tagged};
-use threadkeep::{
-    DocumentName, MessageId, Namespace, Positions, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp,
-};
+use threadkeep::{MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -91,7 +89,8 @@ pub(crate) enum EventJson<'a> {
     /// All messages before a position were erased.
     Trimmed { first_seq: u64 },
     /// A record of the application was written, or deleted if `version` is null.
-    Document { namespace: &'a str, key: &'a str, version: Option<u64> },
+    #[serde(rename = "document")]
+    Record { namespace: &'a str, key: &'a str, version: Option<u64> },
     /// An approval was requested, decided or closed. Has its current state.
     Approval {
         #[schema(value_type = ApprovalJson)]
@@ -115,7 +114,7 @@ impl<'a> UpdateJson<'a> {
                 let mut visible = Vec::with_capacity(events.len());
                 for event in events {
                     visible.extend(match event {
-                        ThreadEvent::Document { name, .. } if approval_id(name).is_some() => {
+                        ThreadEvent::Record { name, .. } if approval_id(name).is_some() => {
                             EventJson::approval(app, scope, thread, name).await
                         }
                         _ => EventJson::of(event),
@@ -161,7 +160,7 @@ impl<'a> UpdateJson<'a> {
 
 impl<'a> EventJson<'a> {
     /// Reads the approval in a record. One that cannot be read is left out; clients receive its next change.
-    async fn approval(app: &App, scope: &Scope, thread: ThreadId, name: &DocumentName) -> Option<Self> {
+    async fn approval(app: &App, scope: &Scope, thread: ThreadId, name: &RecordName) -> Option<Self> {
         let memory = app.memory();
         let found = find_approval(memory, scope, thread, approval_id(name)?).await;
         let found = found.inspect_err(|error| tracing::warn!(%error, "failed to read an approval")).ok()??;
@@ -177,11 +176,11 @@ impl<'a> EventJson<'a> {
             ThreadEvent::Replaced { message } => Self::Replaced { message: Box::new((&**message).into()) },
             ThreadEvent::Erased { seq, id } => Self::Erased { seq: *seq, id: *id },
             ThreadEvent::Trimmed { first_seq } => Self::Trimmed { first_seq: *first_seq },
-            ThreadEvent::Document { name: DocumentName { namespace: Namespace::App(namespace), key }, version } => {
-                Self::Document { namespace, key, version: *version }
+            ThreadEvent::Record { name: RecordName { namespace: Namespace::App(namespace), key }, version } => {
+                Self::Record { namespace, key, version: *version }
             }
             // Records of Threadkeep itself are not visible to clients.
-            ThreadEvent::Document { .. } => return None,
+            ThreadEvent::Record { .. } => return None,
             ThreadEvent::Patched => Self::Patched,
         })
     }

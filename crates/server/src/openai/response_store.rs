@@ -2,8 +2,8 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{DocumentQuery, DocumentWrite};
-use threadkeep::{Document, DocumentOwner, JsonText, Namespace, Scope};
+use threadkeep::core::{RecordQuery, RecordWrite};
+use threadkeep::{JsonText, Namespace, Record, RecordOwner, Scope};
 
 use super::turn::RETENTION_MS;
 use crate::app::App;
@@ -91,11 +91,11 @@ impl ResponseStore {
     ) -> Result<(Vec<(String, T)>, Option<String>), ApiError> {
         let (memory, namespace) = (app.memory(), self.namespace());
         let after = after.map(|key| (namespace.clone(), key));
-        let query = DocumentQuery { namespace: Some(namespace), after, limit, ..DocumentQuery::of(owner(scope)) };
-        let records = memory.backend().store.list_documents(scope, &query, memory.now()).await?;
+        let query = RecordQuery { namespace: Some(namespace), after, limit, ..RecordQuery::of(owner(scope)) };
+        let records = memory.backend().store.list_records(scope, &query, memory.now()).await?;
         let next = records.last().filter(|_| records.len() == limit).map(|last| last.key.clone());
         let mut responses = Vec::with_capacity(records.len());
-        for Document { key, value, .. } in records {
+        for Record { key, value, .. } in records {
             if key.contains(PIECE_SEPARATOR) {
                 continue;
             }
@@ -129,13 +129,13 @@ impl ResponseStore {
     async fn get(self, app: &App, scope: &Scope, key: &str) -> Result<Option<JsonText>, ApiError> {
         let (memory, owner) = (app.memory(), owner(scope));
         let store = &memory.backend().store;
-        let found = store.find_document(scope, &owner, &self.namespace(), key, memory.now()).await?;
+        let found = store.find_record(scope, &owner, &self.namespace(), key, memory.now()).await?;
         Ok(found.map(|record| record.value))
     }
 
     async fn put(self, app: &App, scope: &Scope, key: String, value: Option<JsonText>) -> Result<(), ApiError> {
         let memory = app.memory();
-        let write = DocumentWrite {
+        let write = RecordWrite {
             owner: owner(scope),
             namespace: self.namespace(),
             key,
@@ -143,7 +143,7 @@ impl ResponseStore {
             value,
             expires_at: Some(memory.now().plus_ms(RETENTION_MS)),
         };
-        memory.backend().store.write_document(scope, write, memory.now()).await?;
+        memory.backend().store.write_record(scope, write, memory.now()).await?;
         Ok(())
     }
 
@@ -157,9 +157,9 @@ fn piece(key: &str, number: usize) -> String {
 }
 
 /// Returns the owner of a caller's records.
-pub(super) fn owner(scope: &Scope) -> DocumentOwner {
+pub(super) fn owner(scope: &Scope) -> RecordOwner {
     match scope {
-        Scope::User(_, user) => DocumentOwner::User(user.clone()),
-        Scope::Tenant(_) => DocumentOwner::Tenant,
+        Scope::User(_, user) => RecordOwner::User(user.clone()),
+        Scope::Tenant(_) => RecordOwner::Tenant,
     }
 }

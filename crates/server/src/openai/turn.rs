@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
-use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutDocument};
+use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutRecord};
 use threadkeep::memory::turns::{Completion, Interrupted, Place, RunRecord, Taking, Versioned, Waiting, interrupt};
 use threadkeep::memory::{AssembledContext, ContextOptions, HeldContext};
 use threadkeep::{
-    BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, MemoryError, Message, MessageId, MessageName,
-    Namespace, Part, Prefetched, Role, Scope, ThreadId, Timestamp,
+    BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageName, Namespace, Part, Prefetched,
+    RecordName, RecordOwner, Role, Scope, ThreadId, Timestamp,
 };
 use threadkeep_service::{Attempt, WINDOW_MS};
 
@@ -94,7 +94,7 @@ impl ActiveTurn {
             let prefetched = memory.prefetch(scope, thread, &policy(), &[name(id)], &[]).await.ok();
             let record = match &prefetched {
                 Some(prefetched) => {
-                    prefetched.documents.iter().flatten().next().map(|found| found.value.read()).transpose()?
+                    prefetched.records.iter().flatten().next().map(|found| found.value.read()).transpose()?
                 }
                 None => find_record(app, scope, thread, id).await?,
             };
@@ -232,12 +232,12 @@ fn without_answered_calls(assembled: AssembledContext, input: &[Draft]) -> Vec<C
     messages
 }
 
-fn record_writes(record: &TurnRecord, now: Timestamp) -> Result<[PutDocument; 2], ApiError> {
+fn record_writes(record: &TurnRecord, now: Timestamp) -> Result<[PutRecord; 2], ApiError> {
     let last = LastTurn { id: record.id.clone(), digest: record.digest.clone(), at: now };
     let expires_at = Some(now.plus_ms(RETENTION_MS));
     Ok([
-        PutDocument { name: name(&record.id), value: JsonText::of(record)?, expires_at },
-        PutDocument { name: name(LAST_KEY), value: JsonText::of(&last)?, expires_at },
+        PutRecord { name: name(&record.id), value: JsonText::of(record)?, expires_at },
+        PutRecord { name: name(LAST_KEY), value: JsonText::of(&last)?, expires_at },
     ])
 }
 
@@ -370,10 +370,10 @@ pub(super) async fn find_record(
     thread: ThreadId,
     id: &str,
 ) -> Result<Option<TurnRecord>, ApiError> {
-    let DocumentName { namespace, key } = name(id);
+    let RecordName { namespace, key } = name(id);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
-    let found = store.find_document(scope, &DocumentOwner::Thread(thread), &namespace, &key, now).await?;
-    Ok(found.map(|document| document.value.read()).transpose()?)
+    let found = store.find_record(scope, &RecordOwner::Thread(thread), &namespace, &key, now).await?;
+    Ok(found.map(|record| record.value.read()).transpose()?)
 }
 
 /// Deletes the record of a turn; its messages remain in the conversation.
@@ -401,11 +401,11 @@ async fn find_repeated(
     thread: ThreadId,
     attempt: &Attempt,
 ) -> Result<Option<TurnRecord>, ApiError> {
-    let DocumentName { namespace, key } = name(LAST_KEY);
+    let RecordName { namespace, key } = name(LAST_KEY);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
-    let owner = DocumentOwner::Thread(thread);
-    let Some(document) = store.find_document(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
-    let last: LastTurn = document.value.read()?;
+    let owner = RecordOwner::Thread(thread);
+    let Some(record) = store.find_record(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
+    let last: LastTurn = record.value.read()?;
     if last.digest != attempt.digest() || last.at.plus_ms(WINDOW_MS) < now {
         return Ok(None);
     }
@@ -416,6 +416,6 @@ async fn find_repeated(
     Ok((last_seq == Some(seq)).then_some(record))
 }
 
-fn name(key: &str) -> DocumentName {
-    DocumentName { namespace: Namespace::System(NAMESPACE.to_owned()), key: key.to_owned() }
+fn name(key: &str) -> RecordName {
+    RecordName { namespace: Namespace::System(NAMESPACE.to_owned()), key: key.to_owned() }
 }

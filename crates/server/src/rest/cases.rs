@@ -9,8 +9,8 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
     cases.extend(messages(owned));
     cases.extend(searches(owned));
     cases.extend(preferences());
-    cases.extend(documents(owned));
-    cases.extend(thread_documents(owned));
+    cases.extend(records(owned));
+    cases.extend(thread_records(owned));
     cases.extend(all_data(owned));
     cases.extend(turns(owned));
     cases.extend(approvals(owned));
@@ -92,7 +92,7 @@ fn preferences() -> Vec<TenantCase> {
     ]
 }
 
-fn documents(owned: &Owned) -> Vec<TenantCase> {
+fn records(owned: &Owned) -> Vec<TenantCase> {
     let after = |owned: &Owned| Probe::at(format!("/v1/documents/notes?after={}", owned.cursor("documents")));
     let pair = |existing: &str, unknown: &str| {
         let of = |rest: &str| Probe::at(format!("/v1/documents/{rest}"));
@@ -115,7 +115,7 @@ fn documents(owned: &Owned) -> Vec<TenantCase> {
     ]
 }
 
-fn thread_documents(owned: &Owned) -> Vec<TenantCase> {
+fn thread_records(owned: &Owned) -> Vec<TenantCase> {
     const ONE: &str = "/v1/threads/{id}/documents/{namespace}/{key}";
     let value = json!({ "value": 1 });
     vec![

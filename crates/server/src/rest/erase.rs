@@ -26,7 +26,8 @@ pub(crate) struct EraseJson {
 pub(crate) struct ErasedJson {
     threads: u64,
     messages: u64,
-    documents: u64,
+    #[serde(rename = "documents")]
+    records: u64,
     /// Entries of the user's named collections, such as passages of documents in a library.
     passages: u64,
     shared_messages: u64,
@@ -58,12 +59,12 @@ pub(crate) async fn erase(
     let shared_messages = if body.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
     let memory = app.memory();
     let report = memory.erase_user(&caller.scope, &user, EraseOptions { shared_messages }).await?;
-    tracing::info!(key = caller.key_id(), threads = report.threads, documents = report.documents, "a user was erased");
+    tracing::info!(key = caller.key_id(), threads = report.threads, records = report.records, "a user was erased");
     let swept = memory.backend().maintenance.sweep(memory.now()).await.is_ok();
     Ok(json(&ErasedJson {
         threads: report.threads,
         messages: report.messages,
-        documents: report.documents,
+        records: report.records,
         passages: report.passages,
         shared_messages: report.shared_messages,
         swept,

@@ -30,7 +30,8 @@ pub(crate) struct ImportedJson {
     forks: CountsJson,
     /// A message that forks share is counted once.
     messages: CountsJson,
-    documents: CountsJson,
+    #[serde(rename = "documents")]
+    records: CountsJson,
     /// How many records could not be imported.
     problem_count: usize,
     /// The first 1,000 problems.
@@ -81,7 +82,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: P
             threads: CountsJson { new: report.threads_created, known: report.threads_found },
             forks: CountsJson { new: report.forks_created, known: report.forks_found },
             messages: CountsJson { new: report.messages_added, known: report.messages_already_there },
-            documents: CountsJson { new: report.documents_added, known: report.documents_already_there },
+            records: CountsJson { new: report.records_added, known: report.records_already_there },
             problem_count: problems.len(),
             problems: problems.into_iter().take(MAX_PROBLEMS).collect(),
         })

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use threadkeep::core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, DocumentQuery,
-    DocumentWrite, MessagePage, OpenThread, Opened, Result, Store, Tagged, ThreadName, ThreadPage, ThreadQuery,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, MessagePage,
+    OpenThread, Opened, RecordQuery, RecordWrite, Result, Store, Tagged, ThreadName, ThreadPage, ThreadQuery,
     ThreadRead, ThreadView, UserCursor, WakeUps, Written,
 };
-use threadkeep::{Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, ThreadId, Timestamp};
+use threadkeep::{Message, MessageName, MessageQuery, Namespace, Record, RecordOwner, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
 
 /// Which answer is held back.
@@ -18,8 +18,8 @@ pub(crate) enum Answer {
     Thread,
     /// What a commit did.
     Commit,
-    /// A document of this system namespace.
-    Document(&'static str),
+    /// A record of this system namespace.
+    Record(&'static str),
 }
 
 #[derive(Debug)]
@@ -168,33 +168,33 @@ impl Store for HeldStore {
         self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
+    ) -> Result<Option<Record>> {
         self.calls.lock().unwrap().push("find_document");
-        let found = self.inner.find_document(scope, owner, namespace, key, now).await;
+        let found = self.inner.find_record(scope, owner, namespace, key, now).await;
         let held = self.hold.lock().unwrap().as_ref().map(|hold| hold.answer.clone());
-        if let (Some(Answer::Document(name)), Namespace::System(own)) = (held, namespace)
+        if let (Some(Answer::Record(name)), Namespace::System(own)) = (held, namespace)
             && name == own
         {
-            self.pass(&Answer::Document(name)).await;
+            self.pass(&Answer::Record(name)).await;
         }
         found
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
         self.calls.lock().unwrap().push("list_documents");
-        self.inner.list_documents(scope, query, now).await
+        self.inner.list_records(scope, query, now).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
         self.calls.lock().unwrap().push("write_document");
-        self.inner.write_document(scope, write, now).await
+        self.inner.write_record(scope, write, now).await
     }
 
     async fn write_derived(
@@ -217,7 +217,7 @@ impl Store for HeldStore {
         self.inner.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.inner.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.inner.records_stamp()
     }
 }

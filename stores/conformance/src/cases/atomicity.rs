@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Batch, ChangePage, Conflict, Content, DocumentCondition, DocumentOwner, DocumentState, Effect, Expected, Kind,
-    NewMessage, Replacement, Role, StoreError, ThreadPatch, UserCursor,
+    Batch, ChangePage, Conflict, Content, Effect, Expected, Kind, NewMessage, RecordCondition, RecordOwner,
+    RecordState, Replacement, Role, StoreError, ThreadPatch, UserCursor,
 };
 
 use crate::conversation::Conversation;
@@ -23,17 +23,17 @@ fn everything(key: &str) -> Batch {
     }
 }
 
-/// Four messages, an external id, and the documents `old` and `gone`; two commits.
+/// Four messages, an external id, and the records `old` and `gone`; two commits.
 async fn prepared(stage: &Stage<'_>) -> (crate::run::Subject, Conversation) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
     conversation.say(1..=3, at(1)).await;
-    let with_documents = Batch {
+    let with_records = Batch {
         append: vec![NewMessage { external_id: Some("x4".to_owned()), ..says(4, "message 4") }],
         put: vec![put(app("notes"), "old", "[0]"), put(app("notes"), "gone", "[0]")],
         ..batch("prepare")
     };
-    conversation.commit(&with_documents, at(2)).await;
+    conversation.commit(&with_records, at(2)).await;
     (subject, conversation)
 }
 
@@ -53,15 +53,15 @@ async fn everything_seen(conversation: &Conversation) -> (String, UserCursor) {
 pub(super) async fn nothing_of_a_refused_batch_is_visible(stage: &Stage<'_>) {
     let (_subject, conversation) = prepared(stage).await;
     let (before, cursor) = everything_seen(&conversation).await;
-    let condition = |key: &str, state| DocumentCondition { name: named(app("notes"), key), state };
+    let condition = |key: &str, state| RecordCondition { name: named(app("notes"), key), state };
     let refused: Vec<(&str, Batch)> = vec![
         ("seq", Batch { expected: Some(Expected::Seq(3)), ..everything("a") }),
         ("change", Batch { expected: Some(Expected::Change(1.into())), ..everything("b") }),
-        ("absent", Batch { require: vec![condition("old", DocumentState::Absent)], ..everything("c") }),
-        ("version", Batch { require: vec![condition("old", DocumentState::Version(1.into()))], ..everything("d") }),
+        ("absent", Batch { require: vec![condition("old", RecordState::Absent)], ..everything("c") }),
+        ("version", Batch { require: vec![condition("old", RecordState::Version(1.into()))], ..everything("d") }),
         (
             "version of nothing",
-            Batch { require: vec![condition("new", DocumentState::Version(1.into()))], ..everything("e") },
+            Batch { require: vec![condition("new", RecordState::Version(1.into()))], ..everything("e") },
         ),
         ("message id", Batch { append: vec![says(10, "ten"), says(2, "two again")], ..everything("f") }),
         (
@@ -106,12 +106,12 @@ pub(super) async fn all_of_an_accepted_batch_is_visible(stage: &Stage<'_>) {
     assert_eq!((thread.title.as_deref(), thread.message_count), (Some("a title"), 3));
     assert_eq!((thread.positions.seq, thread.positions.change, thread.positions.first_seq), (6, 3, 3));
     assert_eq!((thread.created_at, thread.updated_at), (at(0), at(4))); // S0.15
-    let owner = DocumentOwner::Thread(conversation.id);
+    let owner = RecordOwner::Thread(conversation.id);
     for (key, expected) in [("new", Some("[1]")), ("old", Some("[2]")), ("gone", None)] {
-        let found = conversation.client.find_document(&conversation.scope, &owner, &app("notes"), key, at(5)).await;
+        let found = conversation.client.find_record(&conversation.scope, &owner, &app("notes"), key, at(5)).await;
         let found = found.expect("reading works");
-        assert_eq!(found.as_ref().map(|document| document.value.as_str()), expected);
-        assert!(found.is_none_or(|document| document.version == 3), "a document's version is the commit's change");
+        assert_eq!(found.as_ref().map(|record| record.value.as_str()), expected);
+        assert!(found.is_none_or(|record| record.version == 3), "a document's version is the commit's change");
     }
     let ChangePage::Changes { changes, .. } = conversation.changes(2, at(5)).await else { panic!("a reset") };
     let effects = vec![
@@ -119,9 +119,9 @@ pub(super) async fn all_of_an_accepted_batch_is_visible(stage: &Stage<'_>) {
         Effect::Replaced { seq: 3, id: message_id(3) },
         Effect::Erased { seq: 4, id: message_id(4) },
         Effect::Trimmed { first_seq: 3 },
-        Effect::DocumentPut { name: named(app("notes"), "new"), version: 3 },
-        Effect::DocumentPut { name: named(app("notes"), "old"), version: 3 },
-        Effect::DocumentDeleted { name: named(app("notes"), "gone") },
+        Effect::RecordPut { name: named(app("notes"), "new"), version: 3 },
+        Effect::RecordPut { name: named(app("notes"), "old"), version: 3 },
+        Effect::RecordDeleted { name: named(app("notes"), "gone") },
         Effect::Patched,
     ];
     assert_eq!(changes.len(), 1);
@@ -132,7 +132,7 @@ pub(super) async fn preconditions_are_checked_in_order(stage: &Stage<'_>) {
     let (_subject, conversation) = prepared(stage).await;
     let wrong = Batch {
         expected: Some(Expected::Seq(9)),
-        require: vec![DocumentCondition { name: named(app("notes"), "old"), state: DocumentState::Absent }],
+        require: vec![RecordCondition { name: named(app("notes"), "old"), state: RecordState::Absent }],
         append: vec![says(1, "one again")],
         erase: vec![message_id(99)],
         trim_below: Some(99),
@@ -144,7 +144,7 @@ pub(super) async fn preconditions_are_checked_in_order(stage: &Stage<'_>) {
     let actual = Some(2.into());
     let (namespace, key) = (app("notes"), "old".to_owned());
     let conflict = numbered_conflict_of(conversation.try_commit(&wrong, at(4)).await);
-    assert_eq!(conflict, Conflict::Document { namespace, key, actual });
+    assert_eq!(conflict, Conflict::Record { namespace, key, actual });
     let wrong = Batch { require: Vec::new(), ..wrong };
     let conflict = conflict_of(conversation.try_commit(&wrong, at(4)).await);
     assert_eq!(conflict, Conflict::MessageId { id: message_id(1), seq: 1 });

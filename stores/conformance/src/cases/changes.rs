@@ -29,9 +29,9 @@ pub(super) async fn each_effect_is_told(stage: &Stage<'_>) {
         (Batch { trim_below: Some(2), ..batch("trim") }, Effect::Trimmed { first_seq: 2 }),
         (
             Batch { put: vec![put(app("notes"), "k", "1")], ..batch("put") },
-            Effect::DocumentPut { name: name.clone(), version: 5 },
+            Effect::RecordPut { name: name.clone(), version: 5 },
         ),
-        (Batch { delete: vec![name.clone()], ..batch("delete") }, Effect::DocumentDeleted { name }),
+        (Batch { delete: vec![name.clone()], ..batch("delete") }, Effect::RecordDeleted { name }),
         (
             Batch { patch: ThreadPatch { title: Some(None), ..ThreadPatch::default() }, ..batch("patch") },
             Effect::Patched,

@@ -1,7 +1,7 @@
 //! What is said comes back as it was said.
 
 use threadkeep_core::{
-    Batch, Content, DocumentOwner, DocumentWrite, ImageReference, Map, NewMessage, OpenThread, Part, Replacement, Role,
+    Batch, Content, ImageReference, Map, NewMessage, OpenThread, Part, RecordOwner, RecordWrite, Replacement, Role,
     Source, ThreadPatch, TokenDetails, ToolCall, ToolResult, Usage,
 };
 
@@ -107,9 +107,9 @@ pub(super) async fn raw_items_keep_every_byte(stage: &Stage<'_>) {
     let read = &conversation.messages(at(2)).await[0].content;
     let Part::Raw { json, .. } = &read.parts[0] else { panic!("another part: {:?}", read.parts) };
     assert_eq!((json.as_str(), read.data.as_ref().map(|data| data.as_str())), (RAW, Some(RAW)));
-    let owner = DocumentOwner::Thread(conversation.id);
-    let document = subject.client.find_document(&ana(), &owner, &system("run"), "journal", at(2)).await;
-    assert_eq!(document.expect("reading works").expect("it is there").value.as_str(), RAW);
+    let owner = RecordOwner::Thread(conversation.id);
+    let record = subject.client.find_record(&ana(), &owner, &system("run"), "journal", at(2)).await;
+    assert_eq!(record.expect("reading works").expect("it is there").value.as_str(), RAW);
 }
 
 pub(super) async fn numbers_come_back_exactly(stage: &Stage<'_>) {
@@ -170,11 +170,11 @@ pub(super) async fn all_writing_of_the_world_is_kept(stage: &Stage<'_>) {
         conversation.commit(&commit, at(5)).await;
         assert_eq!(conversation.thread(at(6)).await.key, Some(thread_key(name)));
         assert_eq!(conversation.messages(at(6)).await[0].external_id.as_deref(), Some(name));
-        let write = DocumentWrite { namespace: system(name), ..note(DocumentOwner::User(user_id(name)), name, "2") };
-        client.write_document(&scope, &write, at(6)).await.expect("writing works");
-        for (owner, value) in [(write.owner.clone(), "2"), (DocumentOwner::Thread(conversation.id), "1")] {
-            let found = client.find_document(&scope, &owner, &system(name), name, at(7)).await.expect("reading works");
-            assert_eq!(found.map(|document| document.value), Some(json(value)), "{name}");
+        let write = RecordWrite { namespace: system(name), ..note(RecordOwner::User(user_id(name)), name, "2") };
+        client.write_record(&scope, &write, at(6)).await.expect("writing works");
+        for (owner, value) in [(write.owner.clone(), "2"), (RecordOwner::Thread(conversation.id), "1")] {
+            let found = client.find_record(&scope, &owner, &system(name), name, at(7)).await.expect("reading works");
+            assert_eq!(found.map(|record| record.value), Some(json(value)), "{name}");
         }
     }
 }

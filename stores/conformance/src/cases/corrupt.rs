@@ -41,11 +41,11 @@ pub(super) async fn a_broken_message_is_told_of(stage: &Stage<'_>) {
     let page = conversation.page(&query, at(3)).await;
     assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
-    let read = |query| ThreadRead { documents: vec![named(app("notes"), "k")], ..ThreadRead::page(query) };
+    let read = |query| ThreadRead { records: vec![named(app("notes"), "k")], ..ThreadRead::page(query) };
     let name = ThreadName::Id(conversation.id);
     let view = client.read_thread(&ana(), &name, &read(query), at(3)).await.expect("reading works");
     let view = view.expect("the thread is there");
-    assert_eq!((view.page, view.documents), (Some(page.clone()), vec![None]));
+    assert_eq!((view.page, view.records), (Some(page.clone()), vec![None]));
     let failed = client.read_thread(&ana(), &name, &read(MessageQuery::newest(5)), at(3)).await;
     assert_error!(failed, StoreError::Corrupt { .. });
     let followed = client.list_changes_with_messages(&ana(), conversation.id, 0, 5, at(3)).await;

@@ -1,11 +1,11 @@
-//! Derived documents: written beside commits, and no change of their thread.
+//! Derived records: written beside commits, and no change of their thread.
 
 use std::time::Duration;
 
 use futures::StreamExt;
 use threadkeep_core::{
-    Batch, Conflict, DerivedWrite, Document, DocumentCondition, DocumentOwner, DocumentState, Kind, Namespace,
-    OpenThread, Owner, StoreError, Tagged, ThreadPatch, WakeUp, limits,
+    Batch, Conflict, DerivedWrite, Kind, Namespace, OpenThread, Owner, Record, RecordCondition, RecordOwner,
+    RecordState, StoreError, Tagged, ThreadPatch, WakeUp, limits,
 };
 
 use super::erasure::{MARKER, assert_erased};
@@ -26,15 +26,15 @@ impl Conversation {
         self.try_derive(write, 2).await.expect("the derived document is written")
     }
 
-    async fn derived(&self) -> Option<Document> {
-        let owner = DocumentOwner::Thread(self.id);
-        let found = self.client.find_document(&self.scope, &owner, &Namespace::derived(), "k", at(3)).await;
+    async fn derived(&self) -> Option<Record> {
+        let owner = RecordOwner::Thread(self.id);
+        let found = self.client.find_record(&self.scope, &owner, &Namespace::derived(), "k", at(3)).await;
         found.expect("reading works")
     }
 }
 
 fn conflict_at(actual: Option<u64>) -> Conflict {
-    Conflict::Document { namespace: Namespace::derived(), key: "k".to_owned(), actual: actual.map(Tagged::from) }
+    Conflict::Record { namespace: Namespace::derived(), key: "k".to_owned(), actual: actual.map(Tagged::from) }
 }
 
 pub(super) async fn a_derived_write_is_no_change_of_its_thread(stage: &Stage<'_>) {
@@ -100,9 +100,9 @@ pub(super) async fn it_is_made_over_its_version_alone(stage: &Stage<'_>) {
     assert_eq!(conversation.derived().await.expect("the document is there").value, json("2"));
     // A commit that scrubs it requires the version that it looked at.
     let scrub = |version: u64, key: &str| Batch {
-        require: vec![DocumentCondition {
+        require: vec![RecordCondition {
             name: named(Namespace::derived(), "k"),
-            state: DocumentState::Version(version.into()),
+            state: RecordState::Version(version.into()),
         }],
         put: vec![put(Namespace::derived(), "k", "0")],
         ..batch(key)
@@ -172,7 +172,7 @@ pub(super) async fn a_thread_that_is_over_derives_nothing(stage: &Stage<'_>) {
     assert_error!(deleted.try_derive(&derives(0, None, "1"), 2).await, StoreError::NotFound(Kind::Thread));
 }
 
-pub(super) async fn derived_documents_have_limits(stage: &Stage<'_>) {
+pub(super) async fn derived_records_have_limits(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
     let of_bytes = |bytes: usize| derives(0, None, &format!("\"{}\"", "x".repeat(bytes - 2)));
@@ -191,7 +191,7 @@ pub(super) async fn derived_documents_have_limits(stage: &Stage<'_>) {
     conversation.derive(&named(&"x".repeat(limits::KEY_BYTES))).await;
 }
 
-pub(super) async fn derived_documents_go_with_their_thread(stage: &Stage<'_>) {
+pub(super) async fn derived_records_go_with_their_thread(stage: &Stage<'_>) {
     for deletes in [true, false] {
         let subject = stage.open().await;
         let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
@@ -208,7 +208,7 @@ pub(super) async fn derived_documents_go_with_their_thread(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn a_derived_document_moves_with_its_thread(stage: &Stage<'_>) {
+pub(super) async fn a_derived_record_moves_with_its_thread(stage: &Stage<'_>) {
     let from = stage.open().await;
     let source = Conversation::open(&from.client, &ana(), 1, at(0)).await;
     source.say(1..=3, at(1)).await;
@@ -278,16 +278,16 @@ pub(super) async fn an_erasure_and_a_derived_write_race(stage: &Stage<'_>) {
         let deriving: Vec<_> = deriving.collect();
         for attempt in 0.. {
             let found = conversation.derived().await;
-            let state = found.map_or(DocumentState::Absent, |found| DocumentState::Version((found.version).into()));
+            let state = found.map_or(RecordState::Absent, |found| RecordState::Version((found.version).into()));
             let erase = Batch {
                 erase: vec![message_id(1)],
-                require: vec![DocumentCondition { name: named(Namespace::derived(), "k"), state }],
+                require: vec![RecordCondition { name: named(Namespace::derived(), "k"), state }],
                 put: vec![put(Namespace::derived(), "k", "\"none\"")],
                 ..batch(&format!("erase {attempt}"))
             };
             match conversation.try_commit(&erase, at(2)).await {
                 Ok(_) => break,
-                Err(StoreError::Conflict(Conflict::Document { .. })) => {}
+                Err(StoreError::Conflict(Conflict::Record { .. })) => {}
                 Err(error) => panic!("the erasure met {error:?}"),
             }
         }
@@ -310,9 +310,9 @@ pub(super) async fn derived_text_that_was_scrubbed_is_gone(stage: &Stage<'_>) {
     assert_erased(&subject, &conversation, async || {
         // Written over by another derived write, and then scrubbed by a commit.
         let second = conversation.derive(&derives(1, Some(first), &format!("[{marked}]"))).await;
-        let state = DocumentState::Version(second.into());
+        let state = RecordState::Version(second.into());
         let scrub = Batch {
-            require: vec![DocumentCondition { name: named(Namespace::derived(), "k"), state }],
+            require: vec![RecordCondition { name: named(Namespace::derived(), "k"), state }],
             put: vec![put(Namespace::derived(), "k", "\"none\"")],
             ..batch("scrub")
         };

@@ -1,7 +1,7 @@
 use threadkeep_core::{
-    Batch, Conflict, Content, DocumentOwner, DocumentQuery, DocumentWrite, Dump, DumpEntry, Effect, Kind, Map,
-    MessageQuery, NewMessage, OpenThread, Owner, Replacement, Role, Scope, StoreError, TenantId, ThreadName,
-    ThreadOrder, ThreadPatch, ThreadQuery,
+    Batch, Conflict, Content, Dump, DumpEntry, Effect, Kind, Map, MessageQuery, NewMessage, OpenThread, Owner,
+    RecordOwner, RecordQuery, RecordWrite, Replacement, Role, Scope, StoreError, TenantId, ThreadName, ThreadOrder,
+    ThreadPatch, ThreadQuery,
 };
 
 use super::search::query_for;
@@ -62,9 +62,9 @@ pub(super) async fn a_thread_moves_verbatim(stage: &Stage<'_>) {
         assert_eq!(target.thread(at(9)).await, source.thread(at(9)).await);
         assert_eq!(target.messages(at(9)).await, source.messages(at(9)).await);
         assert_eq!(target.changes(0, at(9)).await, source.changes(0, at(9)).await);
-        let documents = DocumentQuery::of(DocumentOwner::Thread(source.id));
-        let moved = to.client.list_documents(&ana(), &documents, at(9)).await.expect("reading works");
-        assert_eq!(moved, from.client.list_documents(&ana(), &documents, at(9)).await.expect("reading works"));
+        let records = RecordQuery::of(RecordOwner::Thread(source.id));
+        let moved = to.client.list_records(&ana(), &records, at(9)).await.expect("reading works");
+        assert_eq!(moved, from.client.list_records(&ana(), &records, at(9)).await.expect("reading works"));
         assert_goes_on(&target).await;
     }
 }
@@ -112,8 +112,8 @@ pub(super) async fn an_unfinished_restoration_is_invisible(stage: &Stage<'_>) {
     let messages = to.client.list_messages(&ana(), source.id, &MessageQuery::newest(10), at(9)).await;
     assert_error!(messages, StoreError::NotFound(Kind::Thread));
     assert_error!(target.try_commit(&adds(vec![says(11, "late")]), at(9)).await, StoreError::NotFound(Kind::Thread));
-    let documents = DocumentQuery::of(DocumentOwner::Thread(source.id));
-    assert_eq!(to.client.list_documents(&ana(), &documents, at(9)).await.expect("reading works"), []);
+    let records = RecordQuery::of(RecordOwner::Thread(source.id));
+    assert_eq!(to.client.list_records(&ana(), &records, at(9)).await.expect("reading works"), []);
     to.client.catch_up_fully().await;
     let found = to.client.search(&acme(), &query_for("message walrus"), at(9)).await.expect("searching works");
     assert_eq!((found.hits, found.behind), (Vec::new(), Vec::new()));
@@ -169,29 +169,29 @@ pub(super) async fn restoring_overwrites_no_thread(stage: &Stage<'_>) {
     assert_error!(answer, StoreError::Invalid { .. });
 }
 
-pub(super) async fn documents_move_verbatim(stage: &Stage<'_>) {
+pub(super) async fn records_move_verbatim(stage: &Stage<'_>) {
     let (from, to) = (stage.open().await, stage.open().await);
-    let of_ana = DocumentOwner::User(user_id("ana"));
+    let of_ana = RecordOwner::User(user_id("ana"));
     for round in 0..5 {
         let write = note(of_ana.clone(), "k", &format!("{round}"));
-        from.client.write_document(&ana(), &write, at(1)).await.expect("writing works");
+        from.client.write_record(&ana(), &write, at(1)).await.expect("writing works");
     }
-    let write = DocumentWrite { expires_at: Some(at(99)), ..note(DocumentOwner::Tenant, "t", r#"{"a" : 1}"#) };
-    from.client.write_document(&acme(), &write, at(1)).await.expect("writing works");
+    let write = RecordWrite { expires_at: Some(at(99)), ..note(RecordOwner::Tenant, "t", r#"{"a" : 1}"#) };
+    from.client.write_record(&acme(), &write, at(1)).await.expect("writing works");
     let moved = note(of_ana.clone(), "k", "0");
-    to.client.write_document(&ana(), &moved, at(1)).await.expect("writing works");
+    to.client.write_record(&ana(), &moved, at(1)).await.expect("writing works");
     let mut versions = Vec::new();
-    for owner in [of_ana.clone(), DocumentOwner::Tenant] {
-        let query = DocumentQuery::of(owner.clone());
-        let documents = from.client.list_documents(&acme(), &query, at(2)).await.expect("reading works");
-        for document in &documents {
-            let restored = to.client.restore_document(acme().tenant_id(), &owner, document).await;
+    for owner in [of_ana.clone(), RecordOwner::Tenant] {
+        let query = RecordQuery::of(owner.clone());
+        let records = from.client.list_records(&acme(), &query, at(2)).await.expect("reading works");
+        for record in &records {
+            let restored = to.client.restore_record(acme().tenant_id(), &owner, record).await;
             restored.expect("restoring works");
-            versions.push(document.version);
+            versions.push(record.version);
         }
-        assert_eq!(to.client.list_documents(&acme(), &query, at(2)).await.expect("reading works"), documents);
+        assert_eq!(to.client.list_records(&acme(), &query, at(2)).await.expect("reading works"), records);
     }
-    let anew = to.client.write_document(&ana(), &note(of_ana, "k", "9"), at(3)).await.expect("writing works");
+    let anew = to.client.write_record(&ana(), &note(of_ana, "k", "9"), at(3)).await.expect("writing works");
     assert!(!versions.contains(&anew.version) && anew.version > versions[0], "a version came back after the move");
 }
 
@@ -202,8 +202,8 @@ pub(super) async fn tenants_and_owners_are_listed(stage: &Stage<'_>) {
     for (number, scope) in (1..).zip([ben(), ana(), acme(), user("globex", "zoë"), user("Acme", "ana")]) {
         Conversation::open(client, &scope, number, at(0)).await;
     }
-    let of_cleo = DocumentOwner::User(user_id("cleo"));
-    client.write_document(&acme(), &note(of_cleo, "k", "1"), at(1)).await.expect("writing works");
+    let of_cleo = RecordOwner::User(user_id("cleo"));
+    client.write_record(&acme(), &note(of_cleo, "k", "1"), at(1)).await.expect("writing works");
     // The internal tenant is one of the store's, although nobody may name it.
     let internal = TenantId::internal();
     Conversation::open(client, &Scope::Tenant(internal.clone()), 6, at(0)).await;

@@ -1,4 +1,4 @@
-use threadkeep_core::{DocumentOwner, DocumentQuery, OpenThread, StoreError, ThreadOrder, ThreadQuery, WakeUp};
+use threadkeep_core::{OpenThread, RecordOwner, RecordQuery, StoreError, ThreadOrder, ThreadQuery, WakeUp};
 
 use super::dump_restore::eventful;
 use super::search::query_for;
@@ -15,8 +15,7 @@ async fn everything_seen(subject: &Subject, conversation: &Conversation) -> Stri
     // Over a weak store, how far the index seems to have come is chance.
     found.hits.clear();
     found.behind.clear();
-    let documents =
-        [DocumentOwner::User(user_id("ana")), DocumentOwner::Thread(conversation.id)].map(DocumentQuery::of);
+    let records = [RecordOwner::User(user_id("ana")), RecordOwner::Thread(conversation.id)].map(RecordQuery::of);
     format!(
         "{:?}",
         (
@@ -25,8 +24,8 @@ async fn everything_seen(subject: &Subject, conversation: &Conversation) -> Stri
             conversation.messages(now).await,
             conversation.changes(0, now).await,
             client.list_threads(scope, &ThreadQuery::new(ThreadOrder::Recent, 10), now).await.expect("reading works"),
-            client.list_documents(scope, &documents[0], now).await.expect("reading works"),
-            client.list_documents(scope, &documents[1], now).await.expect("reading works"),
+            client.list_records(scope, &records[0], now).await.expect("reading works"),
+            client.list_records(scope, &records[1], now).await.expect("reading works"),
             client.verify().await.expect("verifying works"),
             found,
         )
@@ -41,8 +40,8 @@ pub(super) async fn everything_is_there_after_reopening(stage: &Stage<'_>) {
     }
     let conversation = eventful(&subject.client).await;
     let deleted = Conversation::open(&subject.client, &ana(), 2, at(8)).await;
-    let of_ana = DocumentOwner::User(user_id("ana"));
-    let version = subject.client.write_document(&ana(), &note(of_ana.clone(), "k", "1"), at(9)).await;
+    let of_ana = RecordOwner::User(user_id("ana"));
+    let version = subject.client.write_record(&ana(), &note(of_ana.clone(), "k", "1"), at(9)).await;
     let version = version.expect("writing works").version;
     let cursor = subject.client.list_changed_threads(&ana(), None, 10, at(9)).await.expect("reading works").cursor;
     subject.client.delete_thread(&ana(), deleted.id, at(10)).await.expect("the thread is there");
@@ -59,14 +58,14 @@ pub(super) async fn everything_is_there_after_reopening(stage: &Stage<'_>) {
     let open = OpenThread::new(&ana(), thread_id(2));
     assert_error!(subject.client.open_thread(&ana(), &open, at(12)).await, StoreError::NotFound(_));
     assert_eq!(conversation.say(11..=12, at(13)).await.first_seq, 11);
-    let written = subject.client.write_document(&ana(), &note(of_ana.clone(), "k", "2"), at(13)).await;
+    let written = subject.client.write_record(&ana(), &note(of_ana.clone(), "k", "2"), at(13)).await;
     assert!(written.expect("writing works").version > version);
     drop(conversation);
 
     // And once more, so that what was written after reopening is no exception.
     let subject = subject.reopen().await;
-    let found = subject.client.find_document(&ana(), &of_ana, &app("notes"), "k", at(14)).await;
-    assert_eq!(found.expect("reading works").map(|document| document.value.to_string()), Some("2".to_owned()));
+    let found = subject.client.find_record(&ana(), &of_ana, &app("notes"), "k", at(14)).await;
+    assert_eq!(found.expect("reading works").map(|record| record.value.to_string()), Some("2".to_owned()));
     let conversation = Conversation { client: subject.client.clone(), scope: ana(), id };
     assert_eq!(conversation.thread(at(14)).await.positions.seq, 12);
 }

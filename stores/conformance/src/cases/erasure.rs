@@ -1,8 +1,8 @@
 //! After erasing and sweeping, no byte of the text is found in any of the store's files.
 
 use threadkeep_core::{
-    Batch, Content, DocumentOwner, DocumentWrite, Map, NewMessage, OpenThread, PutDocument, Replacement, Role,
-    ThreadPatch, text,
+    Batch, Content, Map, NewMessage, OpenThread, PutRecord, RecordOwner, RecordWrite, Replacement, Role, ThreadPatch,
+    text,
 };
 
 use super::search::query_for;
@@ -130,32 +130,32 @@ pub(super) async fn former_titles_are_gone(stage: &Stage<'_>) {
     .await;
 }
 
-pub(super) async fn former_documents_are_gone(stage: &Stage<'_>) {
+pub(super) async fn former_records_are_gone(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let marked = format!("\"{}\"", marked());
-    let of_ana = DocumentOwner::User(user_id("ana"));
+    let of_ana = RecordOwner::User(user_id("ana"));
     let puts = ["overwritten", "deleted", "expired"].map(|key| put(app("notes"), key, &marked));
     conversation.commit(&Batch { put: puts.to_vec(), ..batch("put") }, at(1)).await;
     for key in ["overwritten", "deleted", "expired"] {
-        client.write_document(&ana(), &note(of_ana.clone(), key, &marked), at(1)).await.expect("writing works");
+        client.write_record(&ana(), &note(of_ana.clone(), key, &marked), at(1)).await.expect("writing works");
     }
     assert_erased(&subject, &conversation, async || {
-        let expired = PutDocument { expires_at: Some(at(40)), ..put(app("notes"), "expired", &marked) };
+        let expired = PutRecord { expires_at: Some(at(40)), ..put(app("notes"), "expired", &marked) };
         let puts = vec![put(app("notes"), "overwritten", "1"), expired];
         let delete = vec![named(app("notes"), "deleted")];
         conversation.commit(&Batch { put: puts, delete, ..batch("change") }, at(2)).await;
         for write in [
             note(of_ana.clone(), "overwritten", "1"),
-            DocumentWrite { value: None, ..note(of_ana.clone(), "deleted", "1") },
-            DocumentWrite {
+            RecordWrite { value: None, ..note(of_ana.clone(), "deleted", "1") },
+            RecordWrite {
                 expires_at: Some(at(40)),
                 value: Some(json(&marked)),
                 ..note(of_ana.clone(), "expired", "1")
             },
         ] {
-            client.write_document(&ana(), &write, at(2)).await.expect("writing works");
+            client.write_record(&ana(), &write, at(2)).await.expect("writing works");
         }
     })
     .await;

@@ -1,7 +1,6 @@
 use threadkeep_core::{
-    Batch, ChangePage, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite, Kind,
-    MessageQuery, OpenThread, Owner, PutDocument, StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery,
-    ThreadRead, Timestamp,
+    Batch, ChangePage, Kind, MessageQuery, OpenThread, Owner, PutRecord, RecordCondition, RecordOwner, RecordQuery,
+    RecordState, RecordWrite, StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, Timestamp,
 };
 
 use crate::client::Client;
@@ -41,7 +40,7 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     assert_error!(client.commit(scope, *id, &repeated, now).await, StoreError::NotFound(Kind::Thread));
     let page = client.list_messages(scope, *id, &MessageQuery::newest(5), now).await;
     assert_error!(page, StoreError::NotFound(Kind::Thread));
-    let read = ThreadRead { documents: vec![named(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(5)) };
+    let read = ThreadRead { records: vec![named(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(5)) };
     for name in [ThreadName::Id(*id), key] {
         let view = client.read_thread(scope, &name, &read, now).await;
         assert_eq!(view.expect("reading works"), None);
@@ -51,11 +50,11 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     let followed = client.list_changes_with_messages(scope, *id, 0, 5, now).await;
     assert_error!(followed, StoreError::NotFound(Kind::Thread));
     assert_error!(client.delete_thread(scope, *id, now).await, StoreError::NotFound(Kind::Thread));
-    let owner = DocumentOwner::Thread(*id);
-    let document = client.find_document(scope, &owner, &app("notes"), "k", now).await;
-    assert_eq!(document.expect("reading works"), None);
-    let documents = client.list_documents(scope, &DocumentQuery::of(owner), now).await;
-    assert_eq!(documents.expect("reading works"), []);
+    let owner = RecordOwner::Thread(*id);
+    let record = client.find_record(scope, &owner, &app("notes"), "k", now).await;
+    assert_eq!(record.expect("reading works"), None);
+    let records = client.list_records(scope, &RecordQuery::of(owner), now).await;
+    assert_eq!(records.expect("reading works"), []);
 }
 
 pub(super) async fn an_expired_thread_was_never_there(stage: &Stage<'_>) {
@@ -98,8 +97,8 @@ pub(super) async fn opening_replaces_an_expired_thread(stage: &Stage<'_>) {
             let anew = Conversation::open_as(&subject.client, &ana(), &open, at(10)).await;
             assert_eq!(anew.thread(at(11)).await.created_at, at(10));
             assert_eq!(anew.messages(at(11)).await, []);
-            let documents = DocumentQuery::of(DocumentOwner::Thread(anew.id));
-            assert_eq!(subject.client.list_documents(&ana(), &documents, at(11)).await.expect("reading works"), []);
+            let records = RecordQuery::of(RecordOwner::Thread(anew.id));
+            assert_eq!(subject.client.list_records(&ana(), &records, at(11)).await.expect("reading works"), []);
             // The old thread's idempotency record does not answer for the new one.
             let first = Batch { put: vec![put(app("notes"), "k", "1")], ..adds(vec![says(1, "walrus")]) };
             let outcome = anew.commit(&first, at(12)).await;
@@ -145,42 +144,42 @@ pub(super) async fn expired_threads_do_not_shorten_pages(stage: &Stage<'_>) {
     assert_eq!(page.next, None);
 }
 
-pub(super) async fn an_expired_document_was_never_there(stage: &Stage<'_>) {
+pub(super) async fn an_expired_record_was_never_there(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
-    let owner = DocumentOwner::User(user_id("ana"));
-    let write = DocumentWrite { expires_at: Some(at(10)), ..note(owner.clone(), "k", "1") };
-    let first = client.write_document(&ana(), &write, at(1)).await.expect("writing works").version;
-    client.write_document(&ana(), &note(owner.clone(), "kept", "1"), at(1)).await.expect("writing works");
+    let owner = RecordOwner::User(user_id("ana"));
+    let write = RecordWrite { expires_at: Some(at(10)), ..note(owner.clone(), "k", "1") };
+    let first = client.write_record(&ana(), &write, at(1)).await.expect("writing works").version;
+    client.write_record(&ana(), &note(owner.clone(), "kept", "1"), at(1)).await.expect("writing works");
     let find = async |now| {
-        let found = client.find_document(&ana(), &owner, &app("notes"), "k", now).await.expect("reading works");
-        let listed = client.list_documents(&ana(), &DocumentQuery::of(owner.clone()), now).await;
+        let found = client.find_record(&ana(), &owner, &app("notes"), "k", now).await.expect("reading works");
+        let listed = client.list_records(&ana(), &RecordQuery::of(owner.clone()), now).await;
         assert_eq!(listed.expect("reading works").len(), 1 + usize::from(found.is_some()));
         found
     };
     assert!(find(just_before(at(10))).await.is_some());
     assert_eq!(find(at(10)).await, None);
     let report = client.sweep(at(9)).await.expect("sweeping works");
-    assert_eq!(report.expired_documents, 0);
+    assert_eq!(report.expired_records, 0);
     assert!(find(at(9)).await.is_some());
     // It counts as absent for compare-and-set, and its version does not come back.
-    let anew = DocumentWrite { expected: Some(0), ..write.clone() };
-    let second = client.write_document(&ana(), &anew, at(10)).await.expect("writing works").version;
+    let anew = RecordWrite { expected: Some(0), ..write.clone() };
+    let second = client.write_record(&ana(), &anew, at(10)).await.expect("writing works").version;
     assert!(second > first);
-    assert_eq!(client.sweep(at(10)).await.expect("sweeping works").expired_documents, 1);
+    assert_eq!(client.sweep(at(10)).await.expect("sweeping works").expired_records, 1);
     assert_eq!(find(at(9)).await, None);
-    let third = client.write_document(&ana(), &note(owner.clone(), "k", "1"), at(11)).await.expect("writing works");
+    let third = client.write_record(&ana(), &note(owner.clone(), "k", "1"), at(11)).await.expect("writing works");
     assert!(third.version > second);
     assert!(find(at(1_000_000)).await.is_some());
 }
 
-pub(super) async fn a_threads_documents_expire_alone(stage: &Stage<'_>) {
+pub(super) async fn a_threads_records_expire_alone(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
     let name = named(system("run"), "lease");
-    let lease = PutDocument { expires_at: Some(at(10)), ..put(system("run"), "lease", "1") };
+    let lease = PutRecord { expires_at: Some(at(10)), ..put(system("run"), "lease", "1") };
     conversation.commit(&Batch { put: vec![lease.clone()], ..batch("take") }, at(1)).await;
-    let require = vec![DocumentCondition { name: name.clone(), state: DocumentState::Absent }];
+    let require = vec![RecordCondition { name: name.clone(), state: RecordState::Absent }];
     let take = |key: &str| Batch { require: require.clone(), put: vec![lease.clone()], ..batch(key) };
     assert!(conversation.try_commit(&take("early"), just_before(at(10))).await.is_err());
     let delete = Batch { delete: vec![name], ..batch("delete") };
@@ -188,11 +187,9 @@ pub(super) async fn a_threads_documents_expire_alone(stage: &Stage<'_>) {
     let ChangePage::Changes { changes, .. } = conversation.changes(1, at(10)).await else { panic!("a reset") };
     assert_eq!(changes[0].effects, [], "what had expired was not deleted");
     assert_eq!(conversation.commit(&take("late"), at(10)).await.change, 3);
-    assert_eq!(subject.client.sweep(at(11)).await.expect("sweeping works").expired_documents, 1);
+    assert_eq!(subject.client.sweep(at(11)).await.expect("sweeping works").expired_records, 1);
     assert_eq!(conversation.thread(at(12)).await.positions.change, 3, "a sweep is no change of the thread");
-    let found = subject
-        .client
-        .find_document(&ana(), &DocumentOwner::Thread(conversation.id), &system("run"), "lease", at(5))
-        .await;
+    let found =
+        subject.client.find_record(&ana(), &RecordOwner::Thread(conversation.id), &system("run"), "lease", at(5)).await;
     assert_eq!(found.expect("reading works"), None);
 }

@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Batch, CommitOutcome, Conflict, DocumentCondition, DocumentState, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS,
-    IdempotencyKey,
+    Batch, CommitOutcome, Conflict, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, RecordCondition,
+    RecordState,
 };
 use uuid::Uuid;
 
@@ -8,7 +8,7 @@ use crate::conversation::Conversation;
 use crate::given::{ana, app, at, batch, conflict_of, message_id, named, put, says, tag_of};
 use crate::run::Stage;
 
-/// The first commit: two messages and a document.
+/// The first commit: two messages and a record.
 fn first() -> Batch {
     Batch { append: vec![says(1, "one"), says(2, "two")], put: vec![put(app("notes"), "note", "1")], ..batch("first") }
 }
@@ -59,10 +59,10 @@ pub(super) async fn another_fingerprint_is_a_conflict(stage: &Stage<'_>) {
 pub(super) async fn replays_come_before_preconditions(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let absent = DocumentCondition { name: named(app("notes"), "note"), state: DocumentState::Absent };
+    let absent = RecordCondition { name: named(app("notes"), "note"), state: RecordState::Absent };
     let guarded = Batch { expected: Some(Expected::Seq(0)), require: vec![absent], ..first() };
     conversation.commit(&guarded, at(1)).await;
-    // Neither the position nor the document nor the ids are as they were, and the answer is the same.
+    // Neither the position nor the record nor the ids are as they were, and the answer is the same.
     assert_eq!(conversation.commit(&guarded, at(2)).await, first_replayed());
     let elsewhere = Batch { expected: Some(Expected::Change(0.into())), ..guarded };
     assert_eq!(conversation.commit(&elsewhere, at(2)).await, first_replayed());

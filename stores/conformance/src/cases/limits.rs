@@ -1,8 +1,8 @@
 //! Each limit: what is just at it passes, one more fails and is told which limit it was; NUL is refused everywhere.
 
 use threadkeep_core::{
-    Batch, Content, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite, IdempotencyKey,
-    ImageReference, Map, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument, Replacement, Role, Source,
+    Batch, Content, IdempotencyKey, ImageReference, Map, MessageQuery, Namespace, NewMessage, OpenThread, Part,
+    PutRecord, RecordCondition, RecordOwner, RecordQuery, RecordState, RecordWrite, Replacement, Role, Source,
     StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ToolCall, ToolResult, Usage, limits,
 };
 
@@ -118,12 +118,12 @@ pub(super) async fn commits_have_limits(stage: &Stage<'_>) {
         ..batch("erasures")
     })
     .await;
-    holds(&conversation, limits::COMMIT_DOCUMENTS, |count| {
+    holds(&conversation, limits::COMMIT_RECORDS, |count| {
         let puts = (0..count - 20).map(|number| put(app("n"), &format!("{number}"), "1")).collect();
         let delete = (0..10).map(|number| named(app("n"), &format!("gone {number}"))).collect();
-        let absent = (0..10).map(|number| DocumentCondition {
+        let absent = (0..10).map(|number| RecordCondition {
             name: named(app("n"), &format!("absent {number}")),
-            state: DocumentState::Absent,
+            state: RecordState::Absent,
         });
         Batch { put: puts, delete, require: absent.collect(), ..batch("documents") }
     })
@@ -170,7 +170,7 @@ pub(super) async fn commits_have_limits(stage: &Stage<'_>) {
     .await;
 }
 
-pub(super) async fn threads_and_documents_have_limits(stage: &Stage<'_>) {
+pub(super) async fn threads_and_records_have_limits(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
     type WithSize = fn(OpenThread, usize) -> OpenThread;
@@ -186,19 +186,18 @@ pub(super) async fn threads_and_documents_have_limits(stage: &Stage<'_>) {
         let opened = client.open_thread(&ana(), &open(limit), at(1)).await.expect("what is just at a limit passes");
         assert!(opened.created, "a refused thread was opened");
     }
-    let of_ana = DocumentOwner::User(user_id("ana"));
+    let of_ana = RecordOwner::User(user_id("ana"));
     let big = |bytes| note(of_ana.clone(), "k", &format!("\"{}\"", long(bytes - 2)));
     let with_key = |bytes| note(of_ana.clone(), &long(bytes), "1");
-    let in_namespace =
-        |bytes| DocumentWrite { namespace: Namespace::App(long(bytes)), ..note(of_ana.clone(), "k", "1") };
-    let writes: [(usize, &dyn Fn(usize) -> DocumentWrite); 3] =
+    let in_namespace = |bytes| RecordWrite { namespace: Namespace::App(long(bytes)), ..note(of_ana.clone(), "k", "1") };
+    let writes: [(usize, &dyn Fn(usize) -> RecordWrite); 3] =
         [(limits::DOCUMENT_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
     for (limit, write) in writes.map(|(limit, write)| (limit, [write(limit), write(limit + 1)])) {
-        let over = client.write_document(&ana(), &write[1], at(1)).await;
+        let over = client.write_record(&ana(), &write[1], at(1)).await;
         assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limit as u64);
-        client.write_document(&ana(), &write[0], at(1)).await.expect("what is just at a limit passes");
+        client.write_record(&ana(), &write[0], at(1)).await.expect("what is just at a limit passes");
     }
-    let all = client.list_documents(&ana(), &DocumentQuery::of(of_ana), at(2)).await.expect("reading works");
+    let all = client.list_records(&ana(), &RecordQuery::of(of_ana), at(2)).await.expect("reading works");
     assert_eq!(all.len(), 3);
 }
 
@@ -206,16 +205,16 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    let owner = DocumentOwner::Thread(conversation.id);
+    let owner = RecordOwner::Thread(conversation.id);
     let tenant = ana().tenant_id().clone();
     let cursor = client.list_changed_threads(&ana(), None, 1, at(1)).await.expect("reading works").cursor;
     for limit in [0, 1, limits::PAGE, limits::PAGE + 1] {
         let (scope, id, now) = (&ana(), conversation.id, at(1));
-        let documents = DocumentQuery { limit, ..DocumentQuery::of(owner.clone()) };
+        let records = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
         let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
         let name = ThreadName::Id(id);
         let page = ThreadRead::page(MessageQuery::newest(limit));
-        let lists = ThreadRead { lists: vec![documents.clone()], ..ThreadRead::default() };
+        let lists = ThreadRead { lists: vec![records.clone()], ..ThreadRead::default() };
         let answers = [
             ("messages", client.list_messages(scope, id, &MessageQuery::newest(limit), now).await.map(drop)),
             ("a thread's messages", client.read_thread(scope, &name, &page, now).await.map(drop)),
@@ -228,7 +227,7 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
             ("changed threads from now", client.list_changed_threads(scope, None, limit, now).await.map(drop)),
             ("changes", client.list_changes(scope, id, 0, limit, now).await.map(drop)),
             ("followed", client.list_changes_with_messages(scope, id, 0, limit, now).await.map(drop)),
-            ("documents", client.list_documents(scope, &documents, now).await.map(drop)),
+            ("documents", client.list_records(scope, &records, now).await.map(drop)),
             ("hits", client.search(scope, &query, now).await.map(drop)),
             ("tenants", client.list_tenants(None, limit).await.map(drop)),
             ("driven threads", client.list_driven_threads(None, limit, at(1)).await.map(drop)),
@@ -301,7 +300,7 @@ pub(super) async fn nul_is_refused_everywhere(stage: &Stage<'_>) {
         Batch { delete: vec![named(app("n"), &nul())], ..batch("deleted key") },
         Batch {
             append: vec![says(2, "two")],
-            require: vec![DocumentCondition { name: named(app("n"), &nul()), state: DocumentState::Absent }],
+            require: vec![RecordCondition { name: named(app("n"), &nul()), state: RecordState::Absent }],
             ..batch("required key")
         },
         patch(ThreadPatch { title: Some(Some(nul())), ..ThreadPatch::default() }),
@@ -323,13 +322,13 @@ pub(super) async fn nul_is_refused_everywhere(stage: &Stage<'_>) {
     ] {
         assert_error!(client.open_thread(&ana(), &open, at(3)).await, StoreError::Invalid { .. });
     }
-    let of_ana = DocumentOwner::User(user_id("ana"));
+    let of_ana = RecordOwner::User(user_id("ana"));
     for write in [
         note(of_ana.clone(), &nul(), "1"),
-        DocumentWrite { namespace: Namespace::App(nul()), ..note(of_ana.clone(), "k", "1") },
-        DocumentWrite { owner: DocumentOwner::Thread(conversation.id), ..note(of_ana, "k", "1") },
+        RecordWrite { namespace: Namespace::App(nul()), ..note(of_ana.clone(), "k", "1") },
+        RecordWrite { owner: RecordOwner::Thread(conversation.id), ..note(of_ana, "k", "1") },
     ] {
-        assert_error!(client.write_document(&ana(), &write, at(3)).await, StoreError::Invalid { .. });
+        assert_error!(client.write_record(&ana(), &write, at(3)).await, StoreError::Invalid { .. });
     }
 }
 
@@ -339,7 +338,7 @@ pub(super) async fn nothing_is_named_twice_in_a_commit(stage: &Stage<'_>) {
     conversation.say(1..=2, at(1)).await;
     let called = |number| NewMessage { external_id: Some("x".to_owned()), ..says(number, "hello") };
     let replaces = |number| Replacement { id: message_id(number), content: Content::empty(Role::User) };
-    let absent = || DocumentCondition { name: named(app("n"), "k"), state: DocumentState::Absent };
+    let absent = || RecordCondition { name: named(app("n"), "k"), state: RecordState::Absent };
     let put_k = || put(app("n"), "k", "1");
     for batch in [
         Batch { append: vec![says(3, "a"), says(3, "b")], ..batch("a") },
@@ -348,7 +347,7 @@ pub(super) async fn nothing_is_named_twice_in_a_commit(stage: &Stage<'_>) {
         Batch { replace: vec![replaces(1), replaces(1)], ..batch("d") },
         Batch { replace: vec![replaces(1)], erase: vec![message_id(1)], ..batch("e") },
         Batch { erase: vec![message_id(1), message_id(1)], ..batch("f") },
-        Batch { put: vec![put_k(), PutDocument { expires_at: Some(at(9)), ..put_k() }], ..batch("g") },
+        Batch { put: vec![put_k(), PutRecord { expires_at: Some(at(9)), ..put_k() }], ..batch("g") },
         Batch { put: vec![put_k()], delete: vec![named(app("n"), "k")], ..batch("h") },
         Batch { require: vec![absent(), absent()], put: vec![put_k()], ..batch("i") },
     ] {

@@ -1,9 +1,9 @@
 //! What a scope does not reach answers as what does not exist, on every method.
 
 use threadkeep_core::{
-    Batch, Content, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, Kind, MessageName, MessageQuery,
-    NewMessage, OpenThread, Owner, Replacement, Role, Scope, StoreError, ThreadId, ThreadName, ThreadOrder,
-    ThreadPatch, ThreadQuery, ThreadRead,
+    Batch, Content, Kind, MessageName, MessageQuery, NewMessage, OpenThread, Owner, RecordName, RecordOwner,
+    RecordQuery, RecordWrite, Replacement, Role, Scope, StoreError, ThreadId, ThreadName, ThreadOrder, ThreadPatch,
+    ThreadQuery, ThreadRead,
 };
 
 use super::search::query_for;
@@ -15,7 +15,7 @@ use crate::given::{
 };
 use crate::run::Stage;
 
-/// The thread of ana of acme: number 1, with the key `key`, messages, a document and an external id.
+/// The thread of ana of acme: number 1, with the key `key`, messages, a record and an external id.
 async fn anas_thread(client: &Client) -> Conversation {
     let open = OpenThread::new(&ana(), thread_id(1)).with_key(thread_key("key"));
     furnished(client, &ana(), open).await
@@ -50,11 +50,11 @@ async fn answers_about(client: &Client, scope: &Scope, id: ThreadId) -> Vec<Stri
     let replayed = Batch { append: vec![says(1, "a walrus")], ..batch("first") };
     let other = Batch { append: vec![says(3, "a yak")], ..batch("other") };
     let names = [MessageName::Seq(1), MessageName::Id(message_id(1)), MessageName::External("x2".to_owned())];
-    let owner = DocumentOwner::Thread(id);
-    let documents = DocumentQuery::of(owner.clone());
+    let owner = RecordOwner::Thread(id);
+    let records = RecordQuery::of(owner.clone());
     let whole = ThreadRead {
-        documents: vec![named(app("notes"), "k")],
-        lists: vec![documents.clone()],
+        records: vec![named(app("notes"), "k")],
+        lists: vec![records.clone()],
         ..ThreadRead::page(MessageQuery::newest(5))
     };
     let query = threadkeep_core::SearchQuery { thread: Some(id), ..query_for("walrus zebra") };
@@ -71,8 +71,8 @@ async fn answers_about(client: &Client, scope: &Scope, id: ThreadId) -> Vec<Stri
         format!("{:?}", client.list_changes(scope, id, 0, 5, now).await),
         format!("{:?}", client.list_changes(scope, id, 99, 5, now).await),
         format!("{:?}", client.list_changes_with_messages(scope, id, 0, 5, now).await),
-        format!("{:?}", client.find_document(scope, &owner, &app("notes"), "k", now).await),
-        format!("{:?}", client.list_documents(scope, &documents, now).await),
+        format!("{:?}", client.find_record(scope, &owner, &app("notes"), "k", now).await),
+        format!("{:?}", client.list_records(scope, &records, now).await),
         format!("{:?}", client.search(scope, &query, now).await),
     ]
 }
@@ -134,9 +134,9 @@ pub(super) async fn tenants_may_use_the_same_ids(stage: &Stage<'_>) {
     client.delete_thread(&theirs.scope, theirs.id, at(5)).await.expect("the thread is there");
     assert_eq!(ours.texts(at(6)).await, ["a walrus", "a zebra"]);
     assert!(!theirs.is_there(at(6)).await);
-    let write = note(DocumentOwner::User(user_id("ana")), "k", "1");
-    client.write_document(&ana(), &write, at(7)).await.expect("writing works");
-    let found = client.find_document(&user("globex", "ana"), &write.owner, &write.namespace, "k", at(8)).await;
+    let write = note(RecordOwner::User(user_id("ana")), "k", "1");
+    client.write_record(&ana(), &write, at(7)).await.expect("writing works");
+    let found = client.find_record(&user("globex", "ana"), &write.owner, &write.namespace, "k", at(8)).await;
     assert_eq!(found.expect("reading works"), None);
 }
 
@@ -166,48 +166,48 @@ pub(super) async fn foreign_lists_are_empty(stage: &Stage<'_>) {
     assert_eq!(changed.expect("reading works").threads.len(), 1);
 }
 
-pub(super) async fn foreign_documents_are_out_of_reach(stage: &Stage<'_>) {
+pub(super) async fn foreign_records_are_out_of_reach(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
-    let of_ana = DocumentOwner::User(user_id("ana"));
-    client.write_document(&ana(), &note(of_ana.clone(), "k", "1"), at(1)).await.expect("writing works");
-    client.write_document(&acme(), &note(DocumentOwner::Tenant, "k", "1"), at(1)).await.expect("writing works");
+    let of_ana = RecordOwner::User(user_id("ana"));
+    client.write_record(&ana(), &note(of_ana.clone(), "k", "1"), at(1)).await.expect("writing works");
+    client.write_record(&acme(), &note(RecordOwner::Tenant, "k", "1"), at(1)).await.expect("writing works");
     for (stranger, owner) in [
         (ben(), of_ana.clone()),
         (user("globex", "ben"), of_ana.clone()),
-        (ben(), DocumentOwner::User(user_id("nobody"))),
+        (ben(), RecordOwner::User(user_id("nobody"))),
     ] {
-        let found = client.find_document(&stranger, &owner, &app("notes"), "k", at(2)).await;
+        let found = client.find_record(&stranger, &owner, &app("notes"), "k", at(2)).await;
         assert_eq!(found.expect("reading works"), None);
-        let listed = client.list_documents(&stranger, &DocumentQuery::of(owner.clone()), at(2)).await;
+        let listed = client.list_records(&stranger, &RecordQuery::of(owner.clone()), at(2)).await;
         assert_eq!(listed.expect("reading works"), []);
         for expected in [None, Some(0), Some(1)] {
             for value in [None, Some(json("2"))] {
-                let write = DocumentWrite { expected, value, ..note(owner.clone(), "k", "2") };
-                let answer = client.write_document(&stranger, &write, at(2)).await;
-                assert_error!(answer, StoreError::NotFound(Kind::Document));
+                let write = RecordWrite { expected, value, ..note(owner.clone(), "k", "2") };
+                let answer = client.write_record(&stranger, &write, at(2)).await;
+                assert_error!(answer, StoreError::NotFound(Kind::Record));
             }
         }
     }
-    // A tenant's documents are read by its users and written by the application.
+    // A tenant's records are read by its users and written by the application.
     for value in [None, Some(json("2"))] {
-        let write = DocumentWrite { value, ..note(DocumentOwner::Tenant, "k", "2") };
-        assert_error!(client.write_document(&ana(), &write, at(2)).await, StoreError::Denied(_));
+        let write = RecordWrite { value, ..note(RecordOwner::Tenant, "k", "2") };
+        assert_error!(client.write_record(&ana(), &write, at(2)).await, StoreError::Denied(_));
     }
     for scope in [ana(), ben(), acme()] {
-        let found = client.find_document(&scope, &DocumentOwner::Tenant, &app("notes"), "k", at(3)).await;
-        assert_eq!(found.expect("reading works").map(|document| document.value), Some(json("1")));
+        let found = client.find_record(&scope, &RecordOwner::Tenant, &app("notes"), "k", at(3)).await;
+        assert_eq!(found.expect("reading works").map(|record| record.value), Some(json("1")));
     }
     for scope in [user("globex", "ana"), Scope::Tenant(crate::given::tenant("globex"))] {
-        for owner in [DocumentOwner::Tenant, of_ana.clone()] {
-            let found = client.find_document(&scope, &owner, &app("notes"), "k", at(3)).await;
+        for owner in [RecordOwner::Tenant, of_ana.clone()] {
+            let found = client.find_record(&scope, &owner, &app("notes"), "k", at(3)).await;
             assert_eq!(found.expect("reading works"), None);
         }
     }
-    // The application writes a user's documents, too.
-    client.write_document(&acme(), &note(of_ana.clone(), "k", "3"), at(4)).await.expect("writing works");
-    let found = client.find_document(&ana(), &of_ana, &app("notes"), "k", at(5)).await.expect("reading works");
-    assert_eq!(found.map(|document| document.value), Some(json("3")));
+    // The application writes a user's records, too.
+    client.write_record(&acme(), &note(of_ana.clone(), "k", "3"), at(4)).await.expect("writing works");
+    let found = client.find_record(&ana(), &of_ana, &app("notes"), "k", at(5)).await.expect("reading works");
+    assert_eq!(found.map(|record| record.value), Some(json("3")));
 }
 
 pub(super) async fn users_read_and_append_to_shared_threads(stage: &Stage<'_>) {
@@ -218,8 +218,8 @@ pub(super) async fn users_read_and_append_to_shared_threads(stage: &Stage<'_>) {
     assert_eq!(seen.texts(at(2)).await, ["a walrus", "a zebra"]);
     assert_eq!(seen.thread(at(2)).await, shared.thread(at(2)).await);
     assert_eq!(seen.changes(0, at(2)).await, shared.changes(0, at(2)).await);
-    let document = client.find_document(&ben(), &DocumentOwner::Thread(seen.id), &app("notes"), "k", at(2)).await;
-    assert!(document.expect("reading works").is_some());
+    let record = client.find_record(&ben(), &RecordOwner::Thread(seen.id), &app("notes"), "k", at(2)).await;
+    assert!(record.expect("reading works").is_some());
     let said = adds(vec![says(3, "a yak")]);
     assert_eq!(seen.commit(&said, at(3)).await.first_seq, 3);
     assert!(seen.commit(&said, at(3)).await.replayed);
@@ -273,7 +273,7 @@ pub(super) async fn the_application_acts_for_its_users(stage: &Stage<'_>) {
     let seen = conversation.seen_by(&acme());
     let change = Batch {
         erase: vec![message_id(1)],
-        delete: vec![DocumentName { namespace: app("notes"), key: "k".to_owned() }],
+        delete: vec![RecordName { namespace: app("notes"), key: "k".to_owned() }],
         ..batch("change")
     };
     seen.commit(&change, at(2)).await;

@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Batch, ChunkSize, Consistency, Content, Document, DocumentOwner, Dump, DumpEntry, Kind, ListedThread, OpenThread,
-    OwnedDocument, Replacement, Role, Snapshot, StoreError, TenantId, ThreadId,
+    Batch, ChunkSize, Consistency, Content, Dump, DumpEntry, Kind, ListedThread, OpenThread, OwnedRecord, Record,
+    RecordOwner, Replacement, Role, Snapshot, StoreError, TenantId, ThreadId,
 };
 
 use crate::client::{Client, patiently};
@@ -19,7 +19,7 @@ const LARGE: ChunkSize = ChunkSize { entries: 1_000, bytes: 1_000_000 };
 struct Everything {
     threads: Vec<(TenantId, threadkeep_core::Thread)>,
     dumps: Vec<Vec<Dump>>,
-    documents: Vec<(TenantId, DocumentOwner, Document)>,
+    records: Vec<(TenantId, RecordOwner, Record)>,
 }
 
 async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everything {
@@ -30,10 +30,10 @@ async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everythi
     let messages = listed.iter().map(|listed| listed.thread.message_count).sum();
     assert_eq!((totals.threads, totals.messages), (listed.len() as u64, messages));
     let threads = listed.into_iter().map(|listed| (listed.tenant, listed.thread)).collect();
-    let mut documents = list_documents(snapshot, page).await;
-    documents.sort_by_key(|owned| (owned.tenant.clone(), owned.owner.clone(), owned.document.key.clone()));
-    let documents = documents.into_iter().map(|owned| (owned.tenant, owned.owner, owned.document)).collect();
-    Everything { threads, dumps: dump(snapshot, &places, size).await, documents }
+    let mut records = list_records(snapshot, page).await;
+    records.sort_by_key(|owned| (owned.tenant.clone(), owned.owner.clone(), owned.record.key.clone()));
+    let records = records.into_iter().map(|owned| (owned.tenant, owned.owner, owned.record)).collect();
+    Everything { threads, dumps: dump(snapshot, &places, size).await, records }
 }
 
 async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread> {
@@ -49,11 +49,11 @@ async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread>
     }
 }
 
-async fn list_documents(snapshot: &dyn Snapshot, page: usize) -> Vec<OwnedDocument> {
-    let mut listed: Vec<OwnedDocument> = Vec::new();
+async fn list_records(snapshot: &dyn Snapshot, page: usize) -> Vec<OwnedRecord> {
+    let mut listed: Vec<OwnedRecord> = Vec::new();
     loop {
         let after = listed.last();
-        let found = patiently(|| snapshot.list_documents(after, page)).await.expect("listing works");
+        let found = patiently(|| snapshot.list_records(after, page)).await.expect("listing works");
         assert!(found.len() <= page);
         if found.is_empty() {
             return listed;
@@ -83,7 +83,7 @@ async fn dump(snapshot: &dyn Snapshot, places: &[u64], size: ChunkSize) -> Vec<V
     dumps
 }
 
-/// Three tenants' threads, one of them with nothing in it, and documents of theirs.
+/// Three tenants' threads, one of them with nothing in it, and records of theirs.
 async fn fill(client: &Client) -> Conversation {
     let eventful = super::eventful(client).await;
     Conversation::open(client, &ben(), 2, at(1)).await;
@@ -93,12 +93,12 @@ async fn fill(client: &Client) -> Conversation {
     other.say(41..=43, at(2)).await;
     other.commit(&Batch { put: vec![put(system("run"), "journal", "[1]")], ..batch("put") }, at(3)).await;
     for (scope, owner, key) in [
-        (ana(), DocumentOwner::User(user_id("ana")), "line"),
-        (acme(), DocumentOwner::Tenant, "limits"),
-        (acme(), DocumentOwner::User(user_id("ben")), "line"),
-        (user("globex", "ana"), DocumentOwner::User(user_id("ana")), "line"),
+        (ana(), RecordOwner::User(user_id("ana")), "line"),
+        (acme(), RecordOwner::Tenant, "limits"),
+        (acme(), RecordOwner::User(user_id("ben")), "line"),
+        (user("globex", "ana"), RecordOwner::User(user_id("ana")), "line"),
     ] {
-        client.write_document(&scope, &note(owner, key, "17"), at(3)).await.expect("writing works");
+        client.write_record(&scope, &note(owner, key, "17"), at(3)).await.expect("writing works");
     }
     eventful
 }
@@ -114,12 +114,12 @@ async fn change_everything(client: &Client, eventful: &Conversation) {
     client.delete_thread(&acme(), thread_id(3), at(11)).await.expect("deleting works");
     let new = Conversation::open(client, &ana(), 9, at(11)).await;
     new.say(91..=92, at(11)).await;
-    let owner = DocumentOwner::User(user_id("ana"));
-    client.write_document(&ana(), &note(owner.clone(), "line", "18"), at(11)).await.expect("writing works");
-    client.write_document(&ana(), &note(owner, "new", "19"), at(11)).await.expect("writing works");
-    let mut removed = note(DocumentOwner::Tenant, "limits", "0");
+    let owner = RecordOwner::User(user_id("ana"));
+    client.write_record(&ana(), &note(owner.clone(), "line", "18"), at(11)).await.expect("writing works");
+    client.write_record(&ana(), &note(owner, "new", "19"), at(11)).await.expect("writing works");
+    let mut removed = note(RecordOwner::Tenant, "limits", "0");
     removed.value = None;
-    client.write_document(&acme(), &removed, at(11)).await.expect("writing works");
+    client.write_record(&acme(), &removed, at(11)).await.expect("writing works");
 }
 
 pub(super) async fn a_snapshot_shows_the_store_as_it_was(stage: &Stage<'_>) {
@@ -135,7 +135,7 @@ pub(super) async fn a_snapshot_shows_the_store_as_it_was(stage: &Stage<'_>) {
     assert_eq!(before.dumps[0], whole);
     let ids: Vec<ThreadId> = before.threads.iter().map(|(_, thread)| thread.id).collect();
     assert_eq!(ids, [thread_id(1), thread_id(2), thread_id(3), thread_id(1)]);
-    assert_eq!((before.documents.len(), before.dumps[1][0].entries.len()), (4, 0));
+    assert_eq!((before.records.len(), before.dumps[1][0].entries.len()), (4, 0));
     eventful.say(110..=112, at(12)).await;
     assert_eq!(read(&*snapshot, 1_000, LARGE).await, before);
     drop(snapshot);
@@ -176,7 +176,7 @@ pub(super) async fn a_snapshot_is_read_in_chunks_of_any_size(stage: &Stage<'_>) 
     for (page, entry_count, bytes) in [(1, 1, 1_000_000), (2, 3, 1_000_000), (3, 1_000, 1), (4, 7, 100), (9, 8, 250)] {
         let size = ChunkSize { entries: entry_count, bytes };
         let seen = read(&*snapshot, page, size).await;
-        assert_eq!((&seen.threads, &seen.documents), (&whole.threads, &whole.documents));
+        assert_eq!((&seen.threads, &seen.records), (&whole.threads, &whole.records));
         assert_eq!(seen.dumps.len(), whole.dumps.len());
         for (seen, whole) in seen.dumps.iter().zip(&whole.dumps) {
             assert_eq!(entries(seen), entries(whole), "{size:?}");
@@ -185,14 +185,14 @@ pub(super) async fn a_snapshot_is_read_in_chunks_of_any_size(stage: &Stage<'_>) 
                 chunk.entries.iter().filter(is_text).count()
             };
             assert!(bytes > 1 || seen.iter().all(|chunk| texts(chunk) <= 1), "{seen:?}");
-            let rest = (&seen[0].thread, &seen[0].documents, &seen[0].commits);
-            assert_eq!(rest, (&whole[0].thread, &whole[0].documents, &whole[0].commits));
-            assert!(seen[1..].iter().all(|chunk| chunk.documents.is_empty() && chunk.commits.is_empty()));
+            let rest = (&seen[0].thread, &seen[0].records, &seen[0].commits);
+            assert_eq!(rest, (&whole[0].thread, &whole[0].records, &whole[0].commits));
+            assert!(seen[1..].iter().all(|chunk| chunk.records.is_empty() && chunk.commits.is_empty()));
             assert!(seen[1..].iter().all(|chunk| !chunk.entries.is_empty()), "no chunk is empty but a first one");
         }
     }
     assert_error!(patiently(|| snapshot.list_threads(None, 0)).await, StoreError::Invalid { .. });
-    assert_error!(patiently(|| snapshot.list_documents(None, 1_001)).await, StoreError::LimitExceeded { .. });
+    assert_error!(patiently(|| snapshot.list_records(None, 1_001)).await, StoreError::LimitExceeded { .. });
     let none = ChunkSize { entries: 0, bytes: 1 };
     assert_error!(patiently(|| snapshot.dump_threads(&[1], None, none)).await, StoreError::Invalid { .. });
     let unknown = patiently(|| snapshot.dump_threads(&[1 << 40], None, LARGE)).await;
@@ -205,13 +205,13 @@ pub(super) async fn what_has_expired_is_in_no_snapshot(stage: &Stage<'_>) {
     let open = OpenThread { expires_at: Some(at(5)), ..OpenThread::new(&ana(), thread_id(1)) };
     let conversation = Conversation::open_as(client, &ana(), &open, at(0)).await;
     conversation.commit(&adds(vec![says(1, "soon over")]), at(1)).await;
-    let mut fleeting = note(DocumentOwner::Tenant, "fleeting", "1");
+    let mut fleeting = note(RecordOwner::Tenant, "fleeting", "1");
     fleeting.expires_at = Some(at(5));
-    client.write_document(&acme(), &fleeting, at(1)).await.expect("writing works");
+    client.write_record(&acme(), &fleeting, at(1)).await.expect("writing works");
     for (now, count) in [(4, 1), (5, 0)] {
         let snapshot = client.snapshot(at(now)).await.expect("a snapshot");
         let seen = read(&*snapshot, 10, LARGE).await;
-        assert_eq!((seen.threads.len(), seen.documents.len()), (count, count));
+        assert_eq!((seen.threads.len(), seen.records.len()), (count, count));
         assert!(seen.threads.iter().all(|(of, _)| *of == tenant("acme")));
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Batch, ChangePage, ChangeTag, Conflict, Document, DocumentCondition, DocumentName, DocumentOwner, DocumentState,
-    Expected, Namespace, Positions, StoreError, Tagged,
+    Batch, ChangePage, ChangeTag, Conflict, Expected, Namespace, Positions, Record, RecordCondition, RecordName,
+    RecordOwner, RecordState, StoreError, Tagged,
 };
 
 use crate::client::Client;
@@ -49,22 +49,22 @@ impl Play {
         (lost, made)
     }
 
-    async fn document(&self, name: &DocumentName) -> Document {
-        let owner = DocumentOwner::Thread(self.conversation.id);
+    async fn record(&self, name: &RecordName) -> Record {
+        let owner = RecordOwner::Thread(self.conversation.id);
         let client = &self.conversation.client;
-        let found = client.find_document(&ana(), &owner, &name.namespace, &name.key, at(5)).await;
+        let found = client.find_record(&ana(), &owner, &name.namespace, &name.key, at(5)).await;
         found.expect("reading works").expect("the document is there")
     }
 }
 
 /// A batch that says who drives the thread.
 fn drives(driver: &str) -> Batch {
-    let DocumentName { namespace, key } = DocumentName::driver();
+    let RecordName { namespace, key } = RecordName::driver();
     Batch { put: vec![put(namespace, &key, &format!("\"{driver}\""))], ..batch(driver) }
 }
 
-fn requires(name: DocumentName, version: Tagged, key: &str) -> Batch {
-    let require = vec![DocumentCondition { name, state: DocumentState::Version(version) }];
+fn requires(name: RecordName, version: Tagged, key: &str) -> Batch {
+    let require = vec![RecordCondition { name, state: RecordState::Version(version) }];
     Batch { require, ..adds_under(key) }
 }
 
@@ -91,13 +91,13 @@ pub(super) async fn a_tag_is_told_wherever_a_change_is(stage: &Stage<'_>) {
         assert_eq!((changes.len(), changes[0].tagged(), stands), (1, outcome.tagged(), positions));
         let query = threadkeep_core::MessageQuery::newest(1);
         assert_eq!(conversation.page(&query, at(2)).await.positions, positions);
-        let owner = DocumentOwner::Thread(conversation.id);
-        let DocumentName { namespace, key } = DocumentName::driver();
-        let found = subject.client.find_document(&ana(), &owner, &namespace, &key, at(2)).await;
+        let owner = RecordOwner::Thread(conversation.id);
+        let RecordName { namespace, key } = RecordName::driver();
+        let found = subject.client.find_record(&ana(), &owner, &namespace, &key, at(2)).await;
         let found = found.expect("reading works").expect("it was written");
         assert_eq!(found.tagged(), outcome.tagged());
         let driven = subject.client.list_driven_threads(None, 5, at(2)).await.expect("reading works");
-        assert_eq!(driven.iter().map(|it| &it.document).collect::<Vec<_>>(), [&found]);
+        assert_eq!(driven.iter().map(|it| &it.record).collect::<Vec<_>>(), [&found]);
     }
 }
 
@@ -119,17 +119,17 @@ pub(super) async fn a_number_that_was_given_twice_is_refused(stage: &Stage<'_>) 
 pub(super) async fn a_stale_driver_cannot_pass_the_fence(stage: &Stage<'_>) {
     let play = Play::begin(stage).await;
     let (lost, made) = play.fail_over(&drives("lost"), &drives("made")).await;
-    let (thread, name) = (&play.conversation, DocumentName::driver());
-    let held = play.document(&name).await;
+    let (thread, name) = (&play.conversation, RecordName::driver());
+    let held = play.record(&name).await;
     assert_eq!((held.value.as_str(), held.tagged()), ("\"made\"", made));
     let conflict = conflict_of(thread.try_commit(&requires(name.clone(), lost, "stale"), at(5)).await);
-    let DocumentName { namespace, key } = name.clone();
-    assert_eq!(conflict, Conflict::Document { namespace, key, actual: Some(made) });
+    let RecordName { namespace, key } = name.clone();
+    assert_eq!(conflict, Conflict::Record { namespace, key, actual: Some(made) });
     assert_eq!(thread.texts(at(5)).await, ["message 1"]);
     assert_eq!(thread.commit(&requires(name, made, "right"), at(6)).await.change, made.number + 1);
 }
 
-pub(super) async fn a_derived_document_of_a_lost_past_is_refused(stage: &Stage<'_>) {
+pub(super) async fn a_derived_record_of_a_lost_past_is_refused(stage: &Stage<'_>) {
     let play = Play::begin(stage).await;
     let (lost, made) = play.fail_over(&batch_of(2, "lost"), &batch_of(3, "made")).await;
     let Conversation { client, id, .. } = &play.conversation;
@@ -138,13 +138,13 @@ pub(super) async fn a_derived_document_of_a_lost_past_is_refused(stage: &Stage<'
     assert_eq!(conflict_of(refused), Conflict::Change { expected: lost, actual: made });
     let first = client.write_derived(&ana(), *id, &derived(made, None), at(5)).await.expect("it stands there");
     assert_eq!(first.tag, made.tag, "a derived document has the tag of its change");
-    let name = DocumentName { namespace: Namespace::derived(), key: "k".to_owned() };
-    assert_eq!(play.document(&name).await.tagged(), first.tagged());
+    let name = RecordName { namespace: Namespace::derived(), key: "k".to_owned() };
+    assert_eq!(play.record(&name).await.tagged(), first.tagged());
     let read_in_the_lost_past = Tagged { number: first.version, tag: lost.tag };
     let refused = client.write_derived(&ana(), *id, &derived(made, Some(read_in_the_lost_past)), at(5)).await;
-    assert!(matches!(conflict_of(refused), Conflict::Document { actual, .. } if actual == Some(first.tagged())));
+    assert!(matches!(conflict_of(refused), Conflict::Record { actual, .. } if actual == Some(first.tagged())));
     let scrubs = requires(name.clone(), read_in_the_lost_past, "scrub");
-    assert_error!(play.conversation.try_commit(&scrubs, at(6)).await, StoreError::Conflict(Conflict::Document { .. }));
+    assert_error!(play.conversation.try_commit(&scrubs, at(6)).await, StoreError::Conflict(Conflict::Record { .. }));
     let second = client.write_derived(&ana(), *id, &derived(made, Some(first.tagged())), at(6)).await;
     assert_eq!(second.expect("it was read so").tag, made.tag);
 }
@@ -208,12 +208,12 @@ pub(super) async fn what_has_no_tag_is_compared_by_its_number(stage: &Stage<'_>)
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
     let made = conversation.commit(&drives("one"), at(1)).await.tagged();
     let bare = Tagged::from(made.number);
-    let by_number = Batch { expected: Some(Expected::Change(bare)), ..requires(DocumentName::driver(), bare, "bare") };
+    let by_number = Batch { expected: Some(Expected::Change(bare)), ..requires(RecordName::driver(), bare, "bare") };
     assert_eq!(conversation.commit(&by_number, at(2)).await.change, 2);
-    // A thread and a document as they were written before there were tags.
+    // A thread and a record as they were written before there were tags.
     let mut dump = conversation.dump(1000).await.remove(0);
     dump.thread.as_mut().expect("the first chunk").positions.tag = None;
-    dump.documents.iter_mut().for_each(|document| document.tag = None);
+    dump.records.iter_mut().for_each(|record| record.tag = None);
     subject.client.delete_thread(&ana(), conversation.id, at(3)).await.expect("the thread is there");
     subject.client.restore_thread(ana().tenant_id(), conversation.id, &dump).await.expect("the thread restores");
     assert_eq!(conversation.dump(1000).await, [dump]);
@@ -221,7 +221,7 @@ pub(super) async fn what_has_no_tag_is_compared_by_its_number(stage: &Stage<'_>)
     let (thread_at, driver_at) = (Tagged { number: 2, tag }, Tagged { number: 1, tag });
     let nothing = conversation.changes(thread_at, at(4)).await;
     assert!(matches!(nothing, ChangePage::Changes { changes, .. } if changes.is_empty()), "the thread has no tag");
-    let by_number = requires(DocumentName::driver(), driver_at, "tagged");
+    let by_number = requires(RecordName::driver(), driver_at, "tagged");
     let by_number = Batch { expected: Some(Expected::Change(thread_at)), append: vec![says(8, "eight")], ..by_number };
     let outcome = conversation.commit(&by_number, at(5)).await;
     assert_eq!(outcome.tag, tag_of(&by_number));

@@ -1,5 +1,5 @@
 use threadkeep_core::{
-    Batch, Conflict, DocumentOwner, IDEMPOTENCY_WINDOW_MS, Kind, Map, MessageQuery, OpenThread, Owner, StoreError,
+    Batch, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, Map, MessageQuery, OpenThread, Owner, RecordOwner, StoreError,
     ThreadId, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead,
 };
 
@@ -52,7 +52,7 @@ pub(super) async fn unknown_threads_are_not_found(stage: &Stage<'_>) {
     assert_error!(client.delete_thread(&ana(), unknown, at(1)).await, StoreError::NotFound(Kind::Thread));
     let page = client.list_messages(&ana(), unknown, &MessageQuery::newest(1), at(1)).await;
     assert_error!(page, StoreError::NotFound(Kind::Thread));
-    let read = ThreadRead { documents: vec![named(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(1)) };
+    let read = ThreadRead { records: vec![named(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(1)) };
     let view = client.read_thread(&ana(), &ThreadName::Id(unknown), &read, at(1)).await;
     assert_eq!(view.expect("reading works"), None);
     assert_error!(client.find_messages(&ana(), unknown, &[], at(1)).await, StoreError::NotFound(Kind::Thread));
@@ -106,9 +106,9 @@ pub(super) async fn deleting_takes_everything_along(stage: &Stage<'_>) {
     let key = ThreadName::Key(Owner::User(user_id("ana")), thread_key("k"));
     assert!(subject.client.find_thread(&ana(), &key, at(4)).await.expect("reading works").is_none());
     assert!(!conversation.is_there(at(4)).await);
-    let owner = DocumentOwner::Thread(conversation.id);
-    let document = subject.client.find_document(&ana(), &owner, &app("notes"), "n", at(4)).await;
-    assert_eq!(document.expect("reading works"), None);
+    let owner = RecordOwner::Thread(conversation.id);
+    let record = subject.client.find_record(&ana(), &owner, &app("notes"), "n", at(4)).await;
+    assert_eq!(record.expect("reading works"), None);
     let page = subject.client.list_messages(&ana(), conversation.id, &MessageQuery::newest(1), at(4)).await;
     assert_error!(page, StoreError::NotFound(Kind::Thread));
     assert_error!(

@@ -1,6 +1,5 @@
 use threadkeep_core::{
-    Batch, DocumentName, DocumentOwner, DocumentWrite, DrivenThread, OpenThread, Owner, PutDocument, SweepReport,
-    Timestamp,
+    Batch, DrivenThread, OpenThread, Owner, PutRecord, RecordName, RecordOwner, RecordWrite, SweepReport, Timestamp,
 };
 
 use super::dump_restore::eventful;
@@ -22,16 +21,16 @@ pub(super) async fn a_sweep_tells_what_it_removed(stage: &Stage<'_>) {
         let open = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(number)) };
         Conversation::open_as(client, &ana(), &open, at(0)).await;
     }
-    let of_ana = DocumentOwner::User(user_id("ana"));
-    let write = DocumentWrite { expires_at: Some(at(10)), ..note(of_ana, "k", "1") };
-    client.write_document(&ana(), &write, at(1)).await.expect("writing works");
+    let of_ana = RecordOwner::User(user_id("ana"));
+    let write = RecordWrite { expires_at: Some(at(10)), ..note(of_ana, "k", "1") };
+    client.write_record(&ana(), &write, at(1)).await.expect("writing works");
     let counts = async |second| {
         let report = client.sweep(at(second)).await.expect("sweeping works");
         // How much was left to be cleaned up at once is a store's own affair.
         SweepReport { leftover_messages: 0, ..report }
     };
     assert_eq!(counts(5).await, SweepReport::default());
-    let expired = SweepReport { expired_threads: 2, expired_documents: 1, ..SweepReport::default() };
+    let expired = SweepReport { expired_threads: 2, expired_records: 1, ..SweepReport::default() };
     assert_eq!(counts(10).await, expired);
     assert_eq!(counts(10).await, SweepReport::default());
     let old = SweepReport { commit_records: 3, deleted_ids: 1, ..SweepReport::default() };
@@ -50,10 +49,10 @@ pub(super) async fn a_healthy_store_verifies_clean(stage: &Stage<'_>) {
     conversation.say(1..=5, at(1)).await;
     other.say(1..=7, at(1)).await;
     conversation.commit(&Batch { put: vec![put(app("notes"), "k", "1")], ..batch("put") }, at(2)).await;
-    client.write_document(&acme(), &note(DocumentOwner::Tenant, "k", "1"), at(3)).await.expect("writing works");
+    client.write_record(&acme(), &note(RecordOwner::Tenant, "k", "1"), at(3)).await.expect("writing works");
     for _ in 0..2 {
         let report = client.verify().await.expect("verifying works");
-        assert_eq!((report.tenants, report.threads, report.messages, report.documents), (2, 2, 12, 2));
+        assert_eq!((report.tenants, report.threads, report.messages, report.records), (2, 2, 12, 2));
         assert_eq!(report.findings, []);
         client.repair(at(4)).await.expect("repairing works");
         client.catch_up_fully().await;
@@ -72,9 +71,9 @@ pub(super) async fn a_repair_changes_no_truth(stage: &Stage<'_>) {
     assert_eq!(found.expect("searching works").frequencies, [1]);
 }
 
-/// The document that says who drives a thread, as a commit puts it.
-fn driver(value: &str) -> PutDocument {
-    let DocumentName { namespace, key } = DocumentName::driver();
+/// The record that says who drives a thread, as a commit puts it.
+fn driver(value: &str) -> PutRecord {
+    let RecordName { namespace, key } = RecordName::driver();
     put(namespace, &key, value)
 }
 
@@ -88,7 +87,7 @@ pub(super) async fn driven_threads_are_found_wherever_they_are(stage: &Stage<'_>
         Conversation::open(client, &ana(), 3, at(0)).await,
         Conversation::open(client, &ana(), 2, at(0)).await,
         Conversation::open_as(client, &acme(), &shared, at(0)).await,
-        // One that expires, one that is not driven, and one with documents of nearly the same name.
+        // One that expires, one that is not driven, and one with records of nearly the same name.
         Conversation::open_as(
             client,
             &ana(),
@@ -117,13 +116,13 @@ pub(super) async fn driven_threads_are_found_wherever_they_are(stage: &Stage<'_>
 
     let later = Batch { put: vec![driver("2")], ..batch("later") };
     let version = conversations[2].commit(&later, at(3)).await.change;
-    let let_go = Batch { delete: vec![DocumentName::driver()], ..batch("end") };
+    let let_go = Batch { delete: vec![RecordName::driver()], ..batch("end") };
     conversations[1].commit(&let_go, at(3)).await;
     client.delete_thread(&zoe, conversations[0].id, at(3)).await.expect("the thread is there");
     let left = listed(client, 100, at(4)).await;
     assert_eq!(left.iter().map(|driven| driven.thread).collect::<Vec<_>>(), [2, 4, 5].map(thread_id));
-    assert_eq!((left[0].document.value.as_str(), left[0].document.version), ("2", version));
-    assert_eq!(left[0].document.key, DocumentName::driver().key);
+    assert_eq!((left[0].record.value.as_str(), left[0].record.version), ("2", version));
+    assert_eq!(left[0].record.key, RecordName::driver().key);
 }
 
 /// All driven threads, in pages.

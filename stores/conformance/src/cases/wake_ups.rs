@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{Batch, ChangePage, DocumentOwner, DocumentWrite, OpenThread, Owner, ThreadId, WakeUp, WakeUps};
+use threadkeep_core::{Batch, ChangePage, OpenThread, Owner, RecordOwner, RecordWrite, ThreadId, WakeUp, WakeUps};
 
 use crate::conversation::Conversation;
 use crate::given::{acme, ana, at, batch, ben, derives, note, put, says, system, thread_id, user_id};
@@ -16,7 +16,7 @@ async fn hears_of(wake_ups: &mut WakeUps, id: ThreadId, is_so: impl Fn(u64) -> b
         loop {
             match wake_ups.next().await {
                 Some(WakeUp::Thread { thread, .. }) if thread != id => {}
-                Some(WakeUp::Document { .. }) => {}
+                Some(WakeUp::Record { .. }) => {}
                 Some(WakeUp::Thread { tenant, change, .. }) => {
                     assert_eq!(&tenant, acme().tenant_id());
                     return assert!(change.is_none_or(is_so), "{change:?}");
@@ -55,25 +55,25 @@ pub(super) async fn commits_wake_those_who_listen(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn documents_of_users_and_tenants_wake_those_who_listen(stage: &Stage<'_>) {
+pub(super) async fn records_of_users_and_tenants_wake_those_who_listen(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
     let mut wake_ups = client.wake_ups().await.expect("listening works");
-    let anas = |value: &str| note(DocumentOwner::User(user_id("ana")), "k", value);
+    let anas = |value: &str| note(RecordOwner::User(user_id("ana")), "k", value);
     let writes = [
         (ana(), anas("1"), Owner::User(user_id("ana"))),
-        (acme(), note(DocumentOwner::Tenant, "k", "1"), Owner::Tenant),
-        (ana(), DocumentWrite { value: None, ..anas("0") }, Owner::User(user_id("ana"))),
+        (acme(), note(RecordOwner::Tenant, "k", "1"), Owner::Tenant),
+        (ana(), RecordWrite { value: None, ..anas("0") }, Owner::User(user_id("ana"))),
     ];
     for (scope, write, of) in writes {
-        client.write_document(&scope, &write, at(1)).await.expect("writing works");
+        client.write_record(&scope, &write, at(1)).await.expect("writing works");
         if stage.is_weak() {
             continue;
         }
         let heard = async {
             loop {
                 match wake_ups.next().await {
-                    Some(WakeUp::Document { tenant, owner, name }) if owner == of => {
+                    Some(WakeUp::Record { tenant, owner, name }) if owner == of => {
                         let told = (tenant, name.namespace, name.key);
                         let (tenant, namespace, key) = (acme().tenant_id().clone(), write.namespace, write.key);
                         return assert_eq!(told, (tenant, namespace, key));
@@ -115,28 +115,28 @@ pub(super) async fn a_stamp_is_another_one_after_anything_was_written(stage: &St
 }
 
 /// It is what keys are held against: one that was revoked must not be good because messages are all that it looks at.
-pub(super) async fn a_stamp_of_documents_is_another_one_after_one_was_written(stage: &Stage<'_>) {
+pub(super) async fn a_stamp_of_records_is_another_one_after_one_was_written(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    let tenants = |value: &str| note(DocumentOwner::Tenant, "k", value);
-    let anas = |value: &str| note(DocumentOwner::User(user_id("ana")), "k", value);
+    let tenants = |value: &str| note(RecordOwner::Tenant, "k", value);
+    let anas = |value: &str| note(RecordOwner::User(user_id("ana")), "k", value);
     let writes = [
         (acme(), tenants("1")),
         (acme(), tenants("2")),
         (ana(), anas("1")),
-        (acme(), DocumentWrite { value: None, ..tenants("0") }),
+        (acme(), RecordWrite { value: None, ..tenants("0") }),
         (ana(), anas("2")),
     ];
     for (number, (scope, write)) in (1..).zip(&writes) {
         let key = number.to_string();
         conversation.commit(&Batch { append: vec![says(number, "one")], ..batch(&key) }, at(1)).await;
-        let before = client.documents_stamp();
+        let before = client.records_stamp();
         conversation
             .commit(&Batch { append: vec![says(number + 10, "two")], ..batch(&format!("{key} again")) }, at(1))
             .await;
-        client.write_document(scope, write, at(1)).await.expect("writing works");
-        let after = client.documents_stamp();
+        client.write_record(scope, write, at(1)).await.expect("writing works");
+        let after = client.records_stamp();
         assert_eq!(before.is_some(), after.is_some(), "a store has a stamp or it has none");
         assert!(after.is_none() || before != after, "{number}");
     }

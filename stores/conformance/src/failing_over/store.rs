@@ -1,10 +1,10 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Result, Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
-    UserCursor, WakeUps, Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
+    Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
+    WakeUps, Written,
 };
 
 use super::FailingOver;
@@ -89,23 +89,23 @@ impl Store for FailingOver {
         self.inner().store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
-        self.inner().store.find_document(scope, owner, namespace, key, now).await
+    ) -> Result<Option<Record>> {
+        self.inner().store.find_record(scope, owner, namespace, key, now).await
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
-        self.inner().store.list_documents(scope, query, now).await
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
+        self.inner().store.list_records(scope, query, now).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
-        self.inner().store.write_document(scope, write, now).await
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+        self.inner().store.write_record(scope, write, now).await
     }
 
     async fn write_derived(
@@ -131,7 +131,7 @@ impl Store for FailingOver {
         None
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
+    fn records_stamp(&self) -> Option<u64> {
         None
     }
 }

@@ -3,8 +3,8 @@
 //! It shares no code with any store. Time only goes forward here, so what has expired is forgotten before each step.
 
 use threadkeep_core::{
-    Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Document, DocumentOwner,
-    DocumentState, DocumentWrite, Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map,
+    Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Record, RecordOwner,
+    RecordState, RecordWrite, Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map,
     Message, MessageId, MessageQuery, Namespace, OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope,
     StoreError, Tagged, Take, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, Written,
 };
@@ -16,12 +16,12 @@ use crate::given::tag_of;
 pub(super) struct Model {
     threads: Vec<ModelThread>,
     deleted: Vec<(TenantId, ThreadId, Timestamp)>,
-    documents: Vec<(TenantId, DocumentOwner, Document)>,
-    /// The last version given to each document, forgotten by nothing.
-    versions: Vec<(TenantId, DocumentName, u64)>,
+    records: Vec<(TenantId, RecordOwner, Record)>,
+    /// The last version given to each record, forgotten by nothing.
+    versions: Vec<(TenantId, RecordName, u64)>,
 }
 
-type DocumentName = (DocumentOwner, Namespace, String);
+type RecordName = (RecordOwner, Namespace, String);
 
 struct ModelThread {
     tenant: TenantId,
@@ -29,12 +29,12 @@ struct ModelThread {
     thread: Thread,
     messages: Vec<Message>,
     tombstones: Vec<(u64, MessageId)>,
-    documents: Vec<Document>,
     records: Vec<Record>,
+    past_commits: Vec<PastCommit>,
     log: Vec<Change>,
 }
 
-struct Record {
+struct PastCommit {
     key: IdempotencyKey,
     fingerprint: Fingerprint,
     outcome: CommitOutcome,
@@ -58,10 +58,10 @@ impl Model {
     pub(super) fn forget(&mut self, now: Timestamp) {
         self.threads.retain(|it| !is_over(it.thread.expires_at, now));
         self.deleted.retain(|(_, _, at)| is_remembered(*at, now));
-        self.documents.retain(|(_, _, document)| !is_over(document.expires_at, now));
+        self.records.retain(|(_, _, record)| !is_over(record.expires_at, now));
         for thread in &mut self.threads {
-            thread.documents.retain(|document| !is_over(document.expires_at, now));
-            thread.records.retain(|record| is_remembered(record.at, now));
+            thread.records.retain(|record| !is_over(record.expires_at, now));
+            thread.past_commits.retain(|past| is_remembered(past.at, now));
         }
     }
 
@@ -132,8 +132,8 @@ impl Model {
             thread: thread.clone(),
             messages: Vec::new(),
             tombstones: Vec::new(),
-            documents: Vec::new(),
             records: Vec::new(),
+            past_commits: Vec::new(),
             log: Vec::new(),
         });
         Ok(Opened { thread, created: true })
@@ -154,11 +154,11 @@ impl Model {
             return Err(StoreError::Denied("append only"));
         }
         let thread = &mut self.threads[place];
-        if let Some(record) = thread.records.iter().find(|record| record.key == batch.key) {
-            if record.fingerprint != batch.fingerprint {
+        if let Some(past) = thread.past_commits.iter().find(|past| past.key == batch.key) {
+            if past.fingerprint != batch.fingerprint {
                 return Err(Conflict::IdempotencyKey.into());
             }
-            return Ok(CommitOutcome { replayed: true, ..record.outcome });
+            return Ok(CommitOutcome { replayed: true, ..past.outcome });
         }
         thread.check(batch)?;
         Ok(thread.apply(batch, now))
@@ -237,29 +237,29 @@ impl Model {
         Ok(ChangePage::Changes { changes, positions })
     }
 
-    pub(super) fn list_documents(&self, scope: &Scope, owner: &DocumentOwner) -> Vec<Document> {
-        let mut documents: Vec<Document> = match owner {
-            DocumentOwner::Thread(id) => self.read(scope, *id).map(|it| it.documents.clone()).unwrap_or_default(),
+    pub(super) fn list_records(&self, scope: &Scope, owner: &RecordOwner) -> Vec<Record> {
+        let mut records: Vec<Record> = match owner {
+            RecordOwner::Thread(id) => self.read(scope, *id).map(|it| it.records.clone()).unwrap_or_default(),
             owner if access_to(scope, owner) == Access::None => Vec::new(),
             owner => {
-                let own = self.documents.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
-                own.map(|(_, _, document)| document.clone()).collect()
+                let own = self.records.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
+                own.map(|(_, _, record)| record.clone()).collect()
             }
         };
-        documents.sort_by_key(|document| (document.namespace.clone(), document.key.clone()));
-        documents
+        records.sort_by_key(|record| (record.namespace.clone(), record.key.clone()));
+        records
     }
 
-    pub(super) fn document_version(&self, tenant: &TenantId, write: &DocumentWrite) -> Option<u64> {
-        let found = self.documents.iter().find(|(of, owner, document)| {
-            of == tenant && *owner == write.owner && document.namespace == write.namespace && document.key == write.key
+    pub(super) fn record_version(&self, tenant: &TenantId, write: &RecordWrite) -> Option<u64> {
+        let found = self.records.iter().find(|(of, owner, record)| {
+            of == tenant && *owner == write.owner && record.namespace == write.namespace && record.key == write.key
         });
-        found.map(|(_, _, document)| document.version)
+        found.map(|(_, _, record)| record.version)
     }
 
     pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<Tagged> {
         let thread = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id)?;
-        thread.documents.iter().find(|it| is_derived(it)).map(Document::tagged)
+        thread.records.iter().find(|it| is_derived(it)).map(Record::tagged)
     }
 
     pub(super) fn write_derived(&mut self, scope: &Scope, id: ThreadId, write: &DerivedWrite) -> Result<Written> {
@@ -279,12 +279,12 @@ impl Model {
             (expected, actual) => expected.is_none() && actual.is_none(),
         };
         if !is_expected {
-            return Err(Conflict::Document { namespace, key, actual }.into());
+            return Err(Conflict::Record { namespace, key, actual }.into());
         }
         let (change, tag) = (positions.change, positions.tag);
         let version = (actual.map_or(0, |version| version.number >> 32) + 1) * (1 << 32) + change;
-        thread.documents.retain(|document| !is_derived(document));
-        thread.documents.push(Document { namespace, key, value: write.value.clone(), version, tag, expires_at: None });
+        thread.records.retain(|record| !is_derived(record));
+        thread.records.push(Record { namespace, key, value: write.value.clone(), version, tag, expires_at: None });
         Ok(Written { version, tag })
     }
 
@@ -292,18 +292,18 @@ impl Model {
     pub(super) fn check_write(
         &mut self,
         scope: &Scope,
-        write: &DocumentWrite,
+        write: &RecordWrite,
         answer: Result<Written>,
     ) -> Result<(), String> {
         let tenant = scope.tenant_id();
-        let actual = self.document_version(tenant, write);
+        let actual = self.record_version(tenant, write);
         let refused = match access_to(scope, &write.owner) {
-            Access::None => Some(StoreError::NotFound(Kind::Document)),
+            Access::None => Some(StoreError::NotFound(Kind::Record)),
             Access::Append => Some(StoreError::Denied("the tenant's")),
             Access::Full if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) => {
                 let (namespace, key) = (write.namespace.clone(), write.key.clone());
                 let actual = actual.map(Tagged::from);
-                Some(Conflict::Document { namespace, key, actual }.into())
+                Some(Conflict::Record { namespace, key, actual }.into())
             }
             Access::Full => None,
         };
@@ -311,20 +311,20 @@ impl Model {
             return super::same(answer, Err(error));
         }
         let version = answer.map_err(|error| format!("the store refuses a write: {error:?}"))?.version;
-        self.documents.retain(|(of, owner, document)| {
-            of != tenant || *owner != write.owner || document.namespace != write.namespace || document.key != write.key
+        self.records.retain(|(of, owner, record)| {
+            of != tenant || *owner != write.owner || record.namespace != write.namespace || record.key != write.key
         });
         let Some(value) = write.value.clone() else {
             return if version == 0 { Ok(()) } else { Err(format!("a deletion has version {version}")) };
         };
         self.check_version(tenant, write, version)?;
         let (namespace, key, expires_at) = (write.namespace.clone(), write.key.clone(), write.expires_at);
-        let document = Document { namespace, key, value, version, tag: None, expires_at };
-        self.documents.push((tenant.clone(), write.owner.clone(), document));
+        let record = Record { namespace, key, value, version, tag: None, expires_at };
+        self.records.push((tenant.clone(), write.owner.clone(), record));
         Ok(())
     }
 
-    fn check_version(&mut self, tenant: &TenantId, write: &DocumentWrite, version: u64) -> Result<(), String> {
+    fn check_version(&mut self, tenant: &TenantId, write: &RecordWrite, version: u64) -> Result<(), String> {
         let name = (write.owner.clone(), write.namespace.clone(), write.key.clone());
         let last = self.versions.iter().filter(|(of, it, _)| of == tenant && *it == name).map(|(_, _, last)| *last);
         if version <= last.max().unwrap_or(0) {
@@ -361,15 +361,15 @@ impl ModelThread {
         }
         for condition in &batch.require {
             let (namespace, key) = (&condition.name.namespace, &condition.name.key);
-            let actual = self.documents.iter().find(|it| it.namespace == *namespace && it.key == *key);
+            let actual = self.records.iter().find(|it| it.namespace == *namespace && it.key == *key);
             let (tag, actual) = (actual.and_then(|it| it.tag), actual.map(|it| it.version));
             let met = match condition.state {
-                DocumentState::Absent => actual.is_none(),
-                DocumentState::Version(version) => actual.is_some_and(|actual| is_met(version, actual, tag)),
+                RecordState::Absent => actual.is_none(),
+                RecordState::Version(version) => actual.is_some_and(|actual| is_met(version, actual, tag)),
             };
             let actual = actual.map(|number| Tagged { number, tag });
             if !met {
-                return Err(Conflict::Document { namespace: namespace.clone(), key: key.clone(), actual }.into());
+                return Err(Conflict::Record { namespace: namespace.clone(), key: key.clone(), actual }.into());
             }
         }
         for message in &batch.append {
@@ -428,7 +428,7 @@ impl ModelThread {
         }
         self.thread.positions.seq += count;
         self.trim(batch.trim_below, &mut effects);
-        self.change_documents(batch, &outcome, &mut effects);
+        self.change_records(batch, &outcome, &mut effects);
         if !batch.patch.is_empty() {
             effects.push(Effect::Patched);
             if let Some(title) = &batch.patch.title {
@@ -441,7 +441,7 @@ impl ModelThread {
         (self.thread.positions.change, self.thread.positions.tag) = (change, tag);
         self.thread.updated_at = now;
         self.log.push(Change { change, tag, at: now, effects });
-        self.records.push(Record { key: batch.key.clone(), fingerprint: batch.fingerprint, outcome, at: now });
+        self.past_commits.push(PastCommit { key: batch.key.clone(), fingerprint: batch.fingerprint, outcome, at: now });
         outcome
     }
 
@@ -453,27 +453,27 @@ impl ModelThread {
         effects.push(Effect::Trimmed { first_seq: below });
     }
 
-    fn change_documents(&mut self, batch: &Batch, outcome: &CommitOutcome, effects: &mut Vec<Effect>) {
+    fn change_records(&mut self, batch: &Batch, outcome: &CommitOutcome, effects: &mut Vec<Effect>) {
         let &CommitOutcome { change, tag, .. } = outcome;
         for put in &batch.put {
             let (namespace, key) = (put.name.namespace.clone(), put.name.key.clone());
-            self.documents.retain(|it| it.namespace != namespace || it.key != key);
+            self.records.retain(|it| it.namespace != namespace || it.key != key);
             let (value, expires_at) = (put.value.clone(), put.expires_at);
-            self.documents.push(Document { namespace, key, value, version: change, tag, expires_at });
-            effects.push(Effect::DocumentPut { name: put.name.clone(), version: change });
+            self.records.push(Record { namespace, key, value, version: change, tag, expires_at });
+            effects.push(Effect::RecordPut { name: put.name.clone(), version: change });
         }
         for name in &batch.delete {
-            let before = self.documents.len();
-            self.documents.retain(|it| it.namespace != name.namespace || it.key != name.key);
-            if self.documents.len() < before {
-                effects.push(Effect::DocumentDeleted { name: name.clone() });
+            let before = self.records.len();
+            self.records.retain(|it| it.namespace != name.namespace || it.key != name.key);
+            if self.records.len() < before {
+                effects.push(Effect::RecordDeleted { name: name.clone() });
             }
         }
     }
 }
 
-fn is_derived(document: &Document) -> bool {
-    document.namespace == Namespace::derived() && document.key == DERIVED_KEY
+fn is_derived(record: &Record) -> bool {
+    record.namespace == Namespace::derived() && record.key == DERIVED_KEY
 }
 
 /// Whether a number and a tag are those that are demanded, as far as both have a tag.
@@ -481,11 +481,11 @@ fn is_met(demanded: Tagged, number: u64, tag: Option<ChangeTag>) -> bool {
     demanded.number == number && (demanded.tag.is_none() || tag.is_none() || demanded.tag == tag)
 }
 
-fn access_to(scope: &Scope, owner: &DocumentOwner) -> Access {
+fn access_to(scope: &Scope, owner: &RecordOwner) -> Access {
     match owner {
-        DocumentOwner::Tenant => scope.access(&Owner::Tenant),
-        DocumentOwner::User(user) => scope.access(&Owner::User(user.clone())),
-        DocumentOwner::Thread(_) => Access::None,
+        RecordOwner::Tenant => scope.access(&Owner::Tenant),
+        RecordOwner::User(user) => scope.access(&Owner::User(user.clone())),
+        RecordOwner::Thread(_) => Access::None,
     }
 }
 
@@ -498,8 +498,8 @@ fn names_twice(batch: &Batch) -> bool {
         .chain(batch.erase.iter().copied())
         .collect();
     let external: Vec<_> = batch.append.iter().filter_map(|it| it.external_id.as_ref()).collect();
-    let documents: Vec<_> = batch.put.iter().map(|it| &it.name).chain(&batch.delete).collect();
-    repeats(&messages) || repeats(&external) || repeats(&documents)
+    let records: Vec<_> = batch.put.iter().map(|it| &it.name).chain(&batch.delete).collect();
+    repeats(&messages) || repeats(&external) || repeats(&records)
 }
 
 fn repeats<T: PartialEq>(names: &[T]) -> bool {

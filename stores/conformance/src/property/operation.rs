@@ -5,9 +5,9 @@ use proptest::option::{of, weighted};
 use proptest::prelude::{Just, Strategy, any};
 use proptest::{prop_oneof, sample};
 use threadkeep_core::{
-    Batch, Bound, Content, DerivedWrite, DocumentCondition, DocumentName, DocumentOwner, DocumentState, DocumentWrite,
-    Expected, Fingerprint, IdempotencyKey, MessageQuery, Namespace, NewMessage, OnCorrupt, OpenThread, OrderBy, Owner,
-    Positions, PutDocument, Replacement, Role, Scope, Tagged, Take, ThreadId, ThreadPatch, Timestamp,
+    Batch, Bound, Content, DerivedWrite, Expected, Fingerprint, IdempotencyKey, MessageQuery, Namespace, NewMessage,
+    OnCorrupt, OpenThread, OrderBy, Owner, Positions, PutRecord, RecordCondition, RecordName, RecordOwner, RecordState,
+    RecordWrite, Replacement, Role, Scope, Tagged, Take, ThreadId, ThreadPatch, Timestamp,
 };
 
 use super::model::Model;
@@ -16,7 +16,7 @@ use crate::given::{app, at, json, message_id, named, system, tenant, thread_id, 
 /// So many threads there are in each tenant.
 pub(super) const THREADS: u128 = 3;
 
-/// The derived document of each thread.
+/// The derived record of each thread.
 pub(super) const DERIVED_KEY: &str = "k";
 
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ pub(super) fn scopes() -> Vec<Scope> {
     ["acme", "globex"].iter().flat_map(|name| of(name)).collect()
 }
 
-pub(super) fn document_owners() -> [DocumentOwner; 3] {
-    [DocumentOwner::Tenant, DocumentOwner::User(user_id("ana")), DocumentOwner::User(user_id("ben"))]
+pub(super) fn record_owners() -> [RecordOwner; 3] {
+    [RecordOwner::Tenant, RecordOwner::User(user_id("ana")), RecordOwner::User(user_id("ben"))]
 }
 
 pub(super) fn any_operation() -> impl Strategy<Value = Operation> {
@@ -109,18 +109,18 @@ pub(super) struct Commit {
     key: u8,
     fingerprint: bool,
     expected: Option<(bool, bool)>,
-    require: Option<(DocumentName, Option<u64>)>,
+    require: Option<(RecordName, Option<u64>)>,
     append: Vec<(u128, Option<u8>, i64)>,
     replace: Vec<u128>,
     erase: Vec<u128>,
     trim_back: Option<u64>,
-    put: Vec<(DocumentName, Option<i64>)>,
-    delete: Vec<DocumentName>,
+    put: Vec<(RecordName, Option<i64>)>,
+    delete: Vec<RecordName>,
     title: Option<Option<u8>>,
     expiry: Option<Option<i64>>,
 }
 
-fn any_name() -> impl Strategy<Value = DocumentName> {
+fn any_name() -> impl Strategy<Value = RecordName> {
     sample::select(vec![
         named(app("a"), "k"),
         named(app("a"), "l"),
@@ -174,8 +174,8 @@ impl Commit {
             false => Expected::Change(Tagged { number: positions.change + u64::from(!right), tag: positions.tag }),
         });
         let require = self.require.map(|(name, version)| {
-            let state = version.map_or(DocumentState::Absent, |version| DocumentState::Version(version.into()));
-            DocumentCondition { name, state }
+            let state = version.map_or(RecordState::Absent, |version| RecordState::Version(version.into()));
+            RecordCondition { name, state }
         });
         let append = self.append.into_iter().map(|(number, external_id, second)| NewMessage {
             id: message_id(number),
@@ -187,7 +187,7 @@ impl Commit {
             id: message_id(number),
             content: Content::text(role(number + 1), format!("anew {now}")),
         });
-        let put = self.put.into_iter().map(|(name, expiry)| PutDocument {
+        let put = self.put.into_iter().map(|(name, expiry)| PutRecord {
             name,
             value: json(&format!("\"{now}\"")),
             expires_at: expiry.map(|seconds| from_now(seconds, now)),
@@ -219,7 +219,7 @@ fn role(number: u128) -> Role {
 /// A write whose expected version is told relative to the actual one.
 #[derive(Clone, Debug)]
 pub(super) struct Write {
-    write: DocumentWrite,
+    write: RecordWrite,
     expected: Option<Version>,
 }
 
@@ -231,25 +231,25 @@ enum Version {
 }
 
 impl Write {
-    pub(super) fn with_version(self, model: &Model, scope: &Scope) -> DocumentWrite {
-        let actual = model.document_version(scope.tenant_id(), &self.write);
+    pub(super) fn with_version(self, model: &Model, scope: &Scope) -> RecordWrite {
+        let actual = model.record_version(scope.tenant_id(), &self.write);
         let expected = self.expected.map(|expected| match expected {
             Version::Absent => 0,
             Version::Actual => actual.unwrap_or(0),
             Version::Wrong => actual.unwrap_or(0) + 1,
         });
-        DocumentWrite { expected, ..self.write }
+        RecordWrite { expected, ..self.write }
     }
 }
 
 fn any_write() -> impl Strategy<Value = Write> {
-    let owner = sample::select(document_owners().to_vec());
+    let owner = sample::select(record_owners().to_vec());
     let expected = of(sample::select(vec![Version::Absent, Version::Actual, Version::Actual, Version::Wrong]));
     (owner, any_name(), weighted(0.8, 0_u8..9), expected, weighted(0.1, 20_i64..90)).prop_map(
-        |(owner, DocumentName { namespace, key }, value, expected, expires_second)| {
+        |(owner, RecordName { namespace, key }, value, expected, expires_second)| {
             let value = value.map(|value| json(&format!("{value}")));
             let expires_at = expires_second.map(at);
-            Write { write: DocumentWrite { owner, namespace, key, expected: None, value, expires_at }, expected }
+            Write { write: RecordWrite { owner, namespace, key, expected: None, value, expires_at }, expected }
         },
     )
 }

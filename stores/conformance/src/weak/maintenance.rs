@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, Snapshot, SweepReport, TenantId, ThreadId,
+    DrivenThread, Dump, Maintenance, Owner, Record, RecordOwner, Result, Snapshot, SweepReport, TenantId, ThreadId,
     Timestamp, VerifyReport,
 };
 
@@ -47,9 +47,9 @@ impl Maintenance for Weak {
         self.inner.maintenance.restore_thread(tenant, thread, chunk).await
     }
 
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
         self.may_refuse()?;
-        self.inner.maintenance.restore_document(tenant, owner, document).await
+        self.inner.maintenance.restore_record(tenant, owner, record).await
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    ChunkSize, Consistency, Dump, Finding, ListedThread, OwnedDocument, Result, Snapshot, SnapshotTotals,
+    ChunkSize, Consistency, Dump, Finding, ListedThread, OwnedRecord, Result, Snapshot, SnapshotTotals,
 };
 
 use super::dice::Dice;
@@ -50,8 +50,8 @@ impl Snapshot for WeakSnapshot {
         self.inner.dump_threads(places, after, size).await
     }
 
-    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
         may_refuse(&self.dice)?;
-        self.inner.list_documents(after, limit).await
+        self.inner.list_records(after, limit).await
     }
 }

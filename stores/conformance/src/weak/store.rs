@@ -1,10 +1,10 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Result, Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
-    UserCursor, WakeUps, Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
+    Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
+    WakeUps, Written,
 };
 
 use super::dice::Dice;
@@ -104,26 +104,26 @@ impl Store for Weak {
         self.inner.store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
-    async fn find_document(
+    async fn find_record(
         &self,
         scope: &Scope,
-        owner: &DocumentOwner,
+        owner: &RecordOwner,
         namespace: &Namespace,
         key: &str,
         now: Timestamp,
-    ) -> Result<Option<Document>> {
+    ) -> Result<Option<Record>> {
         self.may_refuse()?;
-        self.inner.store.find_document(scope, owner, namespace, key, now).await
+        self.inner.store.find_record(scope, owner, namespace, key, now).await
     }
 
-    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+    async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
         self.may_refuse()?;
-        self.inner.store.list_documents(scope, query, now).await
+        self.inner.store.list_records(scope, query, now).await
     }
 
-    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
         self.may_refuse()?;
-        self.inner.store.write_document(scope, write, now).await
+        self.inner.store.write_record(scope, write, now).await
     }
 
     async fn write_derived(
@@ -155,7 +155,7 @@ impl Store for Weak {
         self.inner.store.stamp()
     }
 
-    fn documents_stamp(&self) -> Option<u64> {
-        self.inner.store.documents_stamp()
+    fn records_stamp(&self) -> Option<u64> {
+        self.inner.store.records_stamp()
     }
 }

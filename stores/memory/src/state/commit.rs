@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use threadkeep_core::decide::{CommitRecord, CommitTarget, Decision, Facts, KeptMessage, Plan, Replaced, decide};
 use threadkeep_core::{
-    Batch, CommitOutcome, Document, DocumentName, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind,
-    MessageId, NewMessage, PutDocument, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WakeUp,
+    Batch, CommitOutcome, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind, MessageId, NewMessage,
+    PutRecord, Record, RecordName, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WakeUp,
 };
 
 use super::{KeptThread, State, has_expired};
@@ -55,8 +55,8 @@ impl Facts for KeptFacts<'_> {
         }))
     }
 
-    fn document_version(&mut self, name: &DocumentName) -> Result<Option<Tagged>> {
-        Ok(self.kept.live_document(name, self.now).map(Document::tagged))
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>> {
+        Ok(self.kept.live_record(name, self.now).map(Record::tagged))
     }
 
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>> {
@@ -108,13 +108,13 @@ impl KeptThread {
         if let Some(below) = trim_below {
             (self.row.positions.first_seq..below).for_each(|seq| self.remove_entry(seq));
         }
-        for PutDocument { name, value, expires_at } in batch.put {
-            let DocumentName { namespace, key } = name.clone();
-            self.documents
-                .insert(name, Document { namespace, key, value, version: change, tag: positions.tag, expires_at });
+        for PutRecord { name, value, expires_at } in batch.put {
+            let RecordName { namespace, key } = name.clone();
+            self.records
+                .insert(name, Record { namespace, key, value, version: change, tag: positions.tag, expires_at });
         }
         for name in batch.delete {
-            self.documents.remove(&name);
+            self.records.remove(&name);
         }
         self.row.body = words.unwrap_or_else(|| std::mem::take(&mut self.row.body));
         self.row.expires_at = batch.patch.expires_at.unwrap_or(self.row.expires_at);
@@ -138,7 +138,7 @@ impl KeptThread {
         matches!(self.entries.get(&seq), Some(DumpEntry::Message { .. })).then_some(seq)
     }
 
-    pub(super) fn live_document(&self, name: &DocumentName, now: Timestamp) -> Option<&Document> {
-        self.documents.get(name).filter(|document| !has_expired(document.expires_at, now))
+    pub(super) fn live_record(&self, name: &RecordName, now: Timestamp) -> Option<&Record> {
+        self.records.get(name).filter(|record| !has_expired(record.expires_at, now))
     }
 }

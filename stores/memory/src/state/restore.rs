@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Conflict, DocumentName, DrivenThread, Dump, Kind, Owner, Result, StoreError, TenantId, ThreadId, Timestamp, WakeUp,
+    Conflict, DrivenThread, Dump, Kind, Owner, RecordName, Result, StoreError, TenantId, ThreadId, Timestamp, WakeUp,
     limits,
 };
 
-use super::documents::plain_owner;
+use super::records::plain_owner;
 use super::{KeptThread, State, Tenant, has_expired};
 
 impl State {
@@ -22,9 +22,9 @@ impl State {
         let Some(tenant) = self.tenants.get(tenant) else { return Ok(Vec::new()) };
         let of_threads = tenant.threads.values().map(|kept| kept.row.owner.clone());
         let of_graves = tenant.graves.values().map(|grave| grave.owner.clone());
-        let of_documents = tenant.documents.keys().filter_map(|(owner, ..)| plain_owner(owner));
+        let of_records = tenant.records.keys().filter_map(|(owner, ..)| plain_owner(owner));
         let owners: BTreeSet<Owner> =
-            [Owner::Tenant].into_iter().chain(of_threads).chain(of_graves).chain(of_documents).collect();
+            [Owner::Tenant].into_iter().chain(of_threads).chain(of_graves).chain(of_records).collect();
         Ok(owners.into_iter().filter(|owner| after.is_none_or(|after| owner > after)).take(limit).collect())
     }
 
@@ -35,15 +35,15 @@ impl State {
         now: Timestamp,
     ) -> Result<Vec<DrivenThread>> {
         limits::check_page(limit)?;
-        let name = DocumentName::driver();
+        let name = RecordName::driver();
         let threads = self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |kept| (id, kept)));
         let driven = threads.filter_map(|(tenant, (thread, kept))| {
-            let document = kept.documents.get(&name).filter(|document| !has_expired(document.expires_at, now))?;
+            let record = kept.records.get(&name).filter(|record| !has_expired(record.expires_at, now))?;
             let driven = || DrivenThread {
                 tenant: tenant.clone(),
                 thread: *thread,
                 owner: kept.row.owner.clone(),
-                document: document.clone(),
+                record: record.clone(),
             };
             let is_later = after.is_none_or(|after| (tenant, thread) > (&after.tenant, &after.thread));
             (is_later && kept.is_live(now)).then(driven)
@@ -77,15 +77,15 @@ impl State {
             return Err(StoreError::invalid("dump", "not the first chunk, and no restoration has begun"));
         }
         let tenant = self.tenants.entry(tenant_id.clone()).or_default();
-        let Dump { thread, documents, commits, entries, next, .. } = chunk;
+        let Dump { thread, records, commits, entries, next, .. } = chunk;
         if let Some(row) = thread {
             tenant.unfinished.insert(id, KeptThread::new(row, stamp));
         }
         tenant.check_free(id)?;
         let Some(kept) = tenant.unfinished.get_mut(&id) else { return Ok(None) };
-        for document in documents {
-            let name = DocumentName { namespace: document.namespace.clone(), key: document.key.clone() };
-            kept.documents.insert(name, document);
+        for record in records {
+            let name = RecordName { namespace: record.namespace.clone(), key: record.key.clone() };
+            kept.records.insert(name, record);
         }
         commits.into_iter().for_each(|commit| kept.insert_commit(commit));
         entries.into_iter().for_each(|entry| kept.insert_entry(entry));
@@ -121,7 +121,7 @@ impl KeptThread {
     fn dump_head(&self) -> Dump {
         Dump {
             thread: Some(self.row.clone()),
-            documents: self.documents.values().cloned().collect(),
+            records: self.records.values().cloned().collect(),
             commits: self.commits.values().cloned().collect(),
             ..Dump::default()
         }

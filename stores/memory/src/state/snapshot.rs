@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadkeep_core::{Document, Kind, OwnedDocument, Result, StoreError, TenantId, Thread, ThreadId, Timestamp};
+use threadkeep_core::{Kind, OwnedRecord, Record, Result, StoreError, TenantId, Thread, ThreadId, Timestamp};
 
 use super::{State, has_expired};
 
@@ -19,27 +19,22 @@ impl State {
         kept.ok_or(StoreError::NotFound(Kind::Thread))?.to_thread(id)
     }
 
-    /// The documents of users and tenants, in byte order of tenant, owner and name.
-    pub(crate) fn owned_documents(
-        &self,
-        after: Option<&OwnedDocument>,
-        limit: usize,
-        now: Timestamp,
-    ) -> Vec<OwnedDocument> {
-        let documents =
-            self.tenants.iter().flat_map(|(id, tenant)| tenant.documents.iter().map(move |document| (id, document)));
+    /// The records of users and tenants, in byte order of tenant, owner and name.
+    pub(crate) fn owned_records(&self, after: Option<&OwnedRecord>, limit: usize, now: Timestamp) -> Vec<OwnedRecord> {
+        let records =
+            self.tenants.iter().flat_map(|(id, tenant)| tenant.records.iter().map(move |record| (id, record)));
         let is_later = |tenant: &TenantId, (owner, namespace, key): &(_, _, String)| {
             after.is_none_or(|after| {
-                let Document { namespace: after_namespace, key: after_key, .. } = &after.document;
+                let Record { namespace: after_namespace, key: after_key, .. } = &after.record;
                 (tenant, owner, namespace, key) > (&after.tenant, &after.owner, after_namespace, after_key)
             })
         };
-        let later = documents
-            .filter(|(tenant, (name, document))| !has_expired(document.expires_at, now) && is_later(tenant, name));
-        let owned = later.map(|(tenant, ((owner, ..), document))| OwnedDocument {
+        let later =
+            records.filter(|(tenant, (name, record))| !has_expired(record.expires_at, now) && is_later(tenant, name));
+        let owned = later.map(|(tenant, ((owner, ..), record))| OwnedRecord {
             tenant: tenant.clone(),
             owner: owner.clone(),
-            document: document.clone(),
+            record: record.clone(),
         });
         owned.take(limit).collect()
     }

@@ -20,9 +20,9 @@ impl Tenant {
         self.threads.retain(|_, kept| kept.is_live(now));
         report.expired_threads += (threads - self.threads.len()) as u64;
 
-        let documents = self.documents.len();
-        self.documents.retain(|_, document| !has_expired(document.expires_at, now));
-        report.expired_documents += (documents - self.documents.len()) as u64;
+        let records = self.records.len();
+        self.records.retain(|_, record| !has_expired(record.expires_at, now));
+        report.expired_records += (records - self.records.len()) as u64;
 
         let graves = self.graves.len();
         self.graves.retain(|_, grave| {
@@ -42,9 +42,9 @@ impl Tenant {
 
 impl KeptThread {
     fn sweep(&mut self, now: Timestamp, report: &mut SweepReport) {
-        let documents = self.documents.len();
-        self.documents.retain(|_, document| !has_expired(document.expires_at, now));
-        report.expired_documents += (documents - self.documents.len()) as u64;
+        let records = self.records.len();
+        self.records.retain(|_, record| !has_expired(record.expires_at, now));
+        report.expired_records += (records - self.records.len()) as u64;
 
         // From the oldest on, so that what is kept of the log has no gap.
         while let Some((&change, commit)) = self.commits.first_key_value()

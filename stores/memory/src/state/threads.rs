@@ -52,12 +52,12 @@ impl State {
             }
         };
         let Some((id, Ok((kept, _)))) = id.map(|id| (id, self.reach(scope, id, now))) else { return Ok(None) };
-        let document = |name| kept.live_document(name, now).cloned();
+        let record = |name| kept.live_record(name, now).cloned();
         Ok(Some(ThreadView {
             thread: kept.to_thread(id)?,
             page: read.messages.as_ref().map(|query| self.list_messages(scope, id, query, now)).transpose()?,
-            documents: read.documents.iter().map(document).collect(),
-            lists: read.lists.iter().map(|query| self.list_documents(scope, query, now)).collect::<Result<_>>()?,
+            records: read.records.iter().map(record).collect(),
+            lists: read.lists.iter().map(|query| self.list_records(scope, query, now)).collect::<Result<_>>()?,
         }))
     }
 

@@ -9,10 +9,10 @@ impl State {
         let mut report = VerifyReport::default();
         for tenant in self.tenants.values() {
             report.tenants += 1;
-            report.documents += tenant.documents.len() as u64;
+            report.records += tenant.records.len() as u64;
             for (id, kept) in &tenant.threads {
                 report.threads += 1;
-                report.documents += kept.documents.len() as u64;
+                report.records += kept.records.len() as u64;
                 for entry in kept.entries.values() {
                     let (is_message, is_unchecked) = match entry {
                         DumpEntry::Message { checksum, .. } => (true, checksum.is_none()),

@@ -2,8 +2,8 @@
 
 use threadkeep_core::decide::patched_words;
 use threadkeep_core::{
-    Batch, Checksum, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, PutDocument, Result,
-    Scope, StoreError, Tagged, ThreadId, ThreadPatch, Timestamp, Urgency, text,
+    Batch, Checksum, EncodedBatch, Expected, PutRecord, RecordCondition, RecordName, RecordState, Result, Scope,
+    StoreError, Tagged, ThreadId, ThreadPatch, Timestamp, Urgency, text,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -42,7 +42,7 @@ pub(crate) struct Call {
     replace: Replacements,
     erase: Vec<Uuid>,
     trim_below: Option<i64>,
-    put: NewDocuments,
+    put: NewRecords,
     delete: Names,
     patch: PatchColumns,
 }
@@ -61,7 +61,7 @@ impl Call {
             replace: Replacements::new(&batch, replace),
             erase: batch.erase.iter().map(|id| id.0).collect(),
             trim_below: batch.trim_below.map(signed),
-            put: NewDocuments::new(&batch.put),
+            put: NewRecords::new(&batch.put),
             delete: Names::of(batch.delete.iter()),
             patch: PatchColumns::new(&batch.patch),
             batch,
@@ -130,35 +130,35 @@ struct Conditions {
     seq: Option<i64>,
     change: Option<i64>,
     tag: Option<i32>,
-    documents: Names,
+    records: Names,
     versions: Vec<Option<i64>>,
     tags: Vec<Option<i32>>,
 }
 
 impl Conditions {
-    fn new(expected: Option<Expected>, require: &[DocumentCondition]) -> Self {
+    fn new(expected: Option<Expected>, require: &[RecordCondition]) -> Self {
         let (seq, change) = match expected {
             Some(Expected::Seq(seq)) => (Some(signed(seq)), None),
             Some(Expected::Change(change)) => (None, Some(change)),
             None => (None, None),
         };
-        let version = |condition: &DocumentCondition| match condition.state {
-            DocumentState::Absent => None,
-            DocumentState::Version(version) => Some(version),
+        let version = |condition: &RecordCondition| match condition.state {
+            RecordState::Absent => None,
+            RecordState::Version(version) => Some(version),
         };
         let versions: Vec<Option<Tagged>> = require.iter().map(version).collect();
         Self {
             seq,
             change: change.map(|change| signed(change.number)),
             tag: change.and_then(row::stored_tag),
-            documents: Names::of(require.iter().map(|condition| &condition.name)),
+            records: Names::of(require.iter().map(|condition| &condition.name)),
             versions: versions.iter().map(|version| version.map(|version| signed(version.number))).collect(),
             tags: versions.into_iter().map(|version| version.and_then(row::stored_tag)).collect(),
         }
     }
 
     fn values(&self) -> [Parameter<'_>; 7] {
-        let [namespaces, keys] = self.documents.values();
+        let [namespaces, keys] = self.records.values();
         [
             (&self.seq, Type::INT8),
             (&self.change, Type::INT8),
@@ -246,18 +246,18 @@ impl Replacements {
 }
 
 #[derive(Clone)]
-struct NewDocuments {
+struct NewRecords {
     names: Names,
     values: Vec<String>,
     expiries: Vec<Option<i64>>,
 }
 
-impl NewDocuments {
-    fn new(documents: &[PutDocument]) -> Self {
+impl NewRecords {
+    fn new(records: &[PutRecord]) -> Self {
         Self {
-            names: Names::of(documents.iter().map(|document| &document.name)),
-            values: documents.iter().map(|document| document.value.as_str().to_owned()).collect(),
-            expiries: documents.iter().map(|document| document.expires_at.map(Timestamp::as_micros)).collect(),
+            names: Names::of(records.iter().map(|record| &record.name)),
+            values: records.iter().map(|record| record.value.as_str().to_owned()).collect(),
+            expiries: records.iter().map(|record| record.expires_at.map(Timestamp::as_micros)).collect(),
         }
     }
 
@@ -274,7 +274,7 @@ struct Names {
 }
 
 impl Names {
-    fn of<'a>(names: impl Iterator<Item = &'a DocumentName>) -> Self {
+    fn of<'a>(names: impl Iterator<Item = &'a RecordName>) -> Self {
         let (namespaces, keys) = names.map(|name| (name.namespace.to_string(), name.key.clone())).unzip();
         Self { namespaces, keys }
     }

@@ -1,7 +1,7 @@
 //! Databases as former versions left them, and instances of those versions that go on beside newer ones.
 
 use sha2::{Digest, Sha256};
-use threadkeep_core::{ChangePage, DocumentName, Effect, JsonText, Namespace};
+use threadkeep_core::{ChangePage, Effect, JsonText, Namespace, RecordName};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
@@ -151,9 +151,9 @@ async fn an_instance_of_the_former_version_goes_on_beside_newer_ones() {
 
     let page = backend.store.list_changes(&ana(), thread_id(1), 1.into(), 10, now()).await.unwrap();
     let ChangePage::Changes { changes, .. } = page else { panic!("{page:?}") };
-    let name = DocumentName { namespace: Namespace::app("seat").unwrap(), key: "a \"key\"".to_owned() };
+    let name = RecordName { namespace: Namespace::app("seat").unwrap(), key: "a \"key\"".to_owned() };
     let effects =
-        vec![Effect::Replaced { seq: 1, id: message_id(2) }, Effect::DocumentPut { name, version: 2 }, Effect::Patched];
+        vec![Effect::Replaced { seq: 1, id: message_id(2) }, Effect::RecordPut { name, version: 2 }, Effect::Patched];
     let sql = "SELECT effects FROM threadkeep.commits WHERE effects IS NOT NULL";
     let stored: String = client.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(stored, JsonText::of(&effects).unwrap().as_str());

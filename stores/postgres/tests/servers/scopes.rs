@@ -1,8 +1,8 @@
 //! As the server's role, with any SQL, nothing outside the scope of the transaction is read or written.
 
 use threadkeep_core::{
-    Batch, Collection, DocumentName, DocumentOwner, DocumentWrite, Embedding, IndexEntry, JsonText, Map, Namespace,
-    PutDocument, Scope,
+    Batch, Collection, Embedding, IndexEntry, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner,
+    RecordWrite, Scope,
 };
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
@@ -37,11 +37,11 @@ async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
         let namespace = Namespace::app("notes").unwrap();
         for number in [number, number + 50] {
             open_thread(&backend, scope, number).await;
-            let name = DocumentName { namespace: namespace.clone(), key: "k".to_owned() };
+            let name = RecordName { namespace: namespace.clone(), key: "k".to_owned() };
             let secret = format!("secret of {tenant}");
             let filling = Batch {
                 append: vec![said(1, &secret), said(2, &secret)],
-                put: vec![PutDocument { name, value: json("1"), expires_at: None }],
+                put: vec![PutRecord { name, value: json("1"), expires_at: None }],
                 ..batch(1)
             };
             for batch in [filling, Batch { trim_below: Some(2), ..batch(2) }] {
@@ -51,12 +51,12 @@ async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
         backend.search.catch_up(1_000).await.unwrap();
         backend.store.delete_thread(scope, thread_id(number + 50), now()).await.unwrap();
         let owner = match scope {
-            Scope::User(_, user) => DocumentOwner::User(user.clone()),
-            Scope::Tenant(_) => DocumentOwner::Tenant,
+            Scope::User(_, user) => RecordOwner::User(user.clone()),
+            Scope::Tenant(_) => RecordOwner::Tenant,
         };
         let key = "k".to_owned();
-        let write = DocumentWrite { owner, namespace, key, expected: None, value: Some(json("1")), expires_at: None };
-        backend.store.write_document(scope, write, now()).await.unwrap();
+        let write = RecordWrite { owner, namespace, key, expected: None, value: Some(json("1")), expires_at: None };
+        backend.store.write_record(scope, write, now()).await.unwrap();
         let embedding = Some(Embedding { model: "m".to_owned(), vector: vec![1.0, number as f32] });
         let (id, text) = ("k".to_owned(), format!("secret of {tenant}"));
         let entries = vec![IndexEntry { id, text, fields: Map::new(), embedding }];

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_core::{
-    Batch, Collection, DocumentName, DocumentOwner, DocumentWrite, Embedding, IndexEntry, JsonText, Map, Namespace,
-    PutDocument, Scope, WakeUp,
+    Batch, Collection, Embedding, IndexEntry, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner,
+    RecordWrite, Scope, WakeUp,
 };
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
@@ -59,21 +59,21 @@ async fn fill(store: &PostgresStore, scope: &Scope, number: u128) {
     open_thread(&backend, scope, number).await;
     let namespace = Namespace::app("notes").unwrap();
     let value = JsonText::new(format!("\"{SECRET}\"")).unwrap();
-    let name = DocumentName { namespace: namespace.clone(), key: SECRET.to_owned() };
+    let name = RecordName { namespace: namespace.clone(), key: SECRET.to_owned() };
     let filling = Batch {
         append: vec![said(1, SECRET), said(2, "SECRET again")],
-        put: vec![PutDocument { name, value: value.clone(), expires_at: None }],
+        put: vec![PutRecord { name, value: value.clone(), expires_at: None }],
         ..batch(number)
     };
     backend.store.commit(scope, thread_id(number), filling, now()).await.unwrap();
     backend.search.catch_up(100).await.unwrap();
     let owner = match scope {
-        Scope::User(_, user) => DocumentOwner::User(user.clone()),
-        Scope::Tenant(_) => DocumentOwner::Tenant,
+        Scope::User(_, user) => RecordOwner::User(user.clone()),
+        Scope::Tenant(_) => RecordOwner::Tenant,
     };
     let key = SECRET.to_owned();
-    let write = DocumentWrite { owner, namespace, key, expected: None, value: Some(value), expires_at: None };
-    backend.store.write_document(scope, write, now()).await.unwrap();
+    let write = RecordWrite { owner, namespace, key, expected: None, value: Some(value), expires_at: None };
+    backend.store.write_record(scope, write, now()).await.unwrap();
     let embedding = Some(Embedding { model: SECRET.to_owned(), vector: vec![1.0, 2.0] });
     let entry = IndexEntry { id: SECRET.to_owned(), text: SECRET.to_owned(), fields: Map::new(), embedding };
     backend.search.upsert(scope, &Collection::Named(SECRET.to_owned()), vec![entry]).await.unwrap();

@@ -2,10 +2,10 @@ use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::decide::{CommitRecord, Facts, KeptMessage};
-use threadkeep_core::{DocumentName, Fingerprint, IdempotencyKey, MessageId, Tagged, Timestamp};
+use threadkeep_core::{Fingerprint, IdempotencyKey, MessageId, RecordName, Tagged, Timestamp};
 
-use crate::documents;
 use crate::error::{Result, SqliteError};
+use crate::records;
 use crate::row::{self, ThreadRow};
 
 /// What stands in the tables about one thread.
@@ -33,8 +33,8 @@ impl Facts for RowFacts<'_> {
         }))
     }
 
-    fn document_version(&mut self, name: &DocumentName) -> Result<Option<Tagged>> {
-        documents::version_of_thread(self.connection, self.row.no, name, self.now)
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>> {
+        records::version_of_thread(self.connection, self.row.no, name, self.now)
     }
 
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use threadkeep_core::{
-    Batch, Content, DocumentOwner, DocumentWrite, Dump, DumpEntry, Fingerprint, IdempotencyKey, JsonText, MessageId,
-    Namespace, NewMessage, OpenThread, Role, Scope, Severity, StoreError, ThreadId, ThreadKey, VerifyReport,
+    Batch, Content, Dump, DumpEntry, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage,
+    OpenThread, RecordOwner, RecordWrite, Role, Scope, Severity, StoreError, ThreadId, ThreadKey, VerifyReport,
 };
 use threadkeep_store_sqlite::{Durability, Salvage, Salvaged, SqliteOptions, SqliteStore, examine};
 
@@ -25,7 +25,7 @@ fn text(thread: u64, number: u64) -> String {
     format!("msg<{thread:02}{number:02}> {}", "and so on ".repeat(30))
 }
 
-/// A file of several threads with a document each, closed, so that all of it is in one file.
+/// A file of several threads with a record each, closed, so that all of it is in one file.
 async fn filled(folder: &Path) -> PathBuf {
     let path = folder.join("store.db");
     // Without a keeper it is closed, and its log emptied, with the last clone.
@@ -49,15 +49,15 @@ async fn filled(folder: &Path) -> PathBuf {
             .collect();
         backend.store.commit(&scope(), id, batch, now()).await.unwrap();
     }
-    let write = DocumentWrite {
-        owner: DocumentOwner::Tenant,
+    let write = RecordWrite {
+        owner: RecordOwner::Tenant,
         namespace: Namespace::app("notes").unwrap(),
         key: "k".to_owned(),
         value: Some(JsonText::new("[1]").unwrap()),
         expected: None,
         expires_at: None,
     };
-    backend.store.write_document(&Scope::tenant("acme").unwrap(), write, now()).await.unwrap();
+    backend.store.write_record(&Scope::tenant("acme").unwrap(), write, now()).await.unwrap();
     backend.search.catch_up(usize::MAX).await.unwrap();
     drop((backend, store));
     path
@@ -198,7 +198,7 @@ async fn a_row_that_cannot_be_read_is_lost_and_the_rest_of_the_thread_is_not() {
 struct BroughtOut {
     texts: Vec<(ThreadId, u64, String)>,
     threads: BTreeSet<String>,
-    documents: usize,
+    records: usize,
     titled: usize,
     lost: u64,
 }
@@ -208,7 +208,7 @@ async fn salvage(path: &Path, into: &Path) -> Result<BroughtOut, StoreError> {
     let target = SqliteStore::open(into, options).unwrap();
     let maintenance = target.backend().maintenance;
     let mut salvage = Salvage::open(path)?;
-    let mut out = BroughtOut { texts: Vec::new(), threads: BTreeSet::new(), documents: 0, titled: 0, lost: 0 };
+    let mut out = BroughtOut { texts: Vec::new(), threads: BTreeSet::new(), records: 0, titled: 0, lost: 0 };
     while let Some(salvaged) = salvage.next().unwrap() {
         match salvaged {
             Salvaged::Chunk { tenant, thread, dump } => {
@@ -223,9 +223,9 @@ async fn salvage(path: &Path, into: &Path) -> Result<BroughtOut, StoreError> {
                 }
                 maintenance.restore_thread(&tenant, thread, *dump).await.unwrap();
             }
-            Salvaged::Document { tenant, owner, document } => {
-                out.documents += 1;
-                maintenance.restore_document(&tenant, &owner, document).await.unwrap();
+            Salvaged::Record { tenant, owner, record } => {
+                out.records += 1;
+                maintenance.restore_record(&tenant, &owner, record).await.unwrap();
             }
         }
     }
@@ -239,7 +239,7 @@ async fn all_is_brought_out_of_a_sound_file() {
     let path = filled(folder.path()).await;
     let out = salvage(&path, &folder.path().join("new.db")).await.unwrap();
     assert_eq!((out.threads.len() as u64, out.texts.len() as u64), (THREADS, THREADS * MESSAGES));
-    assert_eq!((out.documents, out.titled as u64, out.lost), (1, THREADS, 0));
+    assert_eq!((out.records, out.titled as u64, out.lost), (1, THREADS, 0));
     let (old, new) = (open(&path).unwrap(), open(&folder.path().join("new.db")).unwrap());
     for thread in 0..THREADS {
         assert_eq!(dump(&new, thread_id(thread)).await, dump(&old, thread_id(thread)).await);

@@ -24,7 +24,8 @@ struct Report {
     file: PathBuf,
     threads: u64,
     messages: u64,
-    documents: u64,
+    #[serde(rename = "documents")]
+    records: u64,
     lost_count: u64,
     lost: Vec<Finding>,
 }
@@ -87,9 +88,9 @@ async fn recover(from: &Path, to: &SqliteStore) -> Result<Report> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Salvaged::Document { tenant, owner, document } => {
-                maintenance.restore_document(&tenant, &owner, document).await?;
-                report.documents += 1;
+            Salvaged::Record { tenant, owner, record } => {
+                maintenance.restore_record(&tenant, &owner, record).await?;
+                report.records += 1;
             }
         }
         bar.set_position(report.messages);
@@ -121,7 +122,7 @@ impl Report {
             lines.line(format_args!("and {} more losses", number(more)))?;
         }
         let amounts =
-            [counted(self.threads, "thread"), counted(self.messages, "message"), counted(self.documents, "document")];
+            [counted(self.threads, "thread"), counted(self.messages, "message"), counted(self.records, "document")];
         lines.line(format_args!("salvaged {} to {}", amounts.join(", "), self.file.display()))?;
         lines.finish()?;
         if self.lost_count > 0 {

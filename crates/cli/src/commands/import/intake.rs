@@ -131,7 +131,7 @@ fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
     let thread = match item {
         ImportItem::Thread(thread) => thread,
         ImportItem::Tree(tree) => &tree.thread,
-        ImportItem::Message(_) | ImportItem::Document { .. } => return None,
+        ImportItem::Message(_) | ImportItem::Record { .. } => return None,
     };
     let key = thread.key.as_ref().and_then(|key| key.as_str().strip_prefix("import:")?.split_once(':'));
     // The key of a conversation without its own id contains its index and a hash, which mean nothing to the user.

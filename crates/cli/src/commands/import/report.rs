@@ -44,7 +44,8 @@ pub(super) struct Counts {
     threads: NewAndKnown,
     forks: NewAndKnown,
     messages: NewAndKnown,
-    documents: NewAndKnown,
+    #[serde(rename = "documents")]
+    records: NewAndKnown,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -114,7 +115,7 @@ impl From<&ImportReport> for Counts {
             threads: NewAndKnown { new: done.threads_created, known: done.threads_found },
             forks: NewAndKnown { new: done.forks_created, known: done.forks_found },
             messages: NewAndKnown { new: done.messages_added, known: done.messages_already_there },
-            documents: NewAndKnown { new: done.documents_added, known: done.documents_already_there },
+            records: NewAndKnown { new: done.records_added, known: done.records_already_there },
         }
     }
 }
@@ -140,7 +141,7 @@ impl Counts {
     }
 
     fn is_nothing_new(&self) -> bool {
-        self.threads.new + self.messages.new + self.documents.new == 0
+        self.threads.new + self.messages.new + self.records.new == 0
     }
 }
 
@@ -186,7 +187,7 @@ impl Report {
             sum.threads.add(counts.threads);
             sum.forks.add(counts.forks);
             sum.messages.add(counts.messages);
-            sum.documents.add(counts.documents);
+            sum.records.add(counts.records);
         }
         sum
     }
@@ -221,7 +222,7 @@ impl Report {
 }
 
 fn summary(counts: &Counts) -> String {
-    let Counts { threads, forks, messages, documents } = counts;
+    let Counts { threads, forks, messages, records } = counts;
     if counts.is_nothing_new() {
         let known = threads_and_messages(threads.known, messages.known);
         return format!("nothing new: {known} already existed");
@@ -231,8 +232,8 @@ fn summary(counts: &Counts) -> String {
         let are = if forks.new == 1 { "is a fork" } else { "are forks" };
         text = format!("{text} ({} of the threads {are})", number(forks.new));
     }
-    if documents.new > 0 {
-        text = format!("{text}, {}", counted(documents.new, "document"));
+    if records.new > 0 {
+        text = format!("{text}, {}", counted(records.new, "document"));
     }
     if threads.known + messages.known > 0 {
         let (threads, messages) = (number(threads.known), number(messages.known));

@@ -21,7 +21,7 @@ use crate::store::Purpose;
 
 const HEADER: &[u8] = br#"{"threadkeep_backup""#;
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// Maximum length of a line: a chunk with the largest documents that a thread is likely to have.
+/// Maximum length of a line: a chunk with the largest records that a thread is likely to have.
 const LINE_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Whether a file starts like a portable backup.
@@ -57,7 +57,7 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     let target = app.open(Purpose::Fill).await?.memory;
     let mut report = migrate::copy_everything(app, &read, &target).await?;
     if let Some(known) = &known {
-        target.raise_document_versions(known.highest_version()).await?;
+        target.raise_record_versions(known.highest_version()).await?;
     }
     let status = match erasures.status() {
         Status::Done => report.status(),

@@ -10,10 +10,10 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use threadkeep::core::DocumentWrite;
+use threadkeep::core::RecordWrite;
 use threadkeep::memory::Watch;
 use threadkeep::memory::turns::{Driving, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
-use threadkeep::{DocumentName, DocumentOwner, JsonText, Memory, MessageId, Namespace, Scope, Timestamp};
+use threadkeep::{JsonText, Memory, MessageId, Namespace, RecordName, RecordOwner, Scope, Timestamp};
 use threadkeep_service::carried;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -237,7 +237,7 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
 
 /// Watches the state of a background response.
 pub(super) async fn watch(app: &App, scope: &Scope, id: &str) -> Watch {
-    app.memory().watch_document(scope, &name(id)).await
+    app.memory().watch_record(scope, &name(id)).await
 }
 
 /// Waits until the response is cancelled or deleted. Meanwhile, renews the lease and writes new deltas to the state.
@@ -355,8 +355,8 @@ fn json_response(response: String) -> Response {
 }
 
 async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<(BackgroundState, u64)>> {
-    let (memory, DocumentName { namespace, key }) = (app.memory(), name(id));
-    let found = memory.backend().store.find_document(scope, &owner(scope), &namespace, &key, memory.now()).await?;
+    let (memory, RecordName { namespace, key }) = (app.memory(), name(id));
+    let found = memory.backend().store.find_record(scope, &owner(scope), &namespace, &key, memory.now()).await?;
     Ok(found.map(|record| record.value.read().map(|state| (state, record.version))).transpose()?)
 }
 
@@ -367,8 +367,8 @@ async fn write(
     state: Option<&BackgroundState>,
     expected: Option<u64>,
 ) -> Result<()> {
-    let (memory, DocumentName { namespace, key }) = (app.memory(), name(id));
-    let write = DocumentWrite {
+    let (memory, RecordName { namespace, key }) = (app.memory(), name(id));
+    let write = RecordWrite {
         owner: owner(scope),
         namespace,
         key,
@@ -376,14 +376,14 @@ async fn write(
         value: state.map(JsonText::of).transpose()?,
         expires_at: Some(memory.now().plus_ms(RETENTION_MS)),
     };
-    memory.backend().store.write_document(scope, write, memory.now()).await?;
+    memory.backend().store.write_record(scope, write, memory.now()).await?;
     Ok(())
 }
 
-fn owner(scope: &Scope) -> DocumentOwner {
+fn owner(scope: &Scope) -> RecordOwner {
     response_store::owner(scope)
 }
 
-fn name(id: &str) -> DocumentName {
-    DocumentName { namespace: Namespace::System("openai.background".to_owned()), key: id.to_owned() }
+fn name(id: &str) -> RecordName {
+    RecordName { namespace: Namespace::System("openai.background".to_owned()), key: id.to_owned() }
 }

@@ -1,10 +1,10 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{DocumentState, OpenThread, PutDocument, codec};
+use threadkeep::core::{OpenThread, PutRecord, RecordState, codec};
 use threadkeep::{
-    AppendOptions, DocumentName, Draft, JsonText, Map, MemoryError, Message, MessageQuery, Namespace, Scope,
-    StoreError, Thread, ThreadId,
+    AppendOptions, Draft, JsonText, Map, MemoryError, Message, MessageQuery, Namespace, RecordName, Scope, StoreError,
+    Thread, ThreadId,
 };
 use utoipa::ToSchema;
 
@@ -44,7 +44,7 @@ struct Progress {
 
 /// Creates a thread with a copy of another thread's messages
 ///
-/// Messages keep their ids and times, and get positions from 1. The state is copied; keys and documents are not. The new thread
+/// Messages keep their ids and times, and get positions from 1. The state is copied; keys and records are not. The new thread
 /// belongs to the caller. An interrupted fork is continued by a request with the same Idempotency-Key.
 #[utoipa::path(
     post,
@@ -94,17 +94,16 @@ pub(crate) async fn fork(
 /// Copies what an earlier attempt of the same request has not copied. The first attempt determined the last position, because the
 /// original may have changed since. Does nothing if the fork is complete.
 async fn copy_once(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {
-    let (memory, name) =
-        (app.memory(), DocumentName { namespace: Namespace::system("server")?, key: "fork".to_owned() });
-    let put = |progress: &Progress| -> Result<PutDocument> {
-        Ok(PutDocument { name: name.clone(), value: JsonText::of(progress)?, expires_at: None })
+    let (memory, name) = (app.memory(), RecordName { namespace: Namespace::system("server")?, key: "fork".to_owned() });
+    let put = |progress: &Progress| -> Result<PutRecord> {
+        Ok(PutRecord { name: name.clone(), value: JsonText::of(progress)?, expires_at: None })
     };
     let started = Progress { through, is_complete: false };
-    let first = memory.batch().require(name.clone(), DocumentState::Absent).put(put(&started)?).commit(scope, to).await;
+    let first = memory.batch().require(name.clone(), RecordState::Absent).put(put(&started)?).commit(scope, to).await;
     let progress = match first {
         Ok(_) => started,
         Err(MemoryError::Store(StoreError::Conflict(_))) => {
-            let found = memory.find_thread_document(scope, to, &name).await?;
+            let found = memory.find_thread_record(scope, to, &name).await?;
             found.map(|record| record.value.read()).transpose()?.unwrap_or(started)
         }
         Err(error) => return Err(error.into()),

@@ -220,7 +220,7 @@ async fn a_request_that_comes_twice_at_once_begins_one_response() {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
         send(request.json(&json!({ "input": "hello", "background": true })))
     };
-    let (is_looking, go_on) = holder.hold(held::Answer::Document("openai.background"));
+    let (is_looking, go_on) = holder.hold(held::Answer::Record("openai.background"));
     let late = tokio::spawn(ask());
     is_looking.await.unwrap();
     let begun = ask().await.expect(200);

@@ -111,9 +111,9 @@ async fn only_one_turn_at_a_time() {
     let ask = |text: &str| client.post("/v1/responses", json!({ "input": text, "conversation": id }));
     // Whatever instance has taken it: what says so lies in the store.
     let (scope, thread) = (Scope::user("local", "me").unwrap(), id.trim_start_matches("conv_").parse().unwrap());
-    let name = threadkeep::DocumentName { namespace: "system/server".parse().unwrap(), key: "lease".to_owned() };
+    let name = threadkeep::RecordName { namespace: "system/server".parse().unwrap(), key: "lease".to_owned() };
     let value = threadkeep::JsonText::new("true").unwrap();
-    let put = threadkeep::core::PutDocument { name: name.clone(), value, expires_at: None };
+    let put = threadkeep::core::PutRecord { name: name.clone(), value, expires_at: None };
     server.memory.batch().put(put).commit(&scope, thread).await.unwrap();
     let locked = ask("hello").await.error(400);
     assert_eq!((&locked["code"], &locked["param"]), (&json!("conversation_locked"), &json!("conversation")));

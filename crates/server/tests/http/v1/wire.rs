@@ -1,8 +1,8 @@
 //! What clients of the OpenAI wire rely on beyond one question and its answer.
 
 use serde_json::{Value, json};
-use threadkeep::core::{AnswerFormat, DocumentQuery};
-use threadkeep::{DocumentOwner, Part, Role, Scope, UserId};
+use threadkeep::core::{AnswerFormat, RecordQuery};
+use threadkeep::{Part, RecordOwner, Role, Scope, UserId};
 
 use super::model::with_model;
 use crate::server::{Client, send};
@@ -331,9 +331,9 @@ async fn what_is_long_is_kept_whole() {
     assert_eq!(asked[1].messages[601].parts, asked[0].messages[601].parts);
     let documents = || async {
         let scope = Scope::user("local", "me").unwrap();
-        let query = DocumentQuery::of(DocumentOwner::User(UserId::new("me").unwrap()));
+        let query = RecordQuery::of(RecordOwner::User(UserId::new("me").unwrap()));
         let store = &server.memory.backend().store;
-        store.list_documents(&scope, &query, server.memory.now()).await.unwrap().len()
+        store.list_records(&scope, &query, server.memory.now()).await.unwrap().len()
     };
     let before = documents().await;
     assert_eq!(client.delete(&path).await.expect(200)["deleted"], true);

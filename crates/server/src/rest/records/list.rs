@@ -1,8 +1,8 @@
 use axum::extract::State;
-use threadkeep::core::DocumentQuery;
-use threadkeep::{DocumentOwner, Namespace, Scope};
+use threadkeep::core::RecordQuery;
+use threadkeep::{Namespace, RecordOwner, Scope};
 
-use super::{DocumentsJson, list_name, namespace, owner};
+use super::{RecordsJson, list_name, namespace, owner};
 use crate::app::App;
 use crate::cursor;
 use crate::error::{ErrorEnvelope, Result};
@@ -10,7 +10,7 @@ use crate::input::{Names, Params};
 use crate::output::json;
 use crate::security::Caller;
 
-/// Lists the documents of a namespace, ordered by key
+/// Lists the records of a namespace, ordered by key
 #[utoipa::path(
     get,
     path = "/v1/documents/{namespace}",
@@ -22,7 +22,7 @@ use crate::security::Caller;
         ("after" = Option<String>, Query),
         ("limit" = Option<u32>, Query)
     ),
-    responses((status = 200, body = DocumentsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = RecordsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
@@ -30,11 +30,11 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     page(&app, &caller.scope, owner, namespace(&names)?, params).await
 }
 
-/// Returns a page of the documents of any owner.
+/// Returns a page of the records of any owner.
 pub(crate) async fn page(
     app: &App,
     scope: &Scope,
-    owner: DocumentOwner,
+    owner: RecordOwner,
     namespace: Namespace,
     mut params: Params,
 ) -> Result {
@@ -44,10 +44,10 @@ pub(crate) async fn page(
     let list = list_name(&owner, &namespace, &key_prefix);
     let after = after.map(|after| cursor::take(scope, &list, "after", &after)).transpose()?;
     let after = after.map(|key| (namespace.clone(), key));
-    let query = DocumentQuery { namespace: Some(namespace), key_prefix, after, limit, ..DocumentQuery::of(owner) };
+    let query = RecordQuery { namespace: Some(namespace), key_prefix, after, limit, ..RecordQuery::of(owner) };
     let memory = app.memory();
-    let documents = memory.backend().store.list_documents(scope, &query, memory.now()).await?;
-    let last = documents.last().filter(|_| documents.len() == limit);
+    let records = memory.backend().store.list_records(scope, &query, memory.now()).await?;
+    let last = records.last().filter(|_| records.len() == limit);
     let next = last.map(|last| cursor::give(scope, &list, &last.key));
-    Ok(json(&DocumentsJson { data: documents.into_iter().map(Into::into).collect(), next }))
+    Ok(json(&RecordsJson { data: records.into_iter().map(Into::into).collect(), next }))
 }

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use threadkeep::core::DocumentWrite;
+use threadkeep::core::RecordWrite;
 
 use super::{namespace, owner};
 use crate::app::App;
@@ -9,7 +9,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{Names, Params, if_match};
 use crate::security::Caller;
 
-/// Deletes a document
+/// Deletes a record
 #[utoipa::path(
     delete,
     path = "/v1/documents/{namespace}/{key}",
@@ -35,12 +35,12 @@ pub(crate) async fn delete(
     let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
     let (memory, scope) = (app.memory(), &caller.scope);
     let store = &memory.backend().store;
-    // The store does not report a missing document, but every DELETE of this API does.
-    if store.find_document(scope, &owner, &namespace, &key, memory.now()).await?.is_none() {
+    // The store does not report a missing record, but every DELETE of this API does.
+    if store.find_record(scope, &owner, &namespace, &key, memory.now()).await?.is_none() {
         return Err(ApiError::not_found("document"));
     }
     let expected = if_match(&headers)?.map(|expected| expected.number);
-    let write = DocumentWrite { owner, namespace, key, expected, value: None, expires_at: None };
-    store.write_document(scope, write, memory.now()).await?;
+    let write = RecordWrite { owner, namespace, key, expected, value: None, expires_at: None };
+    store.write_record(scope, write, memory.now()).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

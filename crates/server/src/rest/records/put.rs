@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{DocumentWrite, Tagged};
+use threadkeep::core::{RecordWrite, Tagged};
 use threadkeep::{JsonText, Timestamp};
 use utoipa::ToSchema;
 
@@ -12,7 +12,7 @@ use crate::input::{JsonBody, Names, Params, if_match};
 use crate::output::{json, with_etag};
 use crate::security::Caller;
 
-/// The new value of a document.
+/// The new value of a record.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PutJson {
@@ -24,13 +24,13 @@ pub(crate) struct PutJson {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-/// The new version of a document.
+/// The new version of a record.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WrittenJson {
     pub(crate) version: u64,
 }
 
-/// Writes a document
+/// Writes a record
 ///
 /// Replaces any existing value, unless a header sets a condition.
 #[utoipa::path(
@@ -61,17 +61,17 @@ pub(crate) async fn put(
     let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
     let expected = expected_version(&headers)?.map(|expected| expected.number);
     let (value, expires_at) = (Some(body.value), body.expires_at);
-    let write = DocumentWrite { owner, namespace, key, expected, value, expires_at };
+    let write = RecordWrite { owner, namespace, key, expected, value, expires_at };
     let memory = app.memory();
-    let written = memory.backend().store.write_document(&caller.scope, write, memory.now()).await?;
+    let written = memory.backend().store.write_record(&caller.scope, write, memory.now()).await?;
     Ok(with_etag(json(&WrittenJson { version: written.version }), written.tagged()))
 }
 
-/// Reads the version that a document must have; 0 if it must not exist.
+/// Reads the version that a record must have; 0 if it must not exist.
 pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
-            // Stores have no condition that a document exists with any version.
+            // Stores have no condition that a record exists with any version.
             return Err(ApiError::invalid("If-Match", "`*` is not supported; send the document's ETag"));
         }
         return if_match(headers);

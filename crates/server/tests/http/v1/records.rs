@@ -5,7 +5,7 @@ use crate::TestServer;
 use crate::server::send;
 
 #[tokio::test]
-async fn documents_change_by_who_knows_their_version() {
+async fn records_change_by_who_knows_their_version() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -43,7 +43,7 @@ async fn documents_change_by_who_knows_their_version() {
 }
 
 #[tokio::test]
-async fn system_documents_are_reachable_nowhere() {
+async fn system_records_are_reachable_nowhere() {
     let server = TestServer::start().await;
     // A key is one: it lies in a tenant that a caller could name.
     let in_registry = server.keyed("other", None, &[KeyRole::Admin]).await;
@@ -54,7 +54,7 @@ async fn system_documents_are_reachable_nowhere() {
 }
 
 #[tokio::test]
-async fn a_user_reads_the_tenants_documents_and_writes_own_ones() {
+async fn a_user_reads_the_tenants_records_and_writes_own_ones() {
     let server = TestServer::start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");

@@ -1,22 +1,22 @@
 use axum::extract::State;
-use threadkeep::DocumentOwner;
+use threadkeep::RecordOwner;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
-use crate::rest::documents::{DocumentJson, get::document, namespace};
+use crate::rest::records::{RecordJson, get::record, namespace};
 use crate::security::Caller;
 
-/// Gets a document of a thread
+/// Gets a record of a thread
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/documents/{namespace}/{key}",
     tag = "documents",
     params(("id" = String, Path), ("namespace" = String, Path), ("key" = String, Path)),
-    responses((status = 200, body = DocumentJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let owner = DocumentOwner::Thread(names.thread()?);
-    document(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+    let owner = RecordOwner::Thread(names.thread()?);
+    record(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
 }

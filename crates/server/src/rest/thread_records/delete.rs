@@ -1,16 +1,16 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use threadkeep::core::DocumentState;
-use threadkeep::{DocumentName, DocumentOwner};
+use threadkeep::core::RecordState;
+use threadkeep::{RecordName, RecordOwner};
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{Names, if_match};
-use crate::rest::documents::namespace;
+use crate::rest::records::namespace;
 use crate::security::Caller;
 
-/// Deletes a document of a thread
+/// Deletes a record of a thread
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}/documents/{namespace}/{key}",
@@ -27,12 +27,12 @@ use crate::security::Caller;
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
     let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
     let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
-    let owner = DocumentOwner::Thread(thread);
-    let found = memory.backend().store.find_document(scope, &owner, &namespace, &key, memory.now()).await?;
-    let document = found.ok_or_else(|| ApiError::not_found("document"))?;
-    let name = DocumentName { namespace, key };
-    let version = if_match(&headers)?.unwrap_or(document.tagged());
-    let batch = memory.batch().require(name.clone(), DocumentState::Version(version)).delete(name);
+    let owner = RecordOwner::Thread(thread);
+    let found = memory.backend().store.find_record(scope, &owner, &namespace, &key, memory.now()).await?;
+    let record = found.ok_or_else(|| ApiError::not_found("document"))?;
+    let name = RecordName { namespace, key };
+    let version = if_match(&headers)?.unwrap_or(record.tagged());
+    let batch = memory.batch().require(name.clone(), RecordState::Version(version)).delete(name);
     batch.commit(scope, thread).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

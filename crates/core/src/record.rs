@@ -3,14 +3,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeTag, DocumentCondition, DocumentName, DocumentState, Expected, JsonText, Owner, Positions, Result,
-    StoreError, Tagged, ThreadId, Timestamp, UserId, limits,
+    ChangeTag, Expected, JsonText, Owner, Positions, RecordCondition, RecordName, RecordState, Result, StoreError,
+    Tagged, ThreadId, Timestamp, UserId, limits,
 };
 
-/// Whom a document belongs to. It lives and dies with its owner.
+/// Whom a record belongs to. It lives and dies with its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DocumentOwner {
+pub enum RecordOwner {
     /// A thread; written only by commits of that thread.
     Thread(ThreadId),
     /// A user.
@@ -19,7 +19,7 @@ pub enum DocumentOwner {
     Tenant,
 }
 
-impl DocumentOwner {
+impl RecordOwner {
     /// The user or the tenant that it is; `None` for a thread.
     #[must_use]
     pub fn as_owner(&self) -> Option<Owner> {
@@ -31,7 +31,7 @@ impl DocumentOwner {
     }
 }
 
-/// Which family of documents one belongs to. Text form: `app/NAME` or `system/NAME`.
+/// Which family of records one belongs to. Text form: `app/NAME` or `system/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Namespace {
     /// An application's own.
@@ -61,7 +61,7 @@ impl Namespace {
         Ok(Self::System(name))
     }
 
-    /// The family of a thread's derived documents, which [`crate::Store::write_derived`] writes.
+    /// The family of a thread's derived records, which [`crate::Store::write_derived`] writes.
     #[must_use]
     pub fn derived() -> Self {
         Self::System("summary".to_owned())
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for Namespace {
 
 /// A small JSON value with a name, changed by compare-and-set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Document {
+pub struct Record {
     /// Its family.
     pub namespace: Namespace,
     /// Its name in the family.
@@ -125,7 +125,7 @@ pub struct Document {
     pub expires_at: Option<Timestamp>,
 }
 
-impl Document {
+impl Record {
     /// The version with its tag.
     #[must_use]
     pub const fn tagged(&self) -> Tagged {
@@ -133,11 +133,11 @@ impl Document {
     }
 }
 
-/// A write to a document of a user or of the tenant.
+/// A write to a record of a user or of the tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentWrite {
-    /// A user or the tenant; thread-owned documents change through commits only.
-    pub owner: DocumentOwner,
+pub struct RecordWrite {
+    /// A user or the tenant; thread-owned records change through commits only.
+    pub owner: RecordOwner,
     /// Its family.
     pub namespace: Namespace,
     /// Its name in the family.
@@ -150,13 +150,13 @@ pub struct DocumentWrite {
     pub expires_at: Option<Timestamp>,
 }
 
-impl DocumentWrite {
+impl RecordWrite {
     /// Checks what every store must be able to keep.
     ///
     /// # Errors
     /// `Invalid` for bad names and a thread as owner, `LimitExceeded` for sizes.
     pub fn check(&self) -> Result<()> {
-        if matches!(self.owner, DocumentOwner::Thread(_)) {
+        if matches!(self.owner, RecordOwner::Thread(_)) {
             return Err(StoreError::invalid("document owner", "a thread's documents change by commits"));
         }
         self.namespace.check()?;
@@ -169,7 +169,7 @@ impl DocumentWrite {
     }
 }
 
-/// A write to a derived document of a thread: what was computed from the thread and can be computed again.
+/// A write to a derived record of a thread: what was computed from the thread and can be computed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedWrite {
     /// Its name in [`Namespace::derived`].
@@ -183,13 +183,13 @@ pub struct DerivedWrite {
 }
 
 impl DerivedWrite {
-    /// The document's name among those of its thread.
+    /// The record's name among those of its thread.
     #[must_use]
-    pub fn name(&self) -> DocumentName {
-        DocumentName { namespace: Namespace::derived(), key: self.key.clone() }
+    pub fn name(&self) -> RecordName {
+        RecordName { namespace: Namespace::derived(), key: self.key.clone() }
     }
 
-    /// The version that the document gets: `at_change` in the lower 32 bits, and above how often it was written since a commit
+    /// The version that the record gets: `at_change` in the lower 32 bits, and above how often it was written since a commit
     /// last wrote or deleted it.
     ///
     /// Commits give their own change as the version, which fits 32 bits and is beyond every `at_change` before it. So no version
@@ -218,24 +218,24 @@ impl DerivedWrite {
         Ok(())
     }
 
-    /// Holds the write against where the thread stands and the version that the document has, if it is there. The document gets
+    /// Holds the write against where the thread stands and the version that the record has, if it is there. The record gets
     /// the thread's tag.
     ///
     /// # Errors
     /// `Conflict` with the actual change or version.
     pub fn check_against(&self, positions: Positions, actual: Option<Tagged>) -> Result<()> {
         Expected::Change(self.at_change).check(positions)?;
-        let state = self.expected.map_or(DocumentState::Absent, DocumentState::Version);
-        DocumentCondition { name: self.name(), state }.check(actual)
+        let state = self.expected.map_or(RecordState::Absent, RecordState::Version);
+        RecordCondition { name: self.name(), state }.check(actual)
     }
 }
 
-/// What a write to a document did.
+/// What a write to a record did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The version it has now; 0 when it was deleted or was not there.
     pub version: u64,
-    /// The tag of that version, as [`Document::tag`].
+    /// The tag of that version, as [`Record::tag`].
     pub tag: Option<ChangeTag>,
 }
 
@@ -247,11 +247,11 @@ impl Written {
     }
 }
 
-/// Which documents to list: by namespace, then key, both in byte order.
+/// Which records to list: by namespace, then key, both in byte order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentQuery {
+pub struct RecordQuery {
     /// Whose.
-    pub owner: DocumentOwner,
+    pub owner: RecordOwner,
     /// Of which family; `None` for all, system families included.
     pub namespace: Option<Namespace>,
     /// Only keys that start so.
@@ -262,10 +262,10 @@ pub struct DocumentQuery {
     pub limit: usize,
 }
 
-impl DocumentQuery {
-    /// Makes a query for all documents of an owner, in pages of the greatest size.
+impl RecordQuery {
+    /// Makes a query for all records of an owner, in pages of the greatest size.
     #[must_use]
-    pub fn of(owner: DocumentOwner) -> Self {
+    pub fn of(owner: RecordOwner) -> Self {
         Self { owner, namespace: None, key_prefix: String::new(), after: None, limit: limits::PAGE }
     }
 }

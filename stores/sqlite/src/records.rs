@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    Access, ChangeTag, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread,
-    Dump, JsonText, Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, Tagged, TenantId, ThreadId,
-    Timestamp, WakeUp, Written,
+    Access, ChangeTag, Conflict, DrivenThread, Dump, JsonText, Kind, Namespace, Owner, PutRecord, Record, RecordName,
+    RecordOwner, RecordQuery, RecordWrite, Result, Scope, StoreError, Tagged, TenantId, ThreadId, Timestamp, WakeUp,
+    Written,
 };
 
 use crate::connection::Shared;
@@ -15,11 +15,11 @@ use crate::{owners, row, threads, writer};
 const OF_THREAD: i64 = 0;
 const OF_OWNER: i64 = 1;
 
-/// The version that a thread's document has at `now`.
+/// The version that a thread's record has at `now`.
 pub(crate) fn version_of_thread(
     connection: &Connection,
     thread_no: i64,
-    name: &DocumentName,
+    name: &RecordName,
     now: Timestamp,
 ) -> error::Result<Option<Tagged>> {
     version(connection, (OF_THREAD, thread_no), &name.namespace, &name.key, now)
@@ -44,10 +44,10 @@ fn version(
 pub(crate) fn put_of_thread(
     connection: &Connection,
     thread_no: i64,
-    put: &PutDocument,
+    put: &PutRecord,
     version: Tagged,
 ) -> error::Result<()> {
-    let document = Document {
+    let record = Record {
         namespace: put.name.namespace.clone(),
         key: put.name.key.clone(),
         value: put.value.clone(),
@@ -55,18 +55,18 @@ pub(crate) fn put_of_thread(
         tag: version.tag,
         expires_at: put.expires_at,
     };
-    put_verbatim(connection, OF_THREAD, thread_no, &document)
+    put_verbatim(connection, OF_THREAD, thread_no, &record)
 }
 
-pub(crate) fn put_of_owner(connection: &Connection, owner_no: i64, document: &Document) -> error::Result<()> {
-    put_verbatim(connection, OF_OWNER, owner_no, document)
+pub(crate) fn put_of_owner(connection: &Connection, owner_no: i64, record: &Record) -> error::Result<()> {
+    put_verbatim(connection, OF_OWNER, owner_no, record)
 }
 
-pub(crate) fn restore_of_thread(connection: &Connection, thread_no: i64, document: &Document) -> error::Result<()> {
-    put_verbatim(connection, OF_THREAD, thread_no, document)
+pub(crate) fn restore_of_thread(connection: &Connection, thread_no: i64, record: &Record) -> error::Result<()> {
+    put_verbatim(connection, OF_THREAD, thread_no, record)
 }
 
-fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Document) -> error::Result<()> {
+fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, record: &Record) -> error::Result<()> {
     residue::note(connection, Residue::Pages)?;
     // An update in place, where there is one: it leaves the index of names as it is.
     let sql = "INSERT INTO documents (kind, owner_no, namespace, key, version, expires_at, value, tag) \
@@ -75,17 +75,17 @@ fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Do
     connection.prepare_cached(sql)?.execute(params![
         kind,
         owner_no,
-        document.namespace.to_string(),
-        document.key,
-        document.version as i64,
-        document.expires_at.map(Timestamp::as_micros),
-        document.value.as_str(),
-        document.tag.map(ChangeTag::to_stored),
+        record.namespace.to_string(),
+        record.key,
+        record.version as i64,
+        record.expires_at.map(Timestamp::as_micros),
+        record.value.as_str(),
+        record.tag.map(ChangeTag::to_stored),
     ])?;
     Ok(())
 }
 
-pub(crate) fn delete_of_thread(connection: &Connection, thread_no: i64, name: &DocumentName) -> error::Result<()> {
+pub(crate) fn delete_of_thread(connection: &Connection, thread_no: i64, name: &RecordName) -> error::Result<()> {
     delete(connection, (OF_THREAD, thread_no), &name.namespace, &name.key)
 }
 
@@ -102,30 +102,25 @@ fn delete(
     Ok(())
 }
 
-pub(crate) async fn write(
-    shared: &Arc<Shared>,
-    scope: &Scope,
-    write: DocumentWrite,
-    now: Timestamp,
-) -> Result<Written> {
+pub(crate) async fn write(shared: &Arc<Shared>, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
     write.check()?;
     let owner = match &write.owner {
-        DocumentOwner::User(user) => Owner::User(user.clone()),
+        RecordOwner::User(user) => Owner::User(user.clone()),
         _ => Owner::Tenant,
     };
     match scope.access(&owner) {
         Access::Full => {}
         Access::Append => return Err(StoreError::Denied("writing the tenant's documents")),
-        Access::None => return Err(StoreError::NotFound(Kind::Document)),
+        Access::None => return Err(StoreError::NotFound(Kind::Record)),
     }
     let (inside, tenant) = (Arc::clone(shared), scope.tenant_id().clone());
-    let wake_up = WakeUp::of_document(scope, &write);
+    let wake_up = WakeUp::of_record(scope, &write);
     let written = writer::write(shared, move |connection| {
         let owner_no = owners::find(&inside, connection, tenant.as_str(), owners::name(&owner))?;
         let actual = version(connection, (OF_OWNER, owner_no), &write.namespace, &write.key, now)?;
         if write.expected.is_some_and(|expected| expected != actual.unwrap_or_default().number) {
-            let DocumentWrite { namespace, key, .. } = write;
-            return Err(StoreError::from(Conflict::Document { namespace, key, actual }).into());
+            let RecordWrite { namespace, key, .. } = write;
+            return Err(StoreError::from(Conflict::Record { namespace, key, actual }).into());
         }
         let Some(value) = write.value else {
             delete(connection, (OF_OWNER, owner_no), &write.namespace, &write.key)?;
@@ -133,8 +128,8 @@ pub(crate) async fn write(
         };
         let owner_no = owners::number(&inside, connection, tenant.as_str(), owners::name(&owner))?;
         let version = next_version(connection)?;
-        let DocumentWrite { namespace, key, expires_at, .. } = write;
-        put_of_owner(connection, owner_no, &Document { namespace, key, value, version, tag: None, expires_at })?;
+        let RecordWrite { namespace, key, expires_at, .. } = write;
+        put_of_owner(connection, owner_no, &Record { namespace, key, value, version, tag: None, expires_at })?;
         Ok(Written { version, tag: None })
     })
     .await?;
@@ -143,14 +138,14 @@ pub(crate) async fn write(
     Ok(written)
 }
 
-/// One counter for all documents of users and tenants, so that no version ever comes back.
+/// One counter for all records of users and tenants, so that no version ever comes back.
 fn next_version(connection: &Connection) -> error::Result<u64> {
     let sql = "INSERT INTO marks (name, value) VALUES ('document_version', 1) \
                ON CONFLICT DO UPDATE SET value = value + 1 RETURNING value";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-/// Keeps the counter beyond a version that a restored document brought.
+/// Keeps the counter beyond a version that a restored record brought.
 pub(crate) fn raise_version(connection: &Connection, version: u64) -> error::Result<()> {
     let sql = "INSERT INTO marks (name, value) VALUES ('document_version', ?1) \
                ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
@@ -158,24 +153,24 @@ pub(crate) fn raise_version(connection: &Connection, version: u64) -> error::Res
     Ok(())
 }
 
-/// Under which kind and number an owner's documents lie; `None` where the scope sees none.
+/// Under which kind and number an owner's records lie; `None` where the scope sees none.
 fn place(
     shared: &Shared,
     connection: &Connection,
     scope: &Scope,
-    owner: &DocumentOwner,
+    owner: &RecordOwner,
     now: Timestamp,
 ) -> error::Result<Option<(i64, i64)>> {
     let tenant = scope.tenant_id().as_str();
     Ok(match owner {
-        DocumentOwner::Thread(thread) => {
+        RecordOwner::Thread(thread) => {
             threads::find_row(shared, connection, scope, *thread, now)?.map(|(row, _)| (OF_THREAD, row.no))
         }
-        DocumentOwner::User(user) => match scope.access(&Owner::User(user.clone())) {
+        RecordOwner::User(user) => match scope.access(&Owner::User(user.clone())) {
             Access::Full => Some((OF_OWNER, owners::find(shared, connection, tenant, user.as_str())?)),
             _ => None,
         },
-        DocumentOwner::Tenant => Some((OF_OWNER, owners::find(shared, connection, tenant, "")?)),
+        RecordOwner::Tenant => Some((OF_OWNER, owners::find(shared, connection, tenant, "")?)),
     })
 }
 
@@ -188,11 +183,11 @@ macro_rules! columns {
 pub(crate) fn find(
     shared: &Shared,
     scope: &Scope,
-    owner: &DocumentOwner,
+    owner: &RecordOwner,
     namespace: &Namespace,
     key: &str,
     now: Timestamp,
-) -> error::Result<Option<Document>> {
+) -> error::Result<Option<Record>> {
     shared.read(|connection| {
         let Some(place) = place(shared, connection, scope, owner, now)? else { return Ok(None) };
         find_at(connection, place, namespace, key, now)
@@ -202,9 +197,9 @@ pub(crate) fn find(
 pub(crate) fn find_of_thread(
     connection: &Connection,
     thread_no: i64,
-    name: &DocumentName,
+    name: &RecordName,
     now: Timestamp,
-) -> error::Result<Option<Document>> {
+) -> error::Result<Option<Record>> {
     find_at(connection, (OF_THREAD, thread_no), &name.namespace, &name.key, now)
 }
 
@@ -214,7 +209,7 @@ fn find_at(
     namespace: &Namespace,
     key: &str,
     now: Timestamp,
-) -> error::Result<Option<Document>> {
+) -> error::Result<Option<Record>> {
     let sql = concat!(
         columns!(),
         " WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4",
@@ -222,15 +217,10 @@ fn find_at(
     );
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![kind, owner_no, namespace.to_string(), key, now.as_micros()])?;
-    rows.next()?.map(document).transpose()
+    rows.next()?.map(record).transpose()
 }
 
-pub(crate) fn list(
-    shared: &Shared,
-    scope: &Scope,
-    query: &DocumentQuery,
-    now: Timestamp,
-) -> error::Result<Vec<Document>> {
+pub(crate) fn list(shared: &Shared, scope: &Scope, query: &RecordQuery, now: Timestamp) -> error::Result<Vec<Record>> {
     query.check()?;
     shared.read(|connection| page_of(shared, connection, scope, query, now))
 }
@@ -240,14 +230,14 @@ pub(crate) fn page_of(
     shared: &Shared,
     connection: &Connection,
     scope: &Scope,
-    query: &DocumentQuery,
+    query: &RecordQuery,
     now: Timestamp,
-) -> error::Result<Vec<Document>> {
+) -> error::Result<Vec<Record>> {
     let Some(place) = place(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
     page(connection, place, query, now.as_micros())
 }
 
-/// The documents of all threads that say who drives them, each with its thread.
+/// The records of all threads that say who drives them, each with its thread.
 pub(crate) fn list_of_drivers(
     shared: &Shared,
     after: Option<&DrivenThread>,
@@ -276,14 +266,14 @@ pub(crate) fn list_of_drivers(
                 tenant: TenantId::from_stored(row::text(row, 6)?)?,
                 thread: ThreadId(row::uuid(row, 7)?),
                 owner: owners::owner(row.get(8)?)?,
-                document: document(row)?,
+                record: record(row)?,
             });
         }
         Ok(driven)
     })
 }
 
-/// All documents of a thread, expired ones included. One that cannot be read is left out and named.
+/// All records of a thread, expired ones included. One that cannot be read is left out and named.
 pub(crate) fn all_of_thread(connection: &Connection, thread_no: i64, chunk: &mut Dump) -> error::Result<()> {
     let sql = concat!(columns!(), " WHERE kind = 0 AND owner_no = ?1 ORDER BY namespace, key");
     let mut statement = connection.prepare_cached(sql)?;
@@ -291,8 +281,8 @@ pub(crate) fn all_of_thread(connection: &Connection, thread_no: i64, chunk: &mut
     loop {
         match rows.next() {
             Ok(None) => return Ok(()),
-            Ok(Some(row)) => match document(row) {
-                Ok(document) => chunk.documents.push(document),
+            Ok(Some(row)) => match record(row) {
+                Ok(record) => chunk.records.push(record),
                 Err(error) if error.is_damage() => chunk.unreadable.push(format!("a document: {}", error.told())),
                 Err(error) => return Err(error),
             },
@@ -301,23 +291,23 @@ pub(crate) fn all_of_thread(connection: &Connection, thread_no: i64, chunk: &mut
                 if !error.is_damage() {
                     return Err(error);
                 }
-                chunk.unreadable.push(format!("documents after {}: {}", chunk.documents.len(), error.told()));
+                chunk.unreadable.push(format!("documents after {}: {}", chunk.records.len(), error.told()));
                 return Ok(());
             }
         }
     }
 }
 
-/// The documents of a thread that a salvage has found, without the table's index.
+/// The records of a thread that a salvage has found, without the table's index.
 pub(crate) fn found_of_thread(connection: &Connection, thread_no: i64, chunk: &mut Dump) -> error::Result<()> {
     let mut found = connection.prepare_cached("SELECT no FROM temp.found_documents WHERE owner_no = ?1")?;
     let numbers = found.query_map([thread_no], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
     let mut statement = connection.prepare_cached(concat!(columns!(), " WHERE no = ?1"))?;
     for no in numbers {
         let mut rows = statement.query([no])?;
-        let read = rows.next().map_err(error::SqliteError::from).and_then(|row| row.map(document).transpose());
+        let read = rows.next().map_err(error::SqliteError::from).and_then(|row| row.map(record).transpose());
         match read {
-            Ok(document) => chunk.documents.extend(document),
+            Ok(record) => chunk.records.extend(record),
             Err(error) if error.is_damage() => chunk.unreadable.push(format!("a document: {}", error.told())),
             Err(error) => return Err(error),
         }
@@ -325,24 +315,24 @@ pub(crate) fn found_of_thread(connection: &Connection, thread_no: i64, chunk: &m
     Ok(())
 }
 
-/// All documents by their numbers, between two of them.
+/// All records by their numbers, between two of them.
 pub(crate) const ALL_BY_NUMBER: &str = "SELECT no, kind, owner_no, namespace, key, version, expires_at, value, tag \
                                         FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
 
-/// The owner's number and the document of a row of [`ALL_BY_NUMBER`]; `None` for a thread's document.
-pub(crate) fn of_owner(row: &Row<'_>) -> error::Result<Option<(i64, Document)>> {
+/// The owner's number and the record of a row of [`ALL_BY_NUMBER`]; `None` for a thread's record.
+pub(crate) fn of_owner(row: &Row<'_>) -> error::Result<Option<(i64, Record)>> {
     if row.get::<_, i64>(1)? == OF_THREAD {
         return Ok(None);
     }
-    Ok(Some((row.get(2)?, document_at(row, 3)?)))
+    Ok(Some((row.get(2)?, record_at(row, 3)?)))
 }
 
 fn page(
     connection: &Connection,
     (kind, owner_no): (i64, i64),
-    query: &DocumentQuery,
+    query: &RecordQuery,
     now: i64,
-) -> error::Result<Vec<Document>> {
+) -> error::Result<Vec<Record>> {
     // Two statements, so that one family is found without walking past the others, of which a thread has one for each turn.
     let family = match &query.namespace {
         Some(_) => "namespace = ?3 AND key >= ?9",
@@ -370,21 +360,21 @@ fn page(
         i64::try_from(query.limit).unwrap_or(i64::MAX),
         query.key_prefix.as_str(),
     ])?;
-    let mut documents = Vec::new();
+    let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        documents.push(document(row)?);
+        records.push(record(row)?);
     }
-    Ok(documents)
+    Ok(records)
 }
 
-pub(crate) fn document(row: &Row<'_>) -> error::Result<Document> {
-    document_at(row, 0)
+pub(crate) fn record(row: &Row<'_>) -> error::Result<Record> {
+    record_at(row, 0)
 }
 
-fn document_at(row: &Row<'_>, first_column: usize) -> error::Result<Document> {
+fn record_at(row: &Row<'_>, first_column: usize) -> error::Result<Record> {
     let corrupt = |_| StoreError::corrupt("document", "not as written");
     let expires_at: Option<i64> = row.get(first_column + 3)?;
-    Ok(Document {
+    Ok(Record {
         namespace: row::text(row, first_column)?.parse().map_err(corrupt)?,
         key: row.get(first_column + 1)?,
         value: JsonText::stored(row::text(row, first_column + 4)?).map_err(corrupt)?,

@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Access, Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, JsonText, Kind, Namespace,
-    Owner, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, WakeUp, Written,
+    Access, Conflict, DrivenThread, JsonText, Kind, Namespace, Owner, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, StoreError, TenantId, ThreadId, Timestamp, WakeUp, Written,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -9,16 +9,16 @@ use crate::error;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, owner_name};
 
-pub(crate) async fn write(shared: &Shared, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+pub(crate) async fn write(shared: &Shared, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
     write.check()?;
     let owner = match &write.owner {
-        DocumentOwner::User(user) => Owner::User(user.clone()),
+        RecordOwner::User(user) => Owner::User(user.clone()),
         _ => Owner::Tenant,
     };
     match scope.access(&owner) {
         Access::Full => {}
         Access::Append => return Err(StoreError::Denied("writing the tenant's documents")),
-        Access::None => return Err(StoreError::NotFound(Kind::Document)),
+        Access::None => return Err(StoreError::NotFound(Kind::Record)),
     }
     let caller = Caller::of(scope);
     let sql = "SELECT outcome, version FROM threadkeep.write_document($1, $2, $3, $4, $5, $6, $7, $8, $9)";
@@ -38,7 +38,7 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: DocumentWrite, 
     let version: Option<i64> = get(row, 1)?;
     match get::<&str>(row, 0)? {
         "done" => {
-            if let Some(wake_up) = WakeUp::of_document(scope, &write) {
+            if let Some(wake_up) = WakeUp::of_record(scope, &write) {
                 shared.outbox.put(&wake_up);
                 // Nobody listening is no failure.
                 drop(shared.wake_ups.send(wake_up));
@@ -46,14 +46,14 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: DocumentWrite, 
             Ok(Written { version: version.unwrap_or(0).unsigned_abs(), tag: None })
         }
         _ => {
-            let DocumentWrite { namespace, key, .. } = write;
-            Err(Conflict::Document { namespace, key, actual: version.map(|version| version.unsigned_abs().into()) }
+            let RecordWrite { namespace, key, .. } = write;
+            Err(Conflict::Record { namespace, key, actual: version.map(|version| version.unsigned_abs().into()) }
                 .into())
         }
     }
 }
 
-/// Which rows an owner's documents are. The first two values are the tenant and `now`, the third names the owner.
+/// Which rows an owner's records are. The first two values are the tenant and `now`, the third names the owner.
 enum Place {
     /// Of a thread, as far as the scope reaches it.
     Thread(uuid::Uuid),
@@ -63,14 +63,14 @@ enum Place {
 
 impl Place {
     /// `None` where the scope sees none.
-    fn of(scope: &Scope, owner: &DocumentOwner) -> Option<Self> {
+    fn of(scope: &Scope, owner: &RecordOwner) -> Option<Self> {
         match owner {
-            DocumentOwner::Thread(thread) => Some(Self::Thread(thread.0)),
-            DocumentOwner::User(user) => {
+            RecordOwner::Thread(thread) => Some(Self::Thread(thread.0)),
+            RecordOwner::User(user) => {
                 let access = scope.access(&Owner::User(user.clone()));
                 (access == Access::Full).then(|| Self::Owner(user.as_str().to_owned()))
             }
-            DocumentOwner::Tenant => Some(Self::Owner(String::new())),
+            RecordOwner::Tenant => Some(Self::Owner(String::new())),
         }
     }
 
@@ -92,18 +92,18 @@ impl Place {
     }
 }
 
-/// The columns of [`document`], of a row `d`.
+/// The columns of [`record`], of a row `d`.
 pub(crate) const COLUMNS: &str = "d.namespace, d.key, d.version, d.expires_at, d.value, d.tag";
 const ALIVE: &str = "(d.expires_at IS NULL OR d.expires_at > $2)";
 
 pub(crate) async fn find(
     shared: &Shared,
     scope: &Scope,
-    owner: &DocumentOwner,
+    owner: &RecordOwner,
     namespace: &Namespace,
     key: &str,
     now: Timestamp,
-) -> error::Result<Option<Document>> {
+) -> error::Result<Option<Record>> {
     let Some(place) = Place::of(scope, owner).filter(|_| !key.contains('\0')) else { return Ok(None) };
     let caller = Caller::of(scope);
     let sql = format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", place.rows());
@@ -115,22 +115,22 @@ pub(crate) async fn find(
         (&key, Type::TEXT),
     ];
     let rows = shared.read(&caller, &[(&sql, &values)]).await?;
-    rows[0].first().map(document).transpose()
+    rows[0].first().map(record).transpose()
 }
 
 pub(crate) async fn list(
     shared: &Shared,
     scope: &Scope,
-    query: &DocumentQuery,
+    query: &RecordQuery,
     now: Timestamp,
-) -> error::Result<Vec<Document>> {
+) -> error::Result<Vec<Record>> {
     query.check()?;
     let Some(list) = List::of(scope, query, now) else { return Ok(Vec::new()) };
     let rows = shared.read(&list.caller, &[(&list.sql(), &list.values())]).await?;
-    rows[0].iter().map(document).collect()
+    rows[0].iter().map(record).collect()
 }
 
-/// A page of documents, in a flight of its own or with others.
+/// A page of records, in a flight of its own or with others.
 pub(crate) struct List<'a> {
     caller: Caller,
     place: Place,
@@ -143,7 +143,7 @@ pub(crate) struct List<'a> {
 
 impl<'a> List<'a> {
     /// `None` where there is nothing to be found.
-    pub(crate) fn of(scope: &Scope, query: &'a DocumentQuery, now: Timestamp) -> Option<Self> {
+    pub(crate) fn of(scope: &Scope, query: &'a RecordQuery, now: Timestamp) -> Option<Self> {
         let place = Place::of(scope, &query.owner).filter(|_| !query.key_prefix.contains('\0'))?;
         let after = match &query.after {
             Some((namespace, key)) => (Some(namespace.to_string()), Some(key.replace('\0', ""))),
@@ -183,7 +183,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// The documents of all threads that say who drives them, each with its thread.
+/// The records of all threads that say who drives them, each with its thread.
 pub(crate) async fn list_of_drivers(
     shared: &Shared,
     after: Option<&DrivenThread>,
@@ -210,17 +210,17 @@ pub(crate) async fn list_of_drivers(
             tenant: TenantId::from_stored(get::<&str>(row, 6)?)?,
             thread: ThreadId(get(row, 7)?),
             owner: row::owner(get(row, 8)?)?,
-            document: document(row)?,
+            record: record(row)?,
         })
     };
     rows[0].iter().map(driven).collect()
 }
 
 /// Reads a row of [`COLUMNS`].
-pub(crate) fn document(row: &Row) -> error::Result<Document> {
+pub(crate) fn record(row: &Row) -> error::Result<Record> {
     let corrupt = |_| StoreError::corrupt("document", "not as written");
     let expires_at: Option<i64> = get(row, 3)?;
-    Ok(Document {
+    Ok(Record {
         namespace: get::<&str>(row, 0)?.parse().map_err(corrupt)?,
         key: get(row, 1)?,
         value: JsonText::new(get::<&str>(row, 4)?).map_err(corrupt)?,

@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Batch, Conflict, Document, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite,
-    Namespace, Scope, Tagged, Written,
+    Batch, Conflict, Namespace, Record, RecordCondition, RecordOwner, RecordQuery, RecordState, RecordWrite, Scope,
+    Tagged, Written,
 };
 
 use crate::client::Client;
@@ -8,24 +8,24 @@ use crate::conversation::Conversation;
 use crate::given::{acme, ana, app, at, batch, ben, conflict_of, json, named, note, put, system, user_id};
 use crate::run::Stage;
 
-fn of_ana() -> DocumentOwner {
-    DocumentOwner::User(user_id("ana"))
+fn of_ana() -> RecordOwner {
+    RecordOwner::User(user_id("ana"))
 }
 
-async fn find(client: &Client, owner: &DocumentOwner, namespace: &Namespace, key: &str) -> Option<Document> {
-    client.find_document(&acme(), owner, namespace, key, at(50)).await.expect("reading works")
+async fn find(client: &Client, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<Record> {
+    client.find_record(&acme(), owner, namespace, key, at(50)).await.expect("reading works")
 }
 
-async fn written(client: &Client, scope: &Scope, write: &DocumentWrite) -> u64 {
-    client.write_document(scope, write, at(2)).await.expect("writing works").version
+async fn written(client: &Client, scope: &Scope, write: &RecordWrite) -> u64 {
+    client.write_record(scope, write, at(2)).await.expect("writing works").version
 }
 
-pub(super) async fn a_user_has_documents(stage: &Stage<'_>) {
+pub(super) async fn a_user_has_records(stage: &Stage<'_>) {
     let subject = stage.open().await;
-    let write = DocumentWrite { expires_at: Some(at(99)), ..note(of_ana(), "line", r#"{"usual":  "Northern"}"#) };
+    let write = RecordWrite { expires_at: Some(at(99)), ..note(of_ana(), "line", r#"{"usual":  "Northern"}"#) };
     let version = written(&subject.client, &ana(), &write).await;
     assert!(version > 0);
-    let expected = Document {
+    let expected = Record {
         namespace: app("notes"),
         key: "line".to_owned(),
         value: json(r#"{"usual":  "Northern"}"#),
@@ -35,27 +35,27 @@ pub(super) async fn a_user_has_documents(stage: &Stage<'_>) {
     };
     assert_eq!(find(&subject.client, &of_ana(), &app("notes"), "line").await, Some(expected));
     assert_eq!(find(&subject.client, &of_ana(), &app("notes"), "lin").await, None);
-    assert_eq!(find(&subject.client, &DocumentOwner::Tenant, &app("notes"), "line").await, None);
-    assert_eq!(find(&subject.client, &DocumentOwner::User(user_id("ben")), &app("notes"), "line").await, None);
+    assert_eq!(find(&subject.client, &RecordOwner::Tenant, &app("notes"), "line").await, None);
+    assert_eq!(find(&subject.client, &RecordOwner::User(user_id("ben")), &app("notes"), "line").await, None);
 }
 
-pub(super) async fn documents_are_compared_and_set(stage: &Stage<'_>) {
+pub(super) async fn records_are_compared_and_set(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
-    for (scope, owner) in [(ana(), of_ana()), (acme(), DocumentOwner::Tenant)] {
-        let write = |expected, value: &str| DocumentWrite { expected, ..note(owner.clone(), "k", value) };
+    for (scope, owner) in [(ana(), of_ana()), (acme(), RecordOwner::Tenant)] {
+        let write = |expected, value: &str| RecordWrite { expected, ..note(owner.clone(), "k", value) };
         let conflict = |actual: Option<u64>| {
             let actual = actual.map(Tagged::from);
-            Conflict::Document { namespace: app("notes"), key: "k".to_owned(), actual }
+            Conflict::Record { namespace: app("notes"), key: "k".to_owned(), actual }
         };
-        let refused = client.write_document(&scope, &write(Some(7), "0"), at(1)).await;
+        let refused = client.write_record(&scope, &write(Some(7), "0"), at(1)).await;
         assert_eq!(conflict_of(refused), conflict(None));
         let first = written(client, &scope, &write(Some(0), "1")).await;
-        let refused = client.write_document(&scope, &write(Some(0), "0"), at(1)).await;
+        let refused = client.write_record(&scope, &write(Some(0), "0"), at(1)).await;
         assert_eq!(conflict_of(refused), conflict(Some(first)));
         let second = written(client, &scope, &write(Some(first), "2")).await;
         assert!(second > first);
-        let refused = client.write_document(&scope, &write(Some(first), "0"), at(1)).await;
+        let refused = client.write_record(&scope, &write(Some(first), "0"), at(1)).await;
         assert_eq!(conflict_of(refused), conflict(Some(second)));
         let third = written(client, &scope, &write(None, "3")).await;
         assert!(third > second);
@@ -67,23 +67,23 @@ pub(super) async fn documents_are_compared_and_set(stage: &Stage<'_>) {
 pub(super) async fn versions_never_come_back(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
-    let delete = |expected| DocumentWrite { expected, value: None, ..note(of_ana(), "k", "1") };
+    let delete = |expected| RecordWrite { expected, value: None, ..note(of_ana(), "k", "1") };
     let mut last = 0;
     for round in 0..5 {
         let version = written(client, &ana(), &note(of_ana(), "k", "1")).await;
         assert!(version > last, "a version came back after a deletion");
         last = version;
         if round == 2 {
-            let refused = client.write_document(&ana(), &delete(Some(last + 1)), at(2)).await;
+            let refused = client.write_record(&ana(), &delete(Some(last + 1)), at(2)).await;
             let (namespace, key) = (app("notes"), "k".to_owned());
-            assert_eq!(conflict_of(refused), Conflict::Document { namespace, key, actual: Some(last.into()) });
+            assert_eq!(conflict_of(refused), Conflict::Record { namespace, key, actual: Some(last.into()) });
         }
-        let deleted = client.write_document(&ana(), &delete(Some(last)), at(2)).await;
+        let deleted = client.write_record(&ana(), &delete(Some(last)), at(2)).await;
         assert_eq!(deleted.expect("writing works"), Written { version: 0, tag: None });
         assert_eq!(find(client, &of_ana(), &app("notes"), "k").await, None);
         client.sweep(at(3)).await.expect("sweeping works");
     }
-    let deleted = client.write_document(&ana(), &delete(None), at(2)).await;
+    let deleted = client.write_record(&ana(), &delete(None), at(2)).await;
     assert_eq!(
         deleted.expect("writing works"),
         Written { version: 0, tag: None },
@@ -92,7 +92,7 @@ pub(super) async fn versions_never_come_back(stage: &Stage<'_>) {
 
     // The same within a thread, where the change is the version.
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    let owner = DocumentOwner::Thread(conversation.id);
+    let owner = RecordOwner::Thread(conversation.id);
     for round in 0..3 {
         let write = Batch { put: vec![put(app("notes"), "k", "1")], ..batch(&format!("put {round}")) };
         let change = conversation.commit(&write, at(1)).await.change;
@@ -109,8 +109,8 @@ pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
     for _ in 0..5 {
         let writers = (0..16).map(|writer| {
             let client = subject.client.clone();
-            let write = DocumentWrite { expected: Some(version), ..note(of_ana(), "k", &writer.to_string()) };
-            tokio::spawn(async move { client.write_document(&ana(), &write, at(1)).await })
+            let write = RecordWrite { expected: Some(version), ..note(of_ana(), "k", &writer.to_string()) };
+            tokio::spawn(async move { client.write_record(&ana(), &write, at(1)).await })
         });
         let answers = futures::future::join_all(writers).await;
         let (won, lost): (Vec<_>, Vec<_>) =
@@ -121,7 +121,7 @@ pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
         assert_eq!(won, [Written { version, tag: None }]);
         for answer in lost {
             let (namespace, key) = (app("notes"), "k".to_owned());
-            assert_eq!(conflict_of(answer), Conflict::Document { namespace, key, actual: Some(version.into()) });
+            assert_eq!(conflict_of(answer), Conflict::Record { namespace, key, actual: Some(version.into()) });
         }
     }
 }
@@ -129,12 +129,12 @@ pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
 pub(super) async fn one_of_many_commits_meets_its_condition(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let mut state = DocumentState::Absent;
+    let mut state = RecordState::Absent;
     for round in 0..5 {
         let writers = (0..16).map(|writer| {
             let conversation = conversation.clone();
             let fenced = Batch {
-                require: vec![DocumentCondition { name: named(system("run"), "lease"), state }],
+                require: vec![RecordCondition { name: named(system("run"), "lease"), state }],
                 put: vec![put(system("run"), "lease", &writer.to_string())],
                 ..batch(&format!("{round} {writer}"))
             };
@@ -144,8 +144,8 @@ pub(super) async fn one_of_many_commits_meets_its_condition(stage: &Stage<'_>) {
         let (won, lost): (Vec<_>, Vec<_>) =
             answers.into_iter().map(|answer| answer.expect("the writer ends")).partition(Result::is_ok);
         assert_eq!((won.len(), lost.len()), (1, 15), "two drivers hold one lease");
-        assert!(lost.into_iter().all(|answer| matches!(conflict_of(answer), Conflict::Document { .. })));
-        state = DocumentState::Version((round + 1).into());
+        assert!(lost.into_iter().all(|answer| matches!(conflict_of(answer), Conflict::Record { .. })));
+        state = RecordState::Version((round + 1).into());
     }
     assert_eq!(conversation.thread(at(2)).await.positions.change, 5);
 }
@@ -158,20 +158,20 @@ pub(super) async fn namespaces_do_not_mix(stage: &Stage<'_>) {
     let puts = namespaces.iter().zip(1..).map(|(namespace, value)| put(namespace.clone(), "k", &format!("{value}")));
     conversation.commit(&Batch { put: puts.collect(), ..batch("put") }, at(1)).await;
     for (namespace, value) in namespaces.iter().zip(1..) {
-        let write = DocumentWrite { namespace: namespace.clone(), ..note(of_ana(), "k", &format!("{value}")) };
+        let write = RecordWrite { namespace: namespace.clone(), ..note(of_ana(), "k", &format!("{value}")) };
         written(client, &ana(), &write).await;
     }
-    for owner in [DocumentOwner::Thread(conversation.id), of_ana()] {
+    for owner in [RecordOwner::Thread(conversation.id), of_ana()] {
         for (namespace, value) in namespaces.iter().zip(1..) {
             let found = find(client, &owner, namespace, "k").await.expect("the document is there");
             assert_eq!((found.namespace, found.value), (namespace.clone(), json(&format!("{value}"))));
-            let query = DocumentQuery { namespace: Some(namespace.clone()), ..DocumentQuery::of(owner.clone()) };
-            assert_eq!(client.list_documents(&ana(), &query, at(2)).await.expect("reading works").len(), 1);
+            let query = RecordQuery { namespace: Some(namespace.clone()), ..RecordQuery::of(owner.clone()) };
+            assert_eq!(client.list_records(&ana(), &query, at(2)).await.expect("reading works").len(), 1);
         }
     }
 }
 
-pub(super) async fn documents_are_listed_in_byte_order(stage: &Stage<'_>) {
+pub(super) async fn records_are_listed_in_byte_order(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
@@ -179,7 +179,7 @@ pub(super) async fn documents_are_listed_in_byte_order(stage: &Stage<'_>) {
     let mut expected = Vec::new();
     for namespace in [system("x"), app("y"), app("x"), app("x!")] {
         for key in keys {
-            let write = DocumentWrite { namespace: namespace.clone(), ..note(of_ana(), key, "1") };
+            let write = RecordWrite { namespace: namespace.clone(), ..note(of_ana(), key, "1") };
             written(client, &ana(), &write).await;
             expected.push((namespace.clone(), key.to_owned()));
         }
@@ -187,30 +187,30 @@ pub(super) async fn documents_are_listed_in_byte_order(stage: &Stage<'_>) {
         conversation.commit(&Batch { put: puts, ..batch(&namespace.to_string()) }, at(1)).await;
     }
     expected.sort();
-    for owner in [of_ana(), DocumentOwner::Thread(conversation.id)] {
+    for owner in [of_ana(), RecordOwner::Thread(conversation.id)] {
         for limit in [1, 3, 40, 1000] {
-            let query = DocumentQuery { limit, ..DocumentQuery::of(owner.clone()) };
+            let query = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
             assert_eq!(pages(client, query).await, expected, "in pages of {limit}");
         }
-        let prefixed = DocumentQuery { key_prefix: "a".to_owned(), limit: 2, ..DocumentQuery::of(owner.clone()) };
+        let prefixed = RecordQuery { key_prefix: "a".to_owned(), limit: 2, ..RecordQuery::of(owner.clone()) };
         let with_prefix: Vec<_> = expected.iter().filter(|(_, key)| key.starts_with('a')).cloned().collect();
         assert_eq!(pages(client, prefixed.clone()).await, with_prefix);
         for special in ["a%", "a_", "a\u{e9}", "a🚇"] {
-            let query = DocumentQuery { key_prefix: special.to_owned(), ..prefixed.clone() };
+            let query = RecordQuery { key_prefix: special.to_owned(), ..prefixed.clone() };
             assert_eq!(pages(client, query).await.len(), 4, "a prefix is no pattern: {special}");
         }
     }
 }
 
-async fn pages(client: &Client, mut query: DocumentQuery) -> Vec<(Namespace, String)> {
+async fn pages(client: &Client, mut query: RecordQuery) -> Vec<(Namespace, String)> {
     let mut all: Vec<(Namespace, String)> = Vec::new();
     loop {
-        let page = client.list_documents(&ana(), &query, at(3)).await.expect("reading works");
+        let page = client.list_records(&ana(), &query, at(3)).await.expect("reading works");
         assert!(page.len() <= query.limit);
         if page.is_empty() {
             return all;
         }
-        let page = page.into_iter().map(|document| (document.namespace, document.key));
+        let page = page.into_iter().map(|record| (record.namespace, record.key));
         for name in page {
             assert!(all.last().is_none_or(|last| *last < name), "a page goes back");
             all.push(name);
@@ -219,7 +219,7 @@ async fn pages(client: &Client, mut query: DocumentQuery) -> Vec<(Namespace, Str
     }
 }
 
-pub(super) async fn absent_documents_may_be_deleted(stage: &Stage<'_>) {
+pub(super) async fn absent_records_may_be_deleted(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
     let delete = Batch { delete: vec![named(app("notes"), "never")], ..batch("delete") };
@@ -230,20 +230,20 @@ pub(super) async fn absent_documents_may_be_deleted(stage: &Stage<'_>) {
     assert_eq!(changes[0].effects, [], "what was not there was not deleted");
 }
 
-pub(super) async fn another_user_has_other_documents(stage: &Stage<'_>) {
+pub(super) async fn another_user_has_other_records(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
-    let of_ben = DocumentOwner::User(user_id("ben"));
+    let of_ben = RecordOwner::User(user_id("ben"));
     written(client, &ana(), &note(of_ana(), "k", "1")).await;
     written(client, &ben(), &note(of_ben.clone(), "k", "2")).await;
-    written(client, &acme(), &note(DocumentOwner::Tenant, "k", "3")).await;
-    for (owner, value) in [(of_ana(), "1"), (of_ben, "2"), (DocumentOwner::Tenant, "3")] {
+    written(client, &acme(), &note(RecordOwner::Tenant, "k", "3")).await;
+    for (owner, value) in [(of_ana(), "1"), (of_ben, "2"), (RecordOwner::Tenant, "3")] {
         let found = find(client, &owner, &app("notes"), "k").await.expect("the document is there");
         assert_eq!(found.value, json(value));
-        let listed = client.list_documents(&acme(), &DocumentQuery::of(owner), at(3)).await;
+        let listed = client.list_records(&acme(), &RecordQuery::of(owner), at(3)).await;
         assert_eq!(listed.expect("reading works"), [found]);
     }
-    // The tenant's documents are read by all its users.
-    let shared = client.find_document(&ben(), &DocumentOwner::Tenant, &app("notes"), "k", at(3)).await;
-    assert_eq!(shared.expect("reading works").map(|document| document.value), Some(json("3")));
+    // The tenant's records are read by all its users.
+    let shared = client.find_record(&ben(), &RecordOwner::Tenant, &app("notes"), "k", at(3)).await;
+    assert_eq!(shared.expect("reading works").map(|record| record.value), Some(json("3")));
 }

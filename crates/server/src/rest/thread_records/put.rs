@@ -1,17 +1,17 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
-use threadkeep::DocumentName;
-use threadkeep::core::{DocumentState, PutDocument};
+use threadkeep::RecordName;
+use threadkeep::core::{PutRecord, RecordState};
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
 use crate::output::{json, with_etag};
-use crate::rest::documents::namespace;
-use crate::rest::documents::put::{PutJson, WrittenJson, expected_version};
+use crate::rest::records::namespace;
+use crate::rest::records::put::{PutJson, WrittenJson, expected_version};
 use crate::security::Caller;
 
-/// Writes a document of a thread
+/// Writes a record of a thread
 #[utoipa::path(
     put,
     path = "/v1/threads/{id}/documents/{namespace}/{key}",
@@ -35,14 +35,14 @@ pub(crate) async fn put(
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
     let thread = names.thread()?;
-    let name = DocumentName { namespace: namespace(&names)?, key: names.text("key").to_owned() };
+    let name = RecordName { namespace: namespace(&names)?, key: names.text("key").to_owned() };
     let mut batch = app.memory().batch();
     if let Some(version) = expected_version(&headers)? {
-        let state = if version.number == 0 { DocumentState::Absent } else { DocumentState::Version(version) };
+        let state = if version.number == 0 { RecordState::Absent } else { RecordState::Version(version) };
         batch = batch.require(name.clone(), state);
     }
-    let put = PutDocument { name, value: body.value, expires_at: body.expires_at };
-    // The version of a thread's document is the number of the change that wrote it.
+    let put = PutRecord { name, value: body.value, expires_at: body.expires_at };
+    // The version of a thread's record is the number of the change that wrote it.
     let written = batch.put(put).commit(&caller.scope, thread).await?.tagged();
     Ok(with_etag(json(&WrittenJson { version: written.number }), written))
 }

@@ -1,4 +1,4 @@
-//! Documents: records of applications that belong to a user or to the tenant. Records of Threadkeep itself are not accessible.
+//! Records: records of applications that belong to a user or to the tenant. Records of Threadkeep itself are not accessible.
 
 pub(crate) mod delete;
 pub(crate) mod get;
@@ -6,7 +6,7 @@ pub(crate) mod list;
 pub(crate) mod put;
 
 use serde::Serialize;
-use threadkeep::{Document, DocumentOwner, JsonText, Namespace, Scope, Timestamp};
+use threadkeep::{JsonText, Namespace, Record, RecordOwner, Scope, Timestamp};
 use utoipa::ToSchema;
 
 use crate::error::{ApiError, Result};
@@ -14,7 +14,7 @@ use crate::input::{Names, Params};
 
 /// A small JSON value with a namespace and a key.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DocumentJson {
+pub(crate) struct RecordJson {
     namespace: String,
     key: String,
     #[schema(value_type = Value)]
@@ -25,17 +25,17 @@ pub(crate) struct DocumentJson {
     expires_at: Option<Timestamp>,
 }
 
-/// A page of documents.
+/// A page of records.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DocumentsJson {
-    pub(crate) data: Vec<DocumentJson>,
+pub(crate) struct RecordsJson {
+    pub(crate) data: Vec<RecordJson>,
     /// The value of `after` for the next page; null on the last page.
     pub(crate) next: Option<String>,
 }
 
-impl From<Document> for DocumentJson {
-    fn from(document: Document) -> Self {
-        let Document { namespace, key, value, version, expires_at, .. } = document;
+impl From<Record> for RecordJson {
+    fn from(record: Record) -> Self {
+        let Record { namespace, key, value, version, expires_at, .. } = record;
         let (Namespace::App(namespace) | Namespace::System(namespace)) = namespace;
         Self { namespace, key, value, version, expires_at }
     }
@@ -47,10 +47,10 @@ pub(crate) fn namespace(names: &Names) -> Result<Namespace> {
 }
 
 /// Reads the parameter `owner`: the caller by default, or `tenant`.
-fn owner(scope: &Scope, params: &mut Params) -> Result<DocumentOwner> {
+fn owner(scope: &Scope, params: &mut Params) -> Result<RecordOwner> {
     match (params.take("owner")?.as_deref(), scope) {
-        (None | Some("tenant"), Scope::Tenant(_)) | (Some("tenant"), Scope::User(..)) => Ok(DocumentOwner::Tenant),
-        (None | Some("user"), Scope::User(_, user)) => Ok(DocumentOwner::User(user.clone())),
+        (None | Some("tenant"), Scope::Tenant(_)) | (Some("tenant"), Scope::User(..)) => Ok(RecordOwner::Tenant),
+        (None | Some("user"), Scope::User(_, user)) => Ok(RecordOwner::User(user.clone())),
         (Some("user"), Scope::Tenant(_)) => {
             Err(ApiError::invalid("owner", "no user is selected; set the header Threadkeep-User"))
         }
@@ -59,6 +59,6 @@ fn owner(scope: &Scope, params: &mut Params) -> Result<DocumentOwner> {
 }
 
 /// Returns the name of a list in cursors.
-pub(crate) fn list_name(owner: &DocumentOwner, namespace: &Namespace, prefix: &str) -> String {
+pub(crate) fn list_name(owner: &RecordOwner, namespace: &Namespace, prefix: &str) -> String {
     format!("documents {owner:?} {namespace} {prefix:?}")
 }

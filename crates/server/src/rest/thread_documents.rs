@@ -1,6 +1,0 @@
-//! Documents that belong to a thread: records of applications that are written by commits of the thread and deleted with it.
-
-pub(crate) mod delete;
-pub(crate) mod get;
-pub(crate) mod list;
-pub(crate) mod put;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    Asked, ContextProvider, ContextSource, ConversationSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, Prepared,
+    ContextProvider, ContextSource, ConversationSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest,
+    TurnPreparation,
 };
 use threadkeep::core::Tool;
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTool, Memory, RecallPolicy, Value};
@@ -151,8 +152,8 @@ impl Assistant for General {
         &self.definition
     }
 
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         let given = [(QUESTION_SEQ.to_owned(), Value::from(asked.seq))].into_iter().collect();
-        Ok(Prepared { given, ..Prepared::default() })
+        Ok(TurnPreparation { given, ..TurnPreparation::default() })
     }
 }

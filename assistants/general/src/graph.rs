@@ -1,7 +1,7 @@
 //! The graph of the general assistant: look up the context, then alternate between model and tools until the model answers.
 
 use threadkeep::agent::{DynamicContext, FIND_CONTEXT, Failure, result_message};
-use threadkeep::graph::{END, Graph, ModelAsk, Node, Output, START, ToolOutcome, state};
+use threadkeep::graph::{END, Graph, ModelRequest, Node, Output, START, ToolOutcome, state};
 use threadkeep::{ChatAnswer, ChatMessage, JsonText, Source, StoreError, ToolCall, Value};
 
 use crate::evidence::best_first;
@@ -61,8 +61,8 @@ fn without_context(_: &AnswerState, _: &Failure) -> AnswerStateUpdate {
     AnswerStateUpdate::default()
 }
 
-fn ask_agent(state: &AnswerState) -> ModelAsk {
-    let ask = ModelAsk::reply(&state.messages);
+fn ask_agent(state: &AnswerState) -> ModelRequest {
+    let ask = ModelRequest::reply(&state.messages);
     match state.found.as_ref().and_then(DynamicContext::instructions) {
         Some(instructions) => ask.with_instructions(instructions),
         None => ask,

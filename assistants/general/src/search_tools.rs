@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use threadkeep::agent::{ContextSource, ConversationSource, DocumentSource, Excerpt, Failure, Inquiry};
+use threadkeep::agent::{ContextSource, ConversationSource, DocumentSource, Excerpt, Failure, SourceQuery};
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 use threadkeep::{Embedder, FnTool, JsonText, Memory, Scope, Value};
 
@@ -79,7 +79,7 @@ async fn search(
     }
     let mut excerpts: Vec<Excerpt> = Vec::new();
     for source in sources {
-        let inquiry = Inquiry {
+        let inquiry = SourceQuery {
             memory,
             scope: &context.scope,
             thread: context.thread,

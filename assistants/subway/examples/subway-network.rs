@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
-use threadkeep_transit::{LineFacts, Network, Station, Timetable, Trip};
+use threadkeep_transit::{LineDefinition, Network, Station, Timetable, Trip};
 
 /// Stop patterns with fewer trips a day are dropped, unless only they serve a station.
 const MIN_TRIPS: usize = 4;
@@ -87,7 +87,7 @@ fn sign_of(route: &str) -> &str {
     }
 }
 
-fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<LineFacts> {
+fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<LineDefinition> {
     let by_id: HashMap<&str, &Station> = stations.iter().map(|station| (station.id.as_str(), station)).collect();
     let mut lines: BTreeMap<&str, Patterns> = BTreeMap::new();
     for trip in timetable.trips().filter(runs_by_day) {
@@ -106,7 +106,7 @@ fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<LineFacts> {
             *lines.entry(trip.route()).or_default().entry((way, calls)).or_default() += 1;
         }
     }
-    let facts = |(route, patterns): (&str, Patterns)| LineFacts {
+    let facts = |(route, patterns): (&str, Patterns)| LineDefinition {
         id: route.to_owned(),
         name: sign_of(route).to_owned(),
         ways: usual_patterns(patterns),

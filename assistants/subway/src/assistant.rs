@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use threadkeep::agent::{Asked, Bounds, Failure, Prepared};
+use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Map, Memory, Scope, Value};
 
 use crate::graph::{USER_ID, subway_graph};
@@ -32,7 +32,7 @@ impl SubwayAssistant {
         definition.tools = SubwayTools::new(memory.clone(), subway).all();
         definition.context = ContextPolicy::default();
         definition.temperature = Some(TEMPERATURE);
-        definition.bounds = Bounds { model_calls: 8, tool_calls: 12, ..Bounds::default() };
+        definition.bounds = TurnLimits { model_calls: 8, tool_calls: 12, ..TurnLimits::default() };
         Self { definition: definition.with_instructions(prompt::instructions()) }
     }
 }
@@ -43,13 +43,13 @@ impl Assistant for SubwayAssistant {
         &self.definition
     }
 
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         let user = match asked.scope {
             Scope::User(_, user) => user.as_str().to_owned(),
             Scope::Tenant(_) => String::new(),
         };
         let given: Map = [(USER_ID.to_owned(), Value::from(user))].into_iter().collect();
-        Ok(Prepared { given, ..Prepared::default() })
+        Ok(TurnPreparation { given, ..TurnPreparation::default() })
     }
 
     fn failure_reply(&self, failure: &Failure) -> String {

@@ -1,7 +1,7 @@
 //! The assistant's graph: the model and its tools, until it answers.
 
 use threadkeep::agent::result_message;
-use threadkeep::graph::{END, Graph, Input, ModelAsk, Node, Output, START, ToolOutcome, state};
+use threadkeep::graph::{END, Graph, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
 use threadkeep::models::is_written;
 use threadkeep::{ChatAnswer, ChatMessage, Role, ToolCall, Value};
 
@@ -42,8 +42,8 @@ pub(crate) fn subway_graph() -> Graph<TurnState> {
         .expect("the graph is complete: a test builds it")
 }
 
-fn ask_agent(state: &TurnState) -> ModelAsk {
-    ModelAsk::reply(&state.messages)
+fn ask_agent(state: &TurnState) -> ModelRequest {
+    ModelRequest::reply(&state.messages)
 }
 
 fn take_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {

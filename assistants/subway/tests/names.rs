@@ -11,7 +11,7 @@ const CASES: &str = include_str!("names/ways.tsv");
 enum Verdict {
     Right,
     /// Ambiguous, with the right place among the choices.
-    Asked,
+    PrepareRequest,
     /// Neither resolved to the right place nor ambiguous with it among the choices.
     Missed,
     /// Resolved to another place without stating an assumption.
@@ -27,7 +27,7 @@ fn judge(text: &str, expected: &str) -> Verdict {
         Resolution::Certain(place) if is_expected(&place) && !is_open => Verdict::Right,
         Resolution::Certain(_) => Verdict::SilentlyWrong,
         Resolution::Assumed { taken, .. } if is_expected(&taken) => Verdict::Right,
-        Resolution::Several(places) if places.iter().any(is_expected) => Verdict::Asked,
+        Resolution::Several(places) if places.iter().any(is_expected) => Verdict::PrepareRequest,
         _ => Verdict::Missed,
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod table;
 
 use std::path::Path;
 
-pub use error::{FeedError, Problem};
+pub use error::{FeedError, FieldProblem};
 
 use crate::timetable::Timetable;
 use files::Files;

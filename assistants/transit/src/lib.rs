@@ -16,10 +16,11 @@ mod schedule;
 mod timetable;
 mod walks;
 
-pub use feed::{FeedError, Problem};
+pub use feed::{FeedError, FieldProblem};
 pub use names::{Names, Place, Resolution, Vocabulary};
 pub use network::{
-    Line, LineFacts, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, SECONDS_A_STOP, Station,
+    Line, LineDefinition, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, SECONDS_A_STOP,
+    Station,
 };
 pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip, Replacement};
 pub use routing::{Journey, Leg, Query, Ride, Walk};

@@ -7,7 +7,7 @@ mod path;
 mod table;
 
 pub use path::{NetworkLeg, NetworkPath};
-pub use table::{LineFacts, NetworkError};
+pub use table::{LineDefinition, NetworkError};
 
 /// The assumed time per stop, in seconds, without a timetable.
 pub const SECONDS_A_STOP: u32 = 120;

@@ -12,7 +12,7 @@ use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
     DeltaSink, DerivedWrite, Message, MessageName, MessagePage, MessageQuery, ModelError, Namespace, OpenThread,
     Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result as StoreResult, Scope, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 /// Counts and logs the points that a process passes, and aborts it at a chosen one.
@@ -181,7 +181,7 @@ impl Store for CrashingStore {
         self.inner.list_records(scope, query, now).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> StoreResult<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> StoreResult<WriteOutcome> {
         self.inner.write_record(scope, write, now).await
     }
 
@@ -191,7 +191,7 @@ impl Store for CrashingStore {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> StoreResult<Written> {
+    ) -> StoreResult<WriteOutcome> {
         self.inner.write_derived(scope, thread, write, now).await
     }
 

@@ -15,7 +15,7 @@ pub trait Activity: Portable + fmt::Debug {
     fn name(&self) -> &str;
 
     /// Whether it may run again if the outcome of an earlier run is unknown.
-    fn repetition(&self) -> Repetition;
+    fn repetition(&self) -> RepeatPolicy;
 
     /// Runs the activity.
     ///
@@ -26,7 +26,7 @@ pub trait Activity: Portable + fmt::Debug {
 
 /// Whether an activity may run again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repetition {
+pub enum RepeatPolicy {
     /// It is read-only, or idempotent by its key ([`ActivityContext::key`]).
     Repeatable,
     /// It is started at most once. If the process ends while it runs, its outcome is unknown, which is a failure.
@@ -54,13 +54,13 @@ type Work = dyn Fn(ActivityContext, JsonText) -> BoxFuture<'static, Result<JsonT
 #[derive(Clone)]
 pub struct FnActivity {
     name: String,
-    repetition: Repetition,
+    repetition: RepeatPolicy,
     work: Arc<Work>,
 }
 
 impl FnActivity {
     /// Creates an activity that calls a function.
-    pub fn new<F, R>(name: impl Into<String>, repetition: Repetition, work: F) -> Self
+    pub fn new<F, R>(name: impl Into<String>, repetition: RepeatPolicy, work: F) -> Self
     where
         F: Fn(ActivityContext, JsonText) -> R + Send + Sync + 'static,
         R: Future<Output = Result<JsonText, Failure>> + Send + 'static,
@@ -81,7 +81,7 @@ impl Activity for FnActivity {
         &self.name
     }
 
-    fn repetition(&self) -> Repetition {
+    fn repetition(&self) -> RepeatPolicy {
         self.repetition
     }
 

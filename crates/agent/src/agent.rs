@@ -33,7 +33,7 @@ struct Inner {
 
 /// A user's message, with the options of its turn.
 #[derive(Clone, Debug, Default)]
-pub struct Ask {
+pub struct TurnRequest {
     /// The text of the user's message.
     pub text: String,
     /// The author, in a thread that several users share. Default: the scope's user, in a shared thread.
@@ -49,7 +49,7 @@ pub struct Ask {
     pub stop: Stop,
 }
 
-impl Ask {
+impl TurnRequest {
     /// Creates a request with default options.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
@@ -92,14 +92,20 @@ impl Agent {
     /// `NotFound` if the scope does not include the thread; `Busy` while another turn is running there, immediately or after
     /// waiting, depending on [`BusyPolicy`](crate::BusyPolicy); errors of the store if the user's message could not be stored.
     pub async fn chat(&self, scope: &Scope, thread: ThreadId, text: impl Into<String>) -> Result<Turn> {
-        self.chat_with(scope, thread, Ask::new(text), &mut |_| {}).await
+        self.chat_with(scope, thread, TurnRequest::new(text), &mut |_| {}).await
     }
 
     /// As [`Agent::chat`], with options, and with a sink for the turn's events.
     ///
     /// # Errors
     /// As [`Agent::chat`].
-    pub async fn chat_with(&self, scope: &Scope, thread: ThreadId, ask: Ask, sink: EventSink<'_>) -> Result<Turn> {
+    pub async fn chat_with(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        ask: TurnRequest,
+        sink: EventSink<'_>,
+    ) -> Result<Turn> {
         let (place, snapshot) = self.read_thread(scope, thread).await?;
         let events = Events::new(sink);
         let started = match self.start(&place, snapshot, &ask).await? {

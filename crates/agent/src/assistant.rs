@@ -29,9 +29,9 @@ pub trait Assistant: Portable + std::fmt::Debug {
     ///
     /// # Errors
     /// A failure ends the turn. Leave out sources that the turn can do without, instead of failing.
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         let _ = asked;
-        Ok(Prepared::default())
+        Ok(TurnPreparation::default())
     }
 
     /// Returns the model that a thread's settings name; `None` if the assistant has no model of that name.
@@ -54,7 +54,7 @@ pub trait Assistant: Portable + std::fmt::Debug {
 
 /// The input of [`Assistant::prepare`].
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct PrepareRequest<'a> {
     /// The memory.
     pub memory: &'a Memory,
     /// The scope on whose behalf the turn runs.
@@ -75,7 +75,7 @@ pub struct Asked<'a> {
 
 /// The result of [`Assistant::prepare`].
 #[derive(Clone, Debug, Default)]
-pub struct Prepared {
+pub struct TurnPreparation {
     /// Further input for the graph. Members here override those that the caller gave.
     pub given: Map,
     /// Text that follows the assistant's instructions in the system prompt, such as passages of records.
@@ -110,7 +110,7 @@ pub struct Definition {
     /// Ranks recalled messages by meaning as well.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// The limits of a turn.
-    pub bounds: Bounds,
+    pub bounds: TurnLimits,
     /// How approvals are requested and decided.
     pub approvals: ApprovalPolicy,
     /// Whether a turn waits while another is running in the same thread.
@@ -135,7 +135,7 @@ impl Definition {
             context: ContextPolicy::default(),
             counter: Arc::new(ApproximateCounter),
             embedder: None,
-            bounds: Bounds::default(),
+            bounds: TurnLimits::default(),
             approvals: ApprovalPolicy::default(),
             busy: BusyPolicy::default(),
             temperature: None,
@@ -179,7 +179,7 @@ impl Assistant for Definition {
 
 /// The limits of a turn. The number of steps is limited by the graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
+pub struct TurnLimits {
     /// Maximum number of model calls. Default: 20.
     pub model_calls: u64,
     /// Maximum number of tool calls; further calls are refused. Default: 40.
@@ -193,7 +193,7 @@ pub struct Bounds {
     pub model_timeout: Duration,
 }
 
-impl Default for Bounds {
+impl Default for TurnLimits {
     fn default() -> Self {
         Self {
             model_calls: 20,

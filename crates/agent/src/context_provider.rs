@@ -19,7 +19,7 @@ use threadkeep_core::{Bound, JsonText, Map, Message, MessageQuery, OnCorrupt, Po
 use threadkeep_graph::Failure;
 use threadkeep_memory::Memory;
 
-use crate::{ActivityContext, FnActivity, Repetition};
+use crate::{ActivityContext, FnActivity, RepeatPolicy};
 pub use conversations::ConversationSource;
 pub use documents::DocumentSource;
 pub use query::formulate;
@@ -40,12 +40,12 @@ pub trait ContextSource: Portable + fmt::Debug {
     ///
     /// # Errors
     /// A failure is reported; the other sources are not affected.
-    async fn find(&self, inquiry: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure>;
+    async fn find(&self, inquiry: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure>;
 }
 
 /// The input of [`ContextSource::find`].
 #[derive(Clone, Copy, Debug)]
-pub struct Inquiry<'a> {
+pub struct SourceQuery<'a> {
     /// The memory, with its conversations and libraries.
     pub memory: &'a Memory,
     /// The scope on whose behalf the source is queried.
@@ -136,7 +136,7 @@ impl ContextProvider {
         }
         let history = recent(memory, scope, thread, before_seq).await;
         let query = formulate(question, &history);
-        let inquiry = Inquiry { memory, scope, thread, query: &query, before_seq, limit: self.limit };
+        let inquiry = SourceQuery { memory, scope, thread, query: &query, before_seq, limit: self.limit };
         let queries = self.sources.iter().map(|source| memory.runtime().timeout(self.timeout, source.find(&inquiry)));
         let found = futures::future::join_all(queries).await;
         let mut context = DynamicContext { query: query.clone(), ..DynamicContext::default() };
@@ -171,7 +171,7 @@ impl ContextProvider {
     /// [`DynamicContext`].
     #[must_use]
     pub fn activity(self, memory: Memory) -> FnActivity {
-        FnActivity::new(FIND_CONTEXT, Repetition::Repeatable, move |context: ActivityContext, input: JsonText| {
+        FnActivity::new(FIND_CONTEXT, RepeatPolicy::Repeatable, move |context: ActivityContext, input: JsonText| {
             let (provider, memory) = (self.clone(), memory.clone());
             async move {
                 let FindContextInput { question, seq } = input.read()?;

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use threadkeep_core::{JsonText, ToolCall, ToolEffect, Value};
-use threadkeep_graph::{Decision, Effect, Failure, ModelAsk, Outcome, RequestId};
+use threadkeep_graph::{Decision, Effect, Failure, ModelRequest, Outcome, RequestId};
 
 use crate::executor::{EffectExecutor, ToolInvocation, arguments, refused_call};
 use crate::record::RecordedEvent;
 use crate::run_state::RunState;
-use crate::{Activity, Approval, ApprovalState, Repetition};
+use crate::{Activity, Approval, ApprovalState, RepeatPolicy};
 
 /// Maximum number of approvals that one turn requests.
 const MAX_APPROVALS: usize = 16;
 
 /// How to handle an effect.
 pub(crate) enum EffectPlan {
-    CallModel(RequestId, Box<ModelAsk>),
+    CallModel(RequestId, Box<ModelRequest>),
     CallTool(Box<ToolInvocation>),
     /// An activity that must not be repeated (`is_once`) is recorded in the journal before it starts.
     RunActivity {
@@ -159,7 +159,7 @@ fn plan_activity(
         let text = format!("unknown activity {name}");
         return EffectPlan::failed(request, Failure::new("unknown_activity", text));
     };
-    let is_once = activity.repetition() == Repetition::Once;
+    let is_once = activity.repetition() == RepeatPolicy::Once;
     if is_once && run_state.record.begun.contains(&request.0) {
         let text = format!("outcome of activity {name} unknown: the process ended while it was running");
         return EffectPlan::failed(request, Failure::new("outcome_unknown", text));

@@ -12,7 +12,7 @@ use threadkeep_core::{ChatMessage, ChatModel, Map, Timestamp, Tool};
 use threadkeep_memory::{Memory, Prefetched};
 use tokio::sync::Mutex;
 
-use crate::{Assistant, ContextNumbers, Definition, Prepared, TurnEvent};
+use crate::{Assistant, ContextNumbers, Definition, TurnEvent, TurnPreparation};
 use threadkeep_memory::turns::Place;
 
 pub(crate) use tools::{ToolInvocation, refused_call};
@@ -31,7 +31,7 @@ pub(crate) struct EffectExecutor<'a> {
     /// The tools that the thread's settings enable.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) policy: ContextPolicy,
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: TurnPreparation,
     pub(crate) sink: &'a (dyn Fn(TurnEvent) + Send + Sync),
     pub(crate) contexts: Mutex<Contexts>,
 }

@@ -80,12 +80,14 @@ mod segment;
 mod stop;
 mod tool_loop;
 
-pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
-pub use agent::{Agent, Ask, Decision};
-pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Definition, EarlierRequests, Prepared};
+pub use activity::{Activity, ActivityContext, FnActivity, RepeatPolicy};
+pub use agent::{Agent, Decision, TurnRequest};
+pub use assistant::{
+    ApprovalPolicy, Assistant, BusyPolicy, Definition, EarlierRequests, PrepareRequest, TurnLimits, TurnPreparation,
+};
 pub use context_provider::{
-    ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT, Inquiry,
-    formulate,
+    ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT,
+    SourceQuery, formulate,
 };
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};
@@ -96,8 +98,8 @@ pub use schemars;
 pub use stop::Stop;
 pub use threadkeep_core::Failure;
 pub use threadkeep_memory::turns::{
-    Approval, ApprovalState, ApprovalTrace, ContextNumbers, CutTurn, Driving, RunningTurn, StoredMessage,
+    Approval, ApprovalState, ApprovalTrace, ContextNumbers, Driver, InterruptedTurn, RunningTurn, StoredMessage,
     ToolCallTrace, Turn, TurnState, TurnStatus, TurnUsage, Verdict, approval_id, find_approval, find_running_turn,
-    find_turn_state, is_driving, list_approvals, list_cut_turns, stop_waiting_turn, turn_of_key,
+    find_turn_state, is_driving, list_approvals, list_interrupted_turns, stop_waiting_turn, turn_of_key,
 };
 pub use tool_loop::{ToolLoop, ToolLoopUpdate, result_message, tool_loop};

@@ -7,7 +7,7 @@
 mod todo;
 
 use threadkeep_core::{ChatAnswer, ChatMessage, JsonText, Map, Part, Role, Source, ToolCall, ToolChoice, Value};
-use threadkeep_graph::{END, Graph, History, ModelAsk, Node, Output, START, ToolOutcome, ToolUse, state};
+use threadkeep_graph::{END, Graph, History, ModelRequest, Node, Output, START, ToolOutcome, ToolSelection, state};
 
 pub use todo::{Step, StepState};
 
@@ -73,8 +73,8 @@ fn next(state: &PlanExecute) -> &'static str {
     if state.steps.iter().any(|step| step.state == StepState::Open) { "execute" } else { "synthesise" }
 }
 
-fn ask_plan(_: &PlanExecute) -> ModelAsk {
-    ModelAsk { tool_choice: ToolChoice::None, ..ModelAsk::default() }.with_instructions(PLANNING)
+fn ask_plan(_: &PlanExecute) -> ModelRequest {
+    ModelRequest { tool_choice: ToolChoice::None, ..ModelRequest::default() }.with_instructions(PLANNING)
 }
 
 /// Reads the plan. An unreadable plan counts as one without steps, so that the question is answered without tools.
@@ -84,15 +84,15 @@ fn take_plan(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
     PlanExecuteUpdate { intent: Some(intent), steps: Some(steps), ..PlanExecuteUpdate::default() }
 }
 
-fn ask_step(state: &PlanExecute) -> ModelAsk {
+fn ask_step(state: &PlanExecute) -> ModelRequest {
     let Some(step) = state.steps.iter().find(|step| step.state == StepState::Open) else {
-        return ModelAsk::default();
+        return ModelRequest::default();
     };
     let failure = step.trouble.as_ref().map(|error| format!("\nIt failed before: {error}")).unwrap_or_default();
     let task = format!("{EXECUTING}\nStep: {}\nTools: {}{failure}", step.what, step.tools.join(", "));
-    ModelAsk { messages: state.messages.clone(), history: History::Conversation, ..ModelAsk::default() }
+    ModelRequest { messages: state.messages.clone(), history: History::Conversation, ..ModelRequest::default() }
         .with_instructions(task)
-        .with_tools(ToolUse::Only(step.tools.clone()))
+        .with_tools(ToolSelection::Only(step.tools.clone()))
 }
 
 /// Adds the step's calls to the conversation. A step without a call has failed.
@@ -134,13 +134,13 @@ fn take_results(state: &PlanExecute, results: Vec<ToolOutcome>) -> PlanExecuteUp
     PlanExecuteUpdate { steps: Some(steps), messages, sources, ..PlanExecuteUpdate::default() }
 }
 
-fn ask_answer(state: &PlanExecute) -> ModelAsk {
+fn ask_answer(state: &PlanExecute) -> ModelRequest {
     let failed = state.steps.iter().filter(|step| step.state == StepState::Failed);
     let failed: Vec<String> = failed.map(|step| format!("- {}", step.what)).collect();
     let failed = if failed.is_empty() { String::new() } else { format!("\nNot found out:\n{}", failed.join("\n")) };
-    ModelAsk { tool_choice: ToolChoice::None, ..ModelAsk::reply(&state.messages) }
+    ModelRequest { tool_choice: ToolChoice::None, ..ModelRequest::reply(&state.messages) }
         .with_instructions(format!("{SYNTHESISING}{failed}"))
-        .with_tools(ToolUse::None)
+        .with_tools(ToolSelection::None)
 }
 
 fn take_answer(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use threadkeep_core::{JsonText, ToolCall};
 use threadkeep_graph::{Event, Outcome, RequestId, ToolOutcome};
 pub(crate) use threadkeep_memory::turns::record::{
-    KEPT_MS, RunRecord, Stub, active, approval, entry, is_about_approvals, is_about_runs, is_about_turns, message_id,
-    stub, waiting,
+    KEPT_MS, RunRecord, TurnRecord, active, approval, entry, is_about_approvals, is_about_runs, is_about_turns,
+    message_id, stub, waiting,
 };
 
 use crate::ToolCallTrace;

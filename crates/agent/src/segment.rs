@@ -8,7 +8,7 @@ use threadkeep_memory::turns::{close, lease_until, lock};
 use threadkeep_memory::{BatchBuilder, Draft};
 
 use crate::executor::EffectExecutor;
-use crate::record::{self, KEPT_MS, Stub};
+use crate::record::{self, KEPT_MS, TurnRecord};
 use crate::run_state::RunState;
 use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus};
 
@@ -198,9 +198,9 @@ fn worked_ms(executor: &EffectExecutor<'_>, run_state: &RunState) -> u64 {
     u64::try_from(worked_ms).unwrap_or(0)
 }
 
-fn turn_record(run_state: &RunState, turn: &Turn) -> Stub {
+fn turn_record(run_state: &RunState, turn: &Turn) -> TurnRecord {
     let record = &run_state.record;
-    Stub {
+    TurnRecord {
         assistant: turn.agent.clone(),
         graph: record.graph.clone(),
         version: record.version,

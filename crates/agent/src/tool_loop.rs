@@ -1,7 +1,7 @@
 //! The default graph: a model calls tools until it answers.
 
 use threadkeep_core::{ChatAnswer, ChatMessage, Part, Role, Source, ToolCall, ToolResult};
-use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, ToolOutcome, state};
+use threadkeep_graph::{END, Graph, ModelRequest, Node, Output, START, ToolOutcome, state};
 
 state! {
     /// The state of a turn of [`tool_loop`].
@@ -30,8 +30,8 @@ pub fn tool_loop() -> Graph<ToolLoop> {
         .expect("the graph is complete")
 }
 
-fn ask_agent(state: &ToolLoop) -> ModelAsk {
-    ModelAsk::reply(&state.messages)
+fn ask_agent(state: &ToolLoop) -> ModelRequest {
+    ModelRequest::reply(&state.messages)
 }
 
 fn take_answer(_: &ToolLoop, answer: ChatAnswer) -> ToolLoopUpdate {

@@ -8,7 +8,9 @@ use anyhow::Result;
 use threadkeep::agent::plugin::AssistantParts;
 use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
 use threadkeep::core::{EPHEMERAL, limits};
-use threadkeep::{Agent, AgentError, Ask, Assistant, Map, Memory, MemoryOptions, OpenThread, Scope, Thread, ThreadId};
+use threadkeep::{
+    Agent, AgentError, Assistant, Map, Memory, MemoryOptions, OpenThread, Scope, Thread, ThreadId, TurnRequest,
+};
 use threadkeep::{ThreadKey, ThreadOrder, ThreadQuery, Turn};
 use threadkeep::{UserId, Verdict};
 use threadkeep_server::AuditLog;
@@ -116,7 +118,7 @@ impl Session {
     /// Answers a question. Ctrl-C stops the turn and keeps the conversation.
     pub(crate) async fn ask(&self, app: &App, thread: ThreadId, text: &str, sink: EventSink<'_>) -> Result<Turn> {
         let is_ephemeral = self.memory.get_thread(&self.scope, thread).await?.is_ephemeral();
-        let (ask, has_started) = (Ask { is_ephemeral, ..Ask::new(text) }, AtomicBool::new(false));
+        let (ask, has_started) = (TurnRequest { is_ephemeral, ..TurnRequest::new(text) }, AtomicBool::new(false));
         app.interrupt.set_turn(Some(ask.stop.clone()));
         let mut on_event = |event| {
             has_started.store(true, Ordering::Relaxed);

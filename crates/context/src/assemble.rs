@@ -7,7 +7,7 @@ use threadkeep_core::{Message, Role, TokenCounter};
 
 use crate::budget::{FittedContext, fit};
 use crate::chat::{HistoryEntry, history_entry, mark_waiting};
-use crate::sources::SourceMemory;
+use crate::sources::ConversationSources;
 use crate::units::{Unit, units};
 use crate::window::{Candidates, candidates};
 use crate::{ChatMessage, ContextError, ContextInput, ContextPolicy, Report, Summary, Trimming};
@@ -22,7 +22,7 @@ pub struct Context {
     /// The first position of the history. With trimming in steps, pass it as input of the next assembly.
     pub anchor: Option<u64>,
     /// The sources that earlier answers cited.
-    pub sources: SourceMemory,
+    pub sources: ConversationSources,
     /// What happened to every message, and the tokens of each part.
     pub report: Report,
 }
@@ -143,7 +143,7 @@ fn finish(plan: &Plan<'_>, fitted: FittedContext<'_>, counter: &dyn TokenCounter
         messages,
         summary: fitted.summary.map(Cow::into_owned),
         anchor,
-        sources: SourceMemory::of(plan.input.history, policy.max_sources),
+        sources: ConversationSources::of(plan.input.history, policy.max_sources),
         report,
     }
 }

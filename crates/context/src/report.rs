@@ -85,7 +85,7 @@ pub struct FateSpan {
     pub fate: Fate,
     /// The reason, unless the messages are included whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Why>,
+    pub why: Option<FateReason>,
     /// The tokens that they take in the context.
     pub tokens: TokenCount,
 }
@@ -123,7 +123,7 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Why {
+pub enum FateReason {
     /// The message is older than the window.
     OutsideWindow,
     /// The message precedes the anchor.
@@ -285,7 +285,7 @@ fn spans(
     let single = |seq, fate, why, tokens| FateSpan { first_seq: seq, last_seq: seq, fate, why, tokens };
     let mut points: BTreeMap<u64, FateSpan> = BTreeMap::new();
     for row in plan.input.unreadable {
-        points.insert(row.seq, single(row.seq, Fate::Absent, Some(Why::Unreadable), TokenCount::ZERO));
+        points.insert(row.seq, single(row.seq, Fate::Absent, Some(FateReason::Unreadable), TokenCount::ZERO));
     }
     for (index, message) in plan.input.history.iter().enumerate() {
         let (fate, why) = fate_of(plan, fitted, index);
@@ -293,7 +293,7 @@ fn spans(
         points.insert(message.seq, single(message.seq, fate, why, tokens));
     }
     for found in recalled.iter().filter(|found| found.thread.is_none() && found.fate == Fate::Recalled) {
-        points.insert(found.seq, single(found.seq, Fate::Recalled, Some(Why::Found), found.tokens));
+        points.insert(found.seq, single(found.seq, Fate::Recalled, Some(FateReason::Found), found.tokens));
     }
     let loaded_from = plan.input.loaded_from();
     let covered = fitted.covered();
@@ -308,20 +308,20 @@ fn spans(
     spans
 }
 
-fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, Option<Why>) {
+fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, Option<FateReason>) {
     if let Ok(entry_index) = fitted.indices.binary_search(&index) {
         let entry = &fitted.parts.history[entry_index];
         return match (entry.is_cut, fitted.newest_was_cut(plan, index)) {
             (false, _) => (Fate::Kept, None),
-            (true, true) => (Fate::Truncated, Some(Why::OverBudget)),
-            (true, false) => (Fate::Truncated, Some(Why::TooLong)),
+            (true, true) => (Fate::Truncated, Some(FateReason::OverBudget)),
+            (true, false) => (Fate::Truncated, Some(FateReason::TooLong)),
         };
     }
-    let why = plan.candidates.why[index].unwrap_or(Why::OverBudget);
+    let why = plan.candidates.why[index].unwrap_or(FateReason::OverBudget);
     let is_covered = fitted.covered().contains(&plan.input.history[index].seq);
     let fate = match why {
         _ if is_covered => Fate::Summarised,
-        Why::LessRelevant => Fate::Pruned,
+        FateReason::LessRelevant => Fate::Pruned,
         _ => Fate::Dropped,
     };
     (fate, Some(why))
@@ -334,9 +334,9 @@ fn push_gap(spans: &mut Vec<FateSpan>, first: u64, last: u64, loaded_from: u64, 
     while start <= last {
         let end = cuts.iter().copied().filter(|cut| *cut >= start).min().unwrap_or(last).min(last);
         let (fate, why) = match (start >= loaded_from, covered.contains(&start)) {
-            (true, _) => (Fate::Absent, Why::Erased),
-            (false, true) => (Fate::Summarised, Why::OutsideWindow),
-            (false, false) => (Fate::Dropped, Why::OutsideWindow),
+            (true, _) => (Fate::Absent, FateReason::Erased),
+            (false, true) => (Fate::Summarised, FateReason::OutsideWindow),
+            (false, false) => (Fate::Dropped, FateReason::OutsideWindow),
         };
         push(spans, FateSpan { first_seq: start, last_seq: end, fate, why: Some(why), tokens: TokenCount::ZERO });
         start = end + 1;

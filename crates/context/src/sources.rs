@@ -7,14 +7,14 @@ use threadkeep_core::{Message, Source};
 
 /// The sources of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SourceMemory {
+pub struct ConversationSources {
     /// Kind and id of every cited source.
     pub discussed: BTreeSet<(String, String)>,
     /// The sources of earlier answers without duplicates, those of the newest answer first.
     pub historical: Vec<Source>,
 }
 
-impl SourceMemory {
+impl ConversationSources {
     /// Collects the sources of a history: all in `discussed`, at most `max_sources` in `historical`.
     #[must_use]
     pub fn of(history: &[Message], max_sources: usize) -> Self {

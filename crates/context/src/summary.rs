@@ -34,13 +34,13 @@ pub struct Summary {
     /// Text by a model for the start of the range. It replaces the sentences from there in the context; they stay stored in
     /// case the text has to be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<WrittenSummary>,
+    pub written: Option<ModelSummary>,
 }
 
 /// A summary by a model. Its text cannot be attributed to single messages, so it is removed as a whole when one of the
 /// messages is erased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WrittenSummary {
+pub struct ModelSummary {
     /// The first position that it covers.
     pub first_seq: u64,
     /// The last position that it covers.
@@ -138,7 +138,7 @@ impl Summary {
     fn fit(
         &self,
         before: u64,
-        written: Option<&WrittenSummary>,
+        written: Option<&ModelSummary>,
         at_most: Option<TokenCount>,
         counter: &dyn TokenCounter,
     ) -> Option<String> {

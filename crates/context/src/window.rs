@@ -4,7 +4,7 @@ use threadkeep_core::{Message, Role};
 
 use crate::relevance;
 use crate::units::Unit;
-use crate::{ContextInput, ContextPolicy, Trimming, Why};
+use crate::{ContextInput, ContextPolicy, FateReason, Trimming};
 
 /// The candidate messages.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Candidates {
     /// Whether the first unit that does not fit ends the selection, so that the history has no gaps.
     pub(crate) is_contiguous: bool,
     /// For each message of the history that is not a candidate, the reason.
-    pub(crate) why: Vec<Option<Why>>,
+    pub(crate) why: Vec<Option<FateReason>>,
     /// Whether messages after the anchor are left out, so that the anchor has to move.
     pub(crate) overflows: bool,
 }
@@ -37,15 +37,15 @@ pub(crate) fn candidates(
     let anchor = input.anchor.filter(|_| matches!(policy.trimming, Trimming::Steps { .. })).unwrap_or(0);
     candidates.overflows = is_left_out(input, start, reach, anchor.max(input.thread.first_seq));
     let outside = |index: usize| match &history[index] {
-        message if message.seq < anchor => Some(Why::BeforeAnchor),
-        _ if index < start => Some(Why::OutsideWindow),
+        message if message.seq < anchor => Some(FateReason::BeforeAnchor),
+        _ if index < start => Some(FateReason::OutsideWindow),
         _ => None,
     };
     let mut inside = Vec::new();
     for (index, unit) in units.iter().enumerate().rev() {
         let why = outside(unit.newest()).or(match outside(unit.oldest()) {
-            Some(_) => Some(Why::PairBroken),
-            None => unit.is_orphan.then_some(Why::PairBroken),
+            Some(_) => Some(FateReason::PairBroken),
+            None => unit.is_orphan.then_some(FateReason::PairBroken),
         });
         match why {
             None => inside.push(index),
@@ -82,7 +82,7 @@ fn prune(
     inside: &[usize],
     newest: usize,
     window: usize,
-    why: &mut [Option<Why>],
+    why: &mut [Option<FateReason>],
 ) -> Vec<usize> {
     let question = input.question.map(str::to_owned).or_else(|| newest_question(input.history)).unwrap_or_default();
     let scores = relevance::scores(&question, input.history);
@@ -98,7 +98,7 @@ fn prune(
             left -= members.len();
             order.push(index);
         } else {
-            members.iter().for_each(|&index| why[index] = Some(Why::LessRelevant));
+            members.iter().for_each(|&index| why[index] = Some(FateReason::LessRelevant));
         }
     }
     order

@@ -32,7 +32,7 @@ pub trait Facts {
     fn seq_of_external_id(&mut self, external_id: &str) -> Result<Option<u64>, Self::Error>;
 
     /// A message, trimmed or not, if its row is still there. `None` for a tombstone.
-    fn message(&mut self, id: MessageId) -> Result<Option<KeptMessage>, Self::Error>;
+    fn message(&mut self, id: MessageId) -> Result<Option<StoredMessageFacts>, Self::Error>;
 
     /// How many messages stand in a range of positions, tombstones left out.
     fn count_messages(&mut self, seqs: Range<u64>) -> Result<u64, Self::Error>;
@@ -58,7 +58,7 @@ pub struct CommitRecord {
 
 /// A stored message, as far as a commit needs it that replaces or erases it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptMessage {
+pub struct StoredMessageFacts {
     /// Its position.
     pub seq: u64,
     /// Its instant in microseconds, as stored: an erasure does not need it to be in range.
@@ -99,7 +99,7 @@ pub struct Plan {
     /// For each replacement of the batch, in its order.
     pub replaced: Vec<Replaced>,
     /// For each erasure of the batch, in its order.
-    pub erased: Vec<KeptMessage>,
+    pub erased: Vec<StoredMessageFacts>,
     /// The new beginning of the thread, where it moves.
     pub trim_below: Option<u64>,
     /// How many messages the thread loses by erasing and trimming, those left out that it gains at the same time.
@@ -114,7 +114,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
     /// What it was.
-    pub message: KeptMessage,
+    pub message: StoredMessageFacts,
     /// The checksum of what it becomes.
     pub checksum: Checksum,
 }
@@ -243,7 +243,7 @@ impl<F: Facts> Commit<'_, F> {
         Ok(Some(patched_words(&self.facts.words()?, &self.batch.patch)?))
     }
 
-    fn count_removed(&mut self, erased: &[KeptMessage], trim_below: Option<u64>) -> Result<u64, F::Error> {
+    fn count_removed(&mut self, erased: &[StoredMessageFacts], trim_below: Option<u64>) -> Result<u64, F::Error> {
         let Some(below) = trim_below else { return Ok(erased.len() as u64) };
         let trimmed = self.facts.count_messages(self.positions.first_seq..below.min(self.positions.seq + 1))?;
         let erased = erased.iter().filter(|message| message.seq >= below).count() as u64;
@@ -254,7 +254,7 @@ impl<F: Facts> Commit<'_, F> {
     fn effects(
         &mut self,
         replaced: &[Replaced],
-        erased: &[KeptMessage],
+        erased: &[StoredMessageFacts],
         trim_below: Option<u64>,
     ) -> Result<Vec<Effect>, F::Error> {
         let Batch { replace, erase, put, delete, patch, .. } = self.batch;
@@ -275,7 +275,7 @@ impl<F: Facts> Commit<'_, F> {
     }
 }
 
-fn get_message<F: Facts>(facts: &mut F, first_seq: u64, id: MessageId) -> Result<KeptMessage, F::Error> {
+fn get_message<F: Facts>(facts: &mut F, first_seq: u64, id: MessageId) -> Result<StoredMessageFacts, F::Error> {
     let message = facts.message(id)?.filter(|message| message.seq >= first_seq);
     message.ok_or_else(|| StoreError::NotFound(Kind::Message).into())
 }

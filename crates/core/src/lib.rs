@@ -65,14 +65,14 @@ pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
-pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, Take};
+pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, RangeEnd};
 pub use processes::Processes;
-pub use record::{DerivedWrite, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Written};
-pub use runtime::{Moment, Runtime};
+pub use record::{DerivedWrite, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, WriteOutcome};
+pub use runtime::{MonotonicTime, Runtime};
 pub use scope::{Access, Owner, Scope};
 pub use search::{
-    Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
-    similarity,
+    CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
+    UnindexedThread, similarity,
 };
 pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedRecord, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{

@@ -14,7 +14,7 @@ pub struct MessageQuery {
     /// In which order.
     pub order: OrderBy,
     /// Which end of what is left.
-    pub take: Take,
+    pub take: RangeEnd,
     /// At most so many (1 to [`limits::PAGE`]).
     pub limit: usize,
     /// What to do with a message that does not decode.
@@ -30,7 +30,7 @@ impl MessageQuery {
             after: None,
             roles: Vec::new(),
             order: OrderBy::Seq,
-            take: Take::Newest,
+            take: RangeEnd::Newest,
             limit,
             on_corrupt: OnCorrupt::Fail,
         }
@@ -39,7 +39,7 @@ impl MessageQuery {
     /// The first `limit` messages after a position.
     #[must_use]
     pub fn following(seq: u64, limit: usize) -> Self {
-        Self { after: Some(Bound::Seq(seq)), take: Take::Oldest, ..Self::newest(limit) }
+        Self { after: Some(Bound::Seq(seq)), take: RangeEnd::Oldest, ..Self::newest(limit) }
     }
 
     /// Checks the limit.
@@ -91,7 +91,7 @@ pub enum OrderBy {
 
 /// Which end of a range to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
+pub enum RangeEnd {
     /// The last ones.
     Newest,
     /// The first ones.
@@ -168,7 +168,7 @@ impl<'a> PageFill<'a> {
     /// The page, in ascending order.
     #[must_use]
     pub fn finish(mut self) -> MessagePage {
-        if self.query.take == Take::Newest {
+        if self.query.take == RangeEnd::Newest {
             self.page.messages.reverse();
             self.page.corrupt.reverse();
         }

@@ -232,14 +232,14 @@ impl DerivedWrite {
 
 /// What a write to a record did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteOutcome {
     /// The version it has now; 0 when it was deleted or was not there.
     pub version: u64,
     /// The tag of that version, as [`Record::tag`].
     pub tag: Option<ChangeTag>,
 }
 
-impl Written {
+impl WriteOutcome {
     /// The version with its tag.
     #[must_use]
     pub const fn tagged(&self) -> Tagged {

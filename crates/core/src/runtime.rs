@@ -11,7 +11,7 @@ use crate::Portable;
 /// The async runtime that a program has: how this library waits and runs tasks.
 pub trait Runtime: Portable {
     /// The moment now, on a clock that never goes back. It tells nothing of the date: that is a [`crate::Clock`]'s.
-    fn now(&self) -> Moment;
+    fn now(&self) -> MonotonicTime;
     /// Waits for a length of time, from the call on. Dropping the future ends the wait. Once the time is over, the next poll says so:
     /// a runtime that makes busy tasks yield leaves this one out, or a timeout of work that never waits would never end it.
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()>;
@@ -21,7 +21,7 @@ pub trait Runtime: Portable {
 
 impl dyn Runtime {
     /// Waits until a moment; not at all for one that has passed.
-    pub async fn sleep_until(&self, moment: Moment) {
+    pub async fn sleep_until(&self, moment: MonotonicTime) {
         let left = moment.since(self.now());
         if !left.is_zero() {
             self.sleep(left).await;
@@ -34,7 +34,7 @@ impl dyn Runtime {
     }
 
     /// Waits for a future until a moment at most; `None` where that was not enough. A future that is ready is never late.
-    pub async fn timeout_at<F: Future>(&self, deadline: Moment, future: F) -> Option<F::Output> {
+    pub async fn timeout_at<F: Future>(&self, deadline: MonotonicTime, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut sleep = None;
         poll_fn(|context| {
@@ -57,11 +57,11 @@ impl dyn Runtime {
 
 /// A moment on the clock of a [`Runtime`], to the nanosecond. Moments of two runtimes cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct MonotonicTime {
     nanos: i64,
 }
 
-impl Moment {
+impl MonotonicTime {
     /// The moment so many nanoseconds after the one that the runtime counts from, or before it.
     #[must_use]
     pub const fn from_nanos(nanos: i64) -> Self {
@@ -76,7 +76,7 @@ impl Moment {
     }
 }
 
-impl Add<Duration> for Moment {
+impl Add<Duration> for MonotonicTime {
     type Output = Self;
 
     /// A moment too far away is the last one that there is, in 292 years.
@@ -95,11 +95,11 @@ mod tests {
 
     /// Its time moves only with the sleeps that are asked for, which are over at once.
     struct Hurried {
-        now: Mutex<Moment>,
+        now: Mutex<MonotonicTime>,
     }
 
     impl Runtime for Hurried {
-        fn now(&self) -> Moment {
+        fn now(&self) -> MonotonicTime {
             *self.now.lock().unwrap()
         }
 
@@ -124,22 +124,22 @@ mod tests {
 
     #[test]
     fn a_timeout_sleeps_only_while_the_future_is_not_ready() {
-        let hurried = Hurried { now: Mutex::new(Moment::from_nanos(-5)) };
+        let hurried = Hurried { now: Mutex::new(MonotonicTime::from_nanos(-5)) };
         let runtime: &dyn Runtime = &hurried;
         assert_eq!(ready(runtime.timeout(Duration::ZERO, std::future::ready(7))), Some(7));
-        assert_eq!(runtime.now(), Moment::from_nanos(-5));
+        assert_eq!(runtime.now(), MonotonicTime::from_nanos(-5));
         assert_eq!(ready(runtime.timeout(Duration::ZERO, std::future::pending::<()>())), None);
         assert_eq!(ready(runtime.timeout(Duration::from_nanos(8), std::future::pending::<()>())), None);
-        assert_eq!(runtime.now(), Moment::from_nanos(3));
-        ready(runtime.sleep_until(Moment::from_nanos(1)));
-        assert_eq!(runtime.now(), Moment::from_nanos(3));
-        ready(runtime.sleep_until(Moment::from_nanos(9)));
-        assert_eq!(runtime.now(), Moment::from_nanos(9));
+        assert_eq!(runtime.now(), MonotonicTime::from_nanos(3));
+        ready(runtime.sleep_until(MonotonicTime::from_nanos(1)));
+        assert_eq!(runtime.now(), MonotonicTime::from_nanos(3));
+        ready(runtime.sleep_until(MonotonicTime::from_nanos(9)));
+        assert_eq!(runtime.now(), MonotonicTime::from_nanos(9));
     }
 
     #[test]
     fn moments_end_nowhere() {
-        let (first, last) = (Moment::from_nanos(i64::MIN), Moment::from_nanos(i64::MAX));
+        let (first, last) = (MonotonicTime::from_nanos(i64::MIN), MonotonicTime::from_nanos(i64::MAX));
         assert_eq!(last + Duration::MAX, last);
         assert_eq!(last.since(first), Duration::from_nanos(u64::MAX));
         assert_eq!(first.since(last), Duration::ZERO);

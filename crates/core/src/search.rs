@@ -172,7 +172,7 @@ pub struct SearchAnswer {
     /// For each of the query's terms, how many of them hold it (counted up to a bound); 0 for those not looked up.
     pub frequencies: Vec<u64>,
     /// What is not indexed yet, of what the query searches.
-    pub behind: Vec<Behind>,
+    pub behind: Vec<UnindexedThread>,
 }
 
 /// A candidate.
@@ -201,7 +201,7 @@ pub struct EntryHit {
 
 /// A thread whose newest messages are not indexed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Behind {
+pub struct UnindexedThread {
     /// The thread.
     pub thread: ThreadId,
     /// The last position that is indexed.

@@ -7,7 +7,7 @@ use crate::{
     Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Kind, Maintenance, Map, Message, MessageName,
     MessagePage, MessageQuery, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery, RecordWrite,
     Result, Scope, SearchIndex, StoreError, Tagged, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp,
-    UserCursor, WakeUps, Written, limits,
+    UserCursor, WakeUps, WriteOutcome, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -161,7 +161,7 @@ pub trait Store: Portable + std::fmt::Debug {
     ///
     /// Versions grow with each write and never repeat for a name, deletions included. `Conflict::Record` carries the
     /// actual version. A user may write own records; another's are `NotFound`, the tenant's `Denied`.
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written>;
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome>;
 
     /// Writes one derived record of a thread, if the thread stands where the record was derived and the record has the
     /// version that the writer read.
@@ -181,7 +181,7 @@ pub trait Store: Portable + std::fmt::Debug {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written>;
+    ) -> Result<WriteOutcome>;
 
     /// Listens for hints that something changed, from this moment on. They may be lost or doubled.
     async fn wake_ups(&self) -> Result<WakeUps>;

@@ -69,12 +69,12 @@ impl Timestamp {
 }
 
 /// An instant as text.
-struct Written {
+struct WriteOutcome {
     text: [u8; 27],
     length: usize,
 }
 
-impl Written {
+impl WriteOutcome {
     fn as_str(&self) -> &str {
         std::str::from_utf8(&self.text[..self.length]).expect("digits are UTF-8")
     }
@@ -82,7 +82,7 @@ impl Written {
 
 impl Timestamp {
     /// Writes it digit by digit: pages of messages are full of instants, and this takes a fifth of what a general printer does.
-    fn write(self, has_all_decimals: bool) -> Written {
+    fn write(self, has_all_decimals: bool) -> WriteOutcome {
         let at = jiff::Timestamp::from_microsecond(self.0).expect("the range is narrower than that of its library");
         let at = Offset::UTC.to_datetime(at);
         let mut text = *b"0000-00-00T00:00:00.000000Z";
@@ -109,7 +109,7 @@ impl Timestamp {
             None => 19,
         };
         text[end] = b'Z';
-        Written { text, length: end + 1 }
+        WriteOutcome { text, length: end + 1 }
     }
 }
 

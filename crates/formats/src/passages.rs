@@ -106,7 +106,7 @@ pub enum SplitError {
 impl DocumentFormat {
     /// Returns the format for a file name extension: `.txt`, `.text`, `.md`, `.markdown`, `.html`, `.htm`, `.xhtml`.
     #[must_use]
-    pub fn of_path(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "txt" | "text" => Some(Self::Text),
             "md" | "markdown" => Some(Self::Markdown),

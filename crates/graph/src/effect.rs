@@ -28,7 +28,7 @@ pub enum Effect {
         /// The node that made the request.
         node: &'static str,
         /// The model request.
-        ask: Box<ModelAsk>,
+        ask: Box<ModelRequest>,
     },
     /// Call a tool.
     CallTool {
@@ -81,7 +81,7 @@ impl Effect {
 
 /// A node's request to a model. The driver adds the conversation history and the tool descriptions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelAsk {
+pub struct ModelRequest {
     /// The messages that this turn has added to the conversation so far.
     pub messages: Vec<ChatMessage>,
     /// Instructions of the node, added after those of the assistant.
@@ -89,7 +89,7 @@ pub struct ModelAsk {
     /// What precedes the messages.
     pub history: History,
     /// The tools that the model may call.
-    pub tools: ToolUse,
+    pub tools: ToolSelection,
     /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
     /// Whether the answer is the reply to the user, and is streamed.
@@ -100,7 +100,7 @@ pub struct ModelAsk {
     pub max_tokens: Option<u64>,
 }
 
-impl ModelAsk {
+impl ModelRequest {
     /// Requests the reply to the user: the conversation, then this turn's messages, with all tools.
     #[must_use]
     pub fn reply(messages: &[ChatMessage]) -> Self {
@@ -110,7 +110,7 @@ impl ModelAsk {
     /// Makes a request outside the conversation: without history and tools, not streamed to the user.
     #[must_use]
     pub fn aside(messages: Vec<ChatMessage>) -> Self {
-        Self { messages, history: History::None, tools: ToolUse::None, ..Self::default() }
+        Self { messages, history: History::None, tools: ToolSelection::None, ..Self::default() }
     }
 
     /// Sets the node's instructions.
@@ -121,7 +121,7 @@ impl ModelAsk {
 
     /// Sets the tools that the model may call.
     #[must_use]
-    pub fn with_tools(self, tools: ToolUse) -> Self {
+    pub fn with_tools(self, tools: ToolSelection) -> Self {
         Self { tools, ..self }
     }
 }
@@ -138,7 +138,7 @@ pub enum History {
 
 /// Which tools a model may call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ToolUse {
+pub enum ToolSelection {
     /// All tools of the assistant that the thread allows.
     #[default]
     All,

@@ -43,7 +43,7 @@ pub enum GraphError {
     },
     /// The outcome is of another kind than the request. In a replay, the graph was changed without a new version.
     #[error("request {request} expects {asked}, not {given}")]
-    WrongOutcome {
+    UnexpectedOutcome {
         /// The request id.
         request: RequestId,
         /// The expected kind.
@@ -53,7 +53,7 @@ pub enum GraphError {
     },
     /// A node could not encode the input of its request.
     #[error("node {node} cannot encode its request: {}", failure.message)]
-    CannotAsk {
+    RequestEncoding {
         /// The node's name.
         node: String,
         /// The cause.

@@ -94,7 +94,7 @@ impl<S: State> Graph<S> {
     /// Starts a run.
     ///
     /// # Errors
-    /// `CannotAsk` if a node cannot encode the input of its request.
+    /// `RequestEncoding` if a node cannot encode the input of its request.
     pub fn start(&self, input: &Input) -> Result<Run<S>> {
         Run::start(self.clone(), input)
     }

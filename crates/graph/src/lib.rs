@@ -57,7 +57,7 @@ mod run;
 mod state;
 
 pub use any::{AnyGraph, AnyRun};
-pub use effect::{Effect, History, ModelAsk, Output, RequestId, ToolUse};
+pub use effect::{Effect, History, ModelRequest, Output, RequestId, ToolSelection};
 pub use error::{GraphError, Result};
 pub use event::{Decision, Event, Outcome, OutcomeKind, ToolOutcome};
 pub use graph::{END, Graph, GraphBuilder, Input, START};

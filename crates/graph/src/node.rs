@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use threadkeep_core::{ChatAnswer, JsonText, StoreError, ToolCall};
 
-use crate::{Decision, Failure, ModelAsk, Outcome, OutcomeKind, State, ToolOutcome};
+use crate::{Decision, Failure, ModelRequest, Outcome, OutcomeKind, State, ToolOutcome};
 
 type AskFn<S> = Arc<dyn Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync>;
 type TakeFn<S> = Arc<dyn Fn(&S, Vec<Outcome>) -> <S as State>::Update + Send + Sync>;
@@ -13,7 +13,7 @@ type RecoverFn<S> = Arc<dyn Fn(&S, &Failure) -> <S as State>::Update + Send + Sy
 /// A request of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
-    Model(Box<ModelAsk>),
+    Model(Box<ModelRequest>),
     Tool(ToolCall),
     Activity { name: &'static str, input: JsonText },
     Person { question: String, input: JsonText },
@@ -58,7 +58,7 @@ impl<S: State> Node<S> {
 
     /// Makes a node that calls a model.
     pub fn model(
-        ask: impl Fn(&S) -> ModelAsk + Send + Sync + 'static,
+        ask: impl Fn(&S) -> ModelRequest + Send + Sync + 'static,
         take: impl Fn(&S, ChatAnswer) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         Self::models(
@@ -69,7 +69,7 @@ impl<S: State> Node<S> {
 
     /// Makes a node that calls models concurrently. Answers are passed in the order of the requests.
     pub fn models(
-        ask: impl Fn(&S) -> Vec<ModelAsk> + Send + Sync + 'static,
+        ask: impl Fn(&S) -> Vec<ModelRequest> + Send + Sync + 'static,
         take: impl Fn(&S, Vec<ChatAnswer>) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let ask = move |state: &S| Ok(ask(state).into_iter().map(|ask| Request::Model(Box::new(ask))).collect());

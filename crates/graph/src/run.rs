@@ -70,7 +70,7 @@ impl<S: State> Run<S> {
     /// Applies an event. The resulting state does not depend on the order in which outcomes arrive.
     ///
     /// # Errors
-    /// `NotOutstanding` or `WrongOutcome` for an unexpected outcome; the run is then unchanged. `CannotAsk` if the next
+    /// `NotOutstanding` or `UnexpectedOutcome` for an unexpected outcome; the run is then unchanged. `RequestEncoding` if the next
     /// node cannot encode the input of its request.
     pub fn handle_event(&mut self, event: Event) -> Result<()> {
         match event {
@@ -165,7 +165,7 @@ impl<S: State> Run<S> {
         let pending = pending.ok_or(GraphError::NotOutstanding { request })?;
         let given = outcome.kind();
         if given != pending.kind && given != OutcomeKind::Failure {
-            return Err(GraphError::WrongOutcome { request, asked: pending.kind, given });
+            return Err(GraphError::UnexpectedOutcome { request, asked: pending.kind, given });
         }
         pending.outcome = Some(outcome);
         self.effects.remove(&request);
@@ -243,7 +243,7 @@ impl<S: State> Run<S> {
         for index in nodes {
             let (name, node) = &self.graph.inner.nodes[*index];
             let requests = (node.ask)(&self.state)
-                .map_err(|failure| GraphError::CannotAsk { node: (*name).to_owned(), failure })?;
+                .map_err(|failure| GraphError::RequestEncoding { node: (*name).to_owned(), failure })?;
             let mut active = ActiveNode { node: *index, requests: Vec::with_capacity(requests.len()) };
             for request in requests {
                 let id = RequestId(self.next_request);

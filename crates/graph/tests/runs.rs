@@ -2,7 +2,7 @@
 
 use threadkeep_core::{ChatAnswer, ChatMessage, Finish, JsonText, Part, Role, ToolCall};
 use threadkeep_graph::{
-    Decision, END, Effect, Event, Failure, Graph, GraphError, Input, Journal, ModelAsk, Node, Outcome, OutcomeKind,
+    Decision, END, Effect, Event, Failure, Graph, GraphError, Input, Journal, ModelRequest, Node, Outcome, OutcomeKind,
     Output, RequestId, START, ToolOutcome, state,
 };
 
@@ -38,7 +38,7 @@ fn agent_and_tools() -> Graph<Chat> {
         .node(
             "agent",
             Node::model(
-                |state: &Chat| ModelAsk::reply(&state.messages),
+                |state: &Chat| ModelRequest::reply(&state.messages),
                 |_, answer| messages_of(answer.parts, Role::Assistant),
             ),
         )
@@ -127,7 +127,7 @@ fn unexpected_outcomes_are_rejected_without_effect() {
     let unknown = RequestId(7);
     assert_eq!(run.handle_tool(unknown, outcome("x")), Err(GraphError::NotOutstanding { request: unknown }));
     let wrong =
-        GraphError::WrongOutcome { request: RequestId(0), asked: OutcomeKind::Answer, given: OutcomeKind::Tool };
+        GraphError::UnexpectedOutcome { request: RequestId(0), asked: OutcomeKind::Answer, given: OutcomeKind::Tool };
     assert_eq!(run.handle_tool(RequestId(0), outcome("x")), Err(wrong));
     run.handle_answer(RequestId(0), answer(vec![text("done")])).unwrap();
     let twice = run.handle_answer(RequestId(0), answer(vec![text("again")]));
@@ -144,7 +144,7 @@ fn a_failure_ends_the_run_unless_the_node_recovers() {
     let recovering = Graph::<Chat>::draw("careful", 1, |_| Chat::default())
         .node(
             "agent",
-            Node::model(|_| ModelAsk::default(), |_, _| ChatUpdate::default())
+            Node::model(|_| ModelRequest::default(), |_, _| ChatUpdate::default())
                 .or_else(|_, failure| ChatUpdate { notes: Some(failure.code.clone()), ..ChatUpdate::default() }),
         )
         .edge(START, "agent")

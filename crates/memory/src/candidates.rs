@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics};
 use threadkeep_core::{
-    Behind, Collection, Message, MessageName, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, limits,
+    Collection, Message, MessageName, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId,
+    UnindexedThread, limits,
 };
 
 use crate::messages::READ_PAGE;
@@ -30,7 +31,7 @@ pub(crate) struct Candidates {
     /// Whether there were more than are ever ranked.
     pub(crate) truncated: bool,
     /// What is neither indexed nor was read.
-    pub(crate) unread: Vec<Behind>,
+    pub(crate) unread: Vec<UnindexedThread>,
 }
 
 /// A message that was found, and where.
@@ -42,7 +43,7 @@ pub(crate) struct Found {
 #[derive(Default)]
 struct Tail {
     found: Vec<Found>,
-    unread: Vec<Behind>,
+    unread: Vec<UnindexedThread>,
 }
 
 impl Memory {
@@ -142,14 +143,14 @@ impl Memory {
     }
 
     /// Reads what the index does not hold yet, up to a bound over all threads.
-    async fn tail(&self, scope: &Scope, behind: &[Behind]) -> Result<Tail> {
+    async fn tail(&self, scope: &Scope, behind: &[UnindexedThread]) -> Result<Tail> {
         let mut tail = Tail::default();
         let mut room = TAIL_MESSAGES;
         for behind in behind {
             let mut after = Some(behind.indexed_seq);
             while let Some(seq) = after {
                 if room == 0 {
-                    tail.unread.push(Behind { thread: behind.thread, indexed_seq: seq });
+                    tail.unread.push(UnindexedThread { thread: behind.thread, indexed_seq: seq });
                     break;
                 }
                 let following = match self.page_after(scope, behind.thread, seq, READ_PAGE.min(room)).await {

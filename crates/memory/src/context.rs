@@ -24,7 +24,7 @@ use crate::{Memory, Result};
 use counts::{Counts, KnownCounter};
 use sources::{Loaded, Sources, has_memory};
 
-pub use held::HeldContext;
+pub use held::CachedContext;
 pub use prefetch::Prefetched;
 pub use recalling::RecallOutcome;
 
@@ -121,7 +121,7 @@ impl Memory {
         policy: &ContextPolicy,
         options: &ContextOptions,
     ) -> Result<AssembledContext> {
-        Ok(HeldContext::into_assembled(self.shared_context(scope, thread, question, policy, options).await?))
+        Ok(CachedContext::into_assembled(self.shared_context(scope, thread, question, policy, options).await?))
     }
 
     /// As [`Memory::context_with`], without a copy where it is held in memory: the newest messages by a policy, asked for again
@@ -136,7 +136,7 @@ impl Memory {
         question: Option<&str>,
         policy: &ContextPolicy,
         options: &ContextOptions,
-    ) -> Result<Arc<HeldContext>> {
+    ) -> Result<Arc<CachedContext>> {
         policy.check()?;
         let sources = self.read_sources(scope, thread, policy, options).await?;
         self.context_from(scope, thread, question, policy, options, sources).await
@@ -151,7 +151,7 @@ impl Memory {
         policy: &ContextPolicy,
         options: &ContextOptions,
         sources: Sources,
-    ) -> Result<Arc<HeldContext>> {
+    ) -> Result<Arc<CachedContext>> {
         let Sources { loaded, stored, preferences, removals } = sources;
         let made_of = match question.is_none() && preferences.is_empty() {
             true => MadeOf::of(&loaded, &stored, policy, options),
@@ -191,7 +191,7 @@ impl Memory {
             Some(turn) => Box::pin(self.store_report(scope, thread, turn, &context.report)).await.is_ok(),
             None => false,
         };
-        let held = Arc::new(HeldContext::new(AssembledContext {
+        let held = Arc::new(CachedContext::new(AssembledContext {
             context,
             positions: loaded.positions,
             unreadable: loaded.unreadable.clone(),

@@ -96,13 +96,13 @@ struct Import<'a> {
     current: Option<Conversation>,
     /// Tasks of their own, as a store may do an uncontended commit where it is asked to: only on several threads does
     /// one commit wait for another, so that they can share a sync.
-    in_flight: FuturesUnordered<Task<Result<Written>>>,
+    in_flight: FuturesUnordered<Task<Result<WriteOutcome>>>,
     /// The conversations in flight: one that comes twice in a file is written one after the other.
     names: HashSet<String>,
 }
 
 /// What became of something that was written.
-struct Written {
+struct WriteOutcome {
     name: String,
     report: ImportReport,
     /// A conversation of which more may come.
@@ -195,12 +195,12 @@ impl Import<'_> {
         self.spawn(async move {
             let mut conversation = conversation.write(memory, scope).await?;
             let report = std::mem::take(&mut conversation.report);
-            Ok(Written { name: conversation.name.clone(), report, conversation: Some(conversation) })
+            Ok(WriteOutcome { name: conversation.name.clone(), report, conversation: Some(conversation) })
         });
         Ok(())
     }
 
-    fn spawn(&self, writing: impl Future<Output = Result<Written>> + Send + 'static) {
+    fn spawn(&self, writing: impl Future<Output = Result<WriteOutcome>> + Send + 'static) {
         self.in_flight.push(Task::spawn(self.memory.runtime(), writing));
     }
 
@@ -213,7 +213,7 @@ impl Import<'_> {
     /// Waits until one conversation is written, and lets the others go on meanwhile.
     async fn settle(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<Conversation> {
         loop {
-            if let Some(Written { name: written, conversation: Some(conversation), .. }) =
+            if let Some(WriteOutcome { name: written, conversation: Some(conversation), .. }) =
                 self.settle_one(progress).await?
                 && written == name
             {
@@ -227,7 +227,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<Written>> {
+    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<WriteOutcome>> {
         let mut written = match self.in_flight.next().await {
             None => return Ok(None),
             Some(Some(written)) => written?,

@@ -51,7 +51,7 @@ pub use analytics::{Analytics, Durations, Selection, SourceUse};
 pub use append::{AppendOptions, Appended, Placed};
 pub use batch::BatchBuilder;
 pub use config::ThreadConfig;
-pub use context::{AssembledContext, ContextOptions, HeldContext, Prefetched, RecallOutcome, SummaryRenewal};
+pub use context::{AssembledContext, CachedContext, ContextOptions, Prefetched, RecallOutcome, SummaryRenewal};
 pub use draft::Draft;
 pub use erase::{EraseOptions, EraseReport, SharedMessages};
 pub use erasures::{
@@ -79,5 +79,5 @@ pub use subscribe::{
     Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates, UpdatesPage,
     Watch,
 };
-pub use tails::{HeldMessages, TailFigures};
+pub use tails::{CachedMessages, ThreadCacheStats};
 pub use title::make_title;

@@ -8,8 +8,8 @@ mod find;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Collection, Conflict, Embedder, Embedding, IndexEntry, JsonText, Map, Namespace, Record, RecordOwner,
-    RecordQuery, RecordWrite, Scope, StoreError, Timestamp, Value, limits,
+    Collection, Conflict, Embedder, Embedding, IndexEntry, JsonText, Map, Namespace, Record, RecordOwner, RecordQuery,
+    RecordWrite, Scope, StoreError, Timestamp, Value, limits,
 };
 
 use crate::retry::{repeat, repeat_simply};

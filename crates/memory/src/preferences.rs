@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use threadkeep_core::{
-    Conflict, JsonText, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, Written,
+    Conflict, JsonText, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, WriteOutcome,
 };
 
 use crate::retry::{repeat, repeat_simply};
@@ -120,7 +120,7 @@ impl Memory {
         Ok(record.map(|record| record.value) == write.value)
     }
 
-    async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> crate::retry::Attempted<Written> {
+    async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> crate::retry::Attempted<WriteOutcome> {
         let now = self.now();
         repeat(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use threadkeep_context::recall::{Parts, Question, Ranked, Statistics, Turn, Weights, lexical, rank};
 use threadkeep_core::text::TermCounts;
-use threadkeep_core::{Behind, Message, Scope, SearchHit, ThreadId, limits};
+use threadkeep_core::{Message, Scope, SearchHit, ThreadId, UnindexedThread, limits};
 
 use crate::candidates::{Candidates, Found};
 use crate::{Memory, MemoryError, Result};
@@ -76,7 +76,7 @@ pub struct RecallResults {
     /// The best first; of equally good ones the newer first.
     pub turns: Vec<Recalled>,
     /// Threads whose newest messages are neither indexed nor could be read within bounds: ask again later.
-    pub unsearched: Vec<Behind>,
+    pub unsearched: Vec<UnindexedThread>,
     /// Whether meaning had a part in the ranking.
     pub meaning: Meaning,
 }

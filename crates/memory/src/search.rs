@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use threadkeep_context::recall::{Question, Statistics, bm25};
 use threadkeep_core::text::TermCounts;
-use threadkeep_core::{Behind, Message, Role, Scope, ThreadId, Timestamp, limits};
+use threadkeep_core::{Message, Role, Scope, ThreadId, Timestamp, UnindexedThread, limits};
 
 use crate::candidates::{Candidates, Found};
 use crate::{Memory, MemoryError, Result, Snippet};
@@ -54,7 +54,7 @@ pub struct SearchResults {
     /// Whether there were more candidates than are ever ranked: narrow the search to see them.
     pub truncated: bool,
     /// Threads whose newest messages are neither indexed nor could be read within bounds: search again later.
-    pub unsearched: Vec<Behind>,
+    pub unsearched: Vec<UnindexedThread>,
 }
 
 impl Memory {

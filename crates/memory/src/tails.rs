@@ -15,7 +15,7 @@ mod held;
 mod shared;
 mod tail;
 
-pub use held::HeldMessages;
+pub use held::CachedMessages;
 pub(crate) use shared::{Beside, ReadBeside, Shared};
 pub(crate) use tail::{part_bytes, size};
 
@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use threadkeep_core::{
-    Batch, CommitOutcome, IdempotencyKey, Kind, Message, MessagePage, MessageQuery, OrderBy, Result, Scope, StoreError,
-    Take, TenantId, ThreadId, ThreadName, ThreadRead, ThreadView, Timestamp, limits,
+    Batch, CommitOutcome, IdempotencyKey, Kind, Message, MessagePage, MessageQuery, OrderBy, RangeEnd, Result, Scope,
+    StoreError, TenantId, ThreadId, ThreadName, ThreadRead, ThreadView, Timestamp, limits,
 };
 
 use crate::Memory;
@@ -39,7 +39,7 @@ const AHEAD: usize = 32;
 
 /// What became of reads that the tails could answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TailFigures {
+pub struct ThreadCacheStats {
     /// Reads answered from here, after one look at where the thread stands.
     pub hits: u64,
     /// Reads that went to the store for all of it.
@@ -64,7 +64,7 @@ struct State {
     /// The least lately used first.
     uses: BTreeMap<u64, Key>,
     last_use: u64,
-    figures: TailFigures,
+    figures: ThreadCacheStats,
     /// Grows when words are taken away: who read before that keeps nothing of it.
     removals: u64,
 }
@@ -72,14 +72,14 @@ struct State {
 impl Memory {
     /// What became of reads since this manager was made; all 0 where it keeps no tails.
     #[must_use]
-    pub fn tail_figures(&self) -> TailFigures {
-        self.tails().map_or_else(TailFigures::default, |tails| tails.lock().figures)
+    pub fn tail_figures(&self) -> ThreadCacheStats {
+        self.tails().map_or_else(ThreadCacheStats::default, |tails| tails.lock().figures)
     }
 
     /// The newest messages of a thread, where they are held in memory and are known to be so still: nobody wrote to the store
     /// since it gave them in this scope. Whoever is given nothing reads the messages.
     #[must_use]
-    pub fn held_messages(&self, scope: &Scope, thread: ThreadId, limit: usize) -> Option<HeldMessages> {
+    pub fn held_messages(&self, scope: &Scope, thread: ThreadId, limit: usize) -> Option<CachedMessages> {
         let (tails, stamp, now) = (self.tails()?, self.store().stamp()?, self.now());
         let key = (scope.tenant_id().clone(), thread);
         let held = tails.held_without_asking(&key, scope, limit, stamp, now)?;
@@ -201,7 +201,7 @@ impl Memory {
 fn is_tail(query: &MessageQuery) -> bool {
     let MessageQuery { before, after, roles, order, take, limit, .. } = query;
     let is_of_all = before.is_none() && after.is_none() && roles.is_empty();
-    is_of_all && *order == OrderBy::Seq && *take == Take::Newest && (1..=limits::PAGE).contains(limit)
+    is_of_all && *order == OrderBy::Seq && *take == RangeEnd::Newest && (1..=limits::PAGE).contains(limit)
 }
 
 impl Tails {
@@ -217,7 +217,7 @@ impl Tails {
         limit: usize,
         stamp: u64,
         now: Timestamp,
-    ) -> Option<HeldMessages> {
+    ) -> Option<CachedMessages> {
         let mut state = self.lock();
         let is_shown = |tail: &&Tail| tail.is_as_stored_for(scope, stamp, now) && tail.holds(limit);
         let tail = state.tails.get(key).filter(is_shown)?;

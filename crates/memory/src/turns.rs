@@ -25,16 +25,16 @@ mod waiting;
 
 pub use approval::{Approval, ApprovalState, Verdict};
 pub use closing::{close, interrupt};
-pub use completion::{Completion, Interrupted, Taking};
-pub use drivers::{Driving, LEASE, SIGN_OF_LIFE, is_alive, is_driving, lease_until};
+pub use completion::{Completion, Interrupted, LockResult};
+pub use drivers::{Driver, LEASE, SIGN_OF_LIFE, is_alive, is_driving, lease_until};
 pub use look::{TurnState, find_turn_state, messages_of, stopped_completion};
 pub use notes::{TEXT_BYTES, bound_text, encoded_bytes, metadata, note_draft, result_draft, without_nul};
 pub use place::{Place, Runs, Versioned};
 pub use questions::{
-    CutTurn, RunningTurn, approval_id, find_approval, find_running_turn, list_approvals, list_cut_turns,
-    remove_cut_completion, stop_waiting_turn,
+    InterruptedTurn, RunningTurn, approval_id, find_approval, find_running_turn, list_approvals,
+    list_interrupted_turns, remove_cut_completion, stop_waiting_turn,
 };
-pub use record::{RunRecord, Stub, TurnKind, turn_of_key};
+pub use record::{RunRecord, TurnKind, TurnRecord, turn_of_key};
 pub use stopping::{ask_to_stop, stop_asked};
 pub use turn::{ApprovalTrace, ContextNumbers, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};
 pub use waiting::Waiting;

@@ -45,5 +45,5 @@ pub use scripted::{Failure, Reply, ScriptedModel};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Secret;
 #[cfg(not(target_arch = "wasm32"))]
-pub use selection::{FoundModel, Origin, Selected, SelectionError, find_models, select, select_embedder};
+pub use selection::{AvailableModel, Origin, Selected, SelectionError, find_models, select, select_embedder};
 pub use turn::{Exchange, Turn};

@@ -43,7 +43,7 @@ impl fmt::Display for Origin {
 
 /// A configured model, with the origin of each of its settings.
 #[derive(Clone, PartialEq, Eq)]
-pub struct FoundModel {
+pub struct AvailableModel {
     /// The provider.
     pub provider: Provider,
     /// The provider's name for the model.
@@ -70,7 +70,7 @@ pub enum Selected {
     /// The offline model, which each assistant provides.
     Offline,
     /// A model of a provider.
-    Provider(Box<FoundModel>),
+    Provider(Box<AvailableModel>),
 }
 
 /// An error of model selection.
@@ -148,7 +148,7 @@ const PROVIDERS: [ProviderVariables; 5] = [
 
 /// Finds the models that the environment configures, in order of preference: Groq, OpenAI or a compatible server,
 /// Anthropic, Ollama. Incomplete configurations are returned as errors.
-pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<FoundModel, SelectionError>> {
+pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<AvailableModel, SelectionError>> {
     let read = |name: &str| read(environment, name);
     let is_given = |variables: &&ProviderVariables| match variables.provider {
         Provider::OpenAi => read("OPENAI_API_KEY").is_some() && !has_other_address(environment),
@@ -191,7 +191,7 @@ pub fn select(name: Option<&str>, environment: &dyn Fn(&str) -> Option<String>) 
         // The name is only a model name.
         let first = find_models(environment).into_iter().next();
         let first = first.ok_or_else(|| SelectionError::UnknownProvider(name.clone()))??;
-        return Ok(selected(FoundModel { model: name, model_origin: origin, ..first }));
+        return Ok(selected(AvailableModel { model: name, model_origin: origin, ..first }));
     };
     let model = model.filter(|model| !model.is_empty()).map(|model| (model, origin));
     resolve_model(variables_of(provider, environment), model, environment).map(selected)
@@ -228,7 +228,7 @@ pub fn select_embedder(
     }))
 }
 
-impl fmt::Debug for FoundModel {
+impl fmt::Debug for AvailableModel {
     /// Omits the key and the proxy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FoundModel")
@@ -239,7 +239,7 @@ impl fmt::Debug for FoundModel {
     }
 }
 
-impl FoundModel {
+impl AvailableModel {
     /// Makes the configuration of a [`crate::ProviderModel`].
     #[must_use]
     pub fn config(&self, prices: PriceTable) -> ProviderConfig {
@@ -264,7 +264,7 @@ fn resolve_model(
     variables: &ProviderVariables,
     model: Option<(String, Origin)>,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<FoundModel, SelectionError> {
+) -> Result<AvailableModel, SelectionError> {
     let provider = variables.provider;
     let missing = |variable| SelectionError::Missing { provider, variable };
     let named = || read(environment, variables.model).map(|model| (model, Origin::Variable(variables.model)));
@@ -288,7 +288,7 @@ fn resolve_model(
     let is_remote = base_url.starts_with("https:");
     let proxy = proxies.iter().filter(|_| is_remote).find_map(|name| read(environment, name));
     let proxy_exceptions = ["NO_PROXY", "no_proxy"].iter().find_map(|name| read(environment, name));
-    Ok(FoundModel {
+    Ok(AvailableModel {
         provider,
         model,
         model_origin,

@@ -149,7 +149,7 @@ async fn speak(
             tokio::select! {
                 biased;
                 served = connection => served,
-                () = app.left_behind() => {
+                () = app.shutdown_timed_out() => {
                     tracing::info!("a client was left behind: it did not send, or not take, what was its to");
                     Ok(())
                 }

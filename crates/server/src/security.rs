@@ -10,7 +10,7 @@ mod loopback;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-pub(crate) use threadkeep_service::{Caller, KeyRole, MayDrive};
+pub(crate) use threadkeep_service::{Caller, KeyRole, MayResume};
 
 use crate::app::App;
 use crate::error::ApiError;

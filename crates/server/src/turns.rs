@@ -3,4 +3,6 @@
 mod stream;
 
 pub(crate) use stream::respond;
-pub(crate) use threadkeep_service::turns::{Answered, Asking, Deciding, Told, Waiting, Work, resume, start, whole};
+pub(crate) use threadkeep_service::turns::{
+    Answered, AskRequest, DecisionRequest, TurnUpdate, Waiting, Work, resume, start, whole,
+};

@@ -8,7 +8,7 @@ use crate::service::Service;
 
 /// Whether looking at a turn or a response may drive it on: resume one that was cut, and note what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MayDrive {
+pub enum MayResume {
     /// It may.
     Yes,
     /// It only reads.
@@ -81,8 +81,8 @@ impl Caller {
 
     /// Whether what this caller looks at may be driven on by that.
     #[must_use]
-    pub fn may_drive(&self) -> MayDrive {
-        if self.has(KeyRole::Write) { MayDrive::Yes } else { MayDrive::No }
+    pub fn may_drive(&self) -> MayResume {
+        if self.has(KeyRole::Write) { MayResume::Yes } else { MayResume::No }
     }
 
     /// Whether a user's own key or token is shown, and not that of an application which names the user.
@@ -92,7 +92,7 @@ impl Caller {
     }
 
     /// Whether a caller who was let in may go on, as one does who listens for long.
-    pub async fn is_still_good(&self, service: &Service) -> bool {
+    pub async fn is_still_valid(&self, service: &Service) -> bool {
         let now_seconds = service.memory().now().as_millis().div_euclid(1000);
         match &self.credential {
             Credential::Token { until_seconds } | Credential::Local { until_seconds: Some(until_seconds) }

@@ -27,7 +27,7 @@ pub mod turns;
 
 pub use assistants::{AssistantNameError, Assistants, check_assistant_name};
 pub use audit::{Act, AuditFinding, AuditLog, AuditRecord, AuditVerification};
-pub use caller::{Caller, Credential, MayDrive, Sender};
+pub use caller::{Caller, Credential, MayResume, Sender};
 pub use error::{Error, ErrorKind, Result};
 pub use guesses::{Guesses, Source};
 pub use hex::hex;

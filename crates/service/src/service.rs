@@ -306,7 +306,7 @@ impl Service {
     }
 
     /// Waits until whoever was told so has had time to hear it: who has not is left behind.
-    pub async fn left_behind(&self) {
+    pub async fn shutdown_timed_out(&self) {
         self.stopping_for(self.inner.options.grace * 19 / 20).await;
     }
 

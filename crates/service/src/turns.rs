@@ -9,8 +9,8 @@ mod deciding;
 pub(crate) mod resuming;
 mod stopping;
 
-pub use asking::Asking;
-pub use deciding::Deciding;
+pub use asking::AskRequest;
+pub use deciding::DecisionRequest;
 pub use resuming::resume;
 
 use threadkeep::agent::EventSink;
@@ -34,14 +34,14 @@ pub struct Answered {
 #[derive(Debug)]
 pub enum Work {
     /// An assistant is asked.
-    Ask(Asking),
+    Ask(AskRequest),
     /// An approval is decided about.
-    Decide(Deciding),
+    Decide(DecisionRequest),
 }
 
 /// What whoever waits is told.
 #[derive(Debug)]
-pub enum Told {
+pub enum TurnUpdate {
     /// Something happened on the way; the end is told by itself.
     Event(TurnEvent),
     /// The turn is over, or waits.
@@ -49,14 +49,14 @@ pub enum Told {
 }
 
 /// A turn on its way, as whoever waits hears of it.
-pub type Waiting = mpsc::UnboundedReceiver<Told>;
+pub type Waiting = mpsc::UnboundedReceiver<TurnUpdate>;
 
 impl Work {
     /// What counts and traces it, the assistant, and the thread.
     fn watched(&self) -> (Watch, Agent, ThreadId) {
         let (service, agent, thread): (&Service, _, _) = match self {
-            Self::Ask(Asking { service, agent, thread, .. })
-            | Self::Decide(Deciding { service, agent, thread, .. }) => (service, agent, thread),
+            Self::Ask(AskRequest { service, agent, thread, .. })
+            | Self::Decide(DecisionRequest { service, agent, thread, .. }) => (service, agent, thread),
         };
         (service.watch().clone(), agent.clone(), *thread)
     }
@@ -77,7 +77,7 @@ pub fn start(held: impl Send + 'static, work: Work) -> Waiting {
         let mut tell = |event| {
             if !matches!(event, TurnEvent::Completed(_) | TurnEvent::Failed(_)) {
                 // A client that is gone hears nothing.
-                drop(sender.send(Told::Event(event)));
+                drop(sender.send(TurnUpdate::Event(event)));
             }
         };
         let (watch, agent, thread) = work.watched();
@@ -89,7 +89,7 @@ pub fn start(held: impl Send + 'static, work: Work) -> Waiting {
             Err(error) => watched.failed(error.code),
         }
         drop(watched);
-        drop(sender.send(Told::End(ended.map(Box::new))));
+        drop(sender.send(TurnUpdate::End(ended.map(Box::new))));
         drop(held);
     }));
     waiting
@@ -98,7 +98,7 @@ pub fn start(held: impl Send + 'static, work: Work) -> Waiting {
 /// Waits for the end.
 pub async fn whole(mut waiting: Waiting) -> Result<Box<Answered>> {
     while let Some(told) = waiting.recv().await {
-        if let Told::End(ended) = told {
+        if let TurnUpdate::End(ended) = told {
             return ended;
         }
     }

@@ -31,22 +31,22 @@ pub use open::{OpenError, open, open_backend};
 pub use threadkeep_agent as agent;
 pub use threadkeep_agent::plugin::AssistantPlugin;
 pub use threadkeep_agent::{
-    Agent, AgentError, Ask, Assistant, Definition, FnTool, Turn, TurnEvent, TurnStatus, Verdict,
+    Agent, AgentError, Assistant, Definition, FnTool, Turn, TurnEvent, TurnRequest, TurnStatus, Verdict,
 };
 pub use threadkeep_context as context;
 pub use threadkeep_context::{
-    Context, ContextPolicy, Fate, FateSpan, RecallFrom, RecallPolicy, Rendering, Report, SummaryPolicy, TokensByPart,
-    Trimming, Why,
+    Context, ContextPolicy, Fate, FateReason, FateSpan, RecallFrom, RecallPolicy, Rendering, Report, SummaryPolicy,
+    TokensByPart, Trimming,
 };
 pub use threadkeep_core as core;
 pub use threadkeep_core::{
     AnswerFormat, ApproximateCounter, Backend, Bound, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest,
     Clock, Conflict, Content, DeltaSink, Embedder, EmbedderError, Expected, Finish, ImageReference, JsonText, Map,
     Message, MessageId, MessageName, MessagePage, MessageQuery, ModelError, Namespace, OnCorrupt, OpenThread, Opened,
-    OrderBy, Owner, Part, Positions, Record, RecordName, RecordOwner, Role, Sampling, Scope, Source, StoreError, Take,
-    TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, TokenCount,
-    TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription, ToolEffect, ToolError,
-    ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
+    OrderBy, Owner, Part, Positions, RangeEnd, Record, RecordName, RecordOwner, Role, Sampling, Scope, Source,
+    StoreError, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp,
+    TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription, ToolEffect,
+    ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
 };
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
@@ -59,4 +59,4 @@ pub use threadkeep_memory::{
 };
 pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;
-pub use threadkeep_tokens::{Cl100k, O200k, RememberingCounter, counter_by_name, counter_for_model};
+pub use threadkeep_tokens::{CachingCounter, Cl100k, O200k, counter_by_name, counter_for_model};

@@ -1,7 +1,7 @@
 //! Implementations of core's [`TokenCounter`]: OpenAI's encodings, and the choice of a counter by model name.
 //!
 //! Start with [`counter_for_model`]. An encoding table takes some megabytes of memory and is loaded on first use
-//! ([`Cl100k::is_loaded`]); [`RememberingCounter`] caches counts. This crate downloads no tables: a model without a
+//! ([`Cl100k::is_loaded`]); [`CachingCounter`] caches counts. This crate downloads no tables: a model without a
 //! built-in table is counted by [`ApproximateCounter`].
 #![warn(missing_docs)]
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use threadkeep_core::{TokenCount, TokenCounter};
 
 use piece_cache::PieceCache;
-pub use remembering::RememberingCounter;
+pub use remembering::CachingCounter;
 pub use threadkeep_core::ApproximateCounter;
 
 /// Counts tokens with `cl100k_base`: GPT-4, GPT-3.5 Turbo, `text-embedding-3`.

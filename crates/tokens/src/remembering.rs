@@ -13,7 +13,7 @@ const MIN_CACHED_BYTES: usize = 16;
 ///
 /// Stores hashes (128 bits, with random keys per process) instead of texts: up to 131,072 of the most recently used.
 #[derive(Debug)]
-pub struct RememberingCounter {
+pub struct CachingCounter {
     counter: Arc<dyn TokenCounter>,
     keys: [RandomState; 2],
     generations: Mutex<Generations>,
@@ -27,7 +27,7 @@ struct Generations {
     old: Counts,
 }
 
-impl RememberingCounter {
+impl CachingCounter {
     /// Wraps `counter`.
     #[must_use]
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
@@ -35,7 +35,7 @@ impl RememberingCounter {
     }
 }
 
-impl TokenCounter for RememberingCounter {
+impl TokenCounter for CachingCounter {
     fn name(&self) -> &str {
         self.counter.name()
     }
@@ -55,7 +55,7 @@ impl TokenCounter for RememberingCounter {
     }
 }
 
-impl RememberingCounter {
+impl CachingCounter {
     fn lock(&self) -> std::sync::MutexGuard<'_, Generations> {
         self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn repeated_texts_are_counted_once() {
         let byte_counter = Arc::new(ByteCounter::default());
-        let counter = RememberingCounter::new(byte_counter.clone());
+        let counter = CachingCounter::new(byte_counter.clone());
         let texts: Vec<String> = (1..=16).map(|number| "a message of some words ".repeat(number)).collect();
         for _ in 0..3 {
             for text in &texts {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn recently_used_texts_stay_cached_and_memory_is_bounded() {
         let byte_counter = Arc::new(ByteCounter::default());
-        let counter = RememberingCounter::new(byte_counter.clone());
+        let counter = CachingCounter::new(byte_counter.clone());
         let used = "this one is used again and again";
         for number in 0..3 * GENERATION_TEXTS {
             counter.count(&format!("a message with the number {number}"));

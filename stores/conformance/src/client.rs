@@ -6,10 +6,10 @@ use threadkeep_core::{
     DerivedWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace,
     OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchQuery,
     Snapshot, StoreError, SweepReport, Tagged, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
+    ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
 };
 
-/// So often a call is repeated; over `Weak` at most about every third call fails.
+/// So often a call is repeated; over `FaultyStore` at most about every third call fails.
 const ATTEMPTS: usize = 60;
 
 #[derive(Clone, Debug)]
@@ -142,7 +142,12 @@ impl Client {
         patiently(|| self.backend.store.list_records(scope, query, now)).await
     }
 
-    pub(crate) async fn write_record(&self, scope: &Scope, write: &RecordWrite, now: Timestamp) -> Result<Written> {
+    pub(crate) async fn write_record(
+        &self,
+        scope: &Scope,
+        write: &RecordWrite,
+        now: Timestamp,
+    ) -> Result<WriteOutcome> {
         patiently(|| self.backend.store.write_record(scope, write.clone(), now)).await
     }
 
@@ -153,7 +158,7 @@ impl Client {
         thread: ThreadId,
         write: &DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         let mut may_be_written = false;
         for _ in 0..ATTEMPTS {
             match self.backend.store.write_derived(scope, thread, write.clone(), now).await {
@@ -164,7 +169,7 @@ impl Client {
                     let (owner, name) = (RecordOwner::Thread(thread), write.name());
                     let found = self.find_record(scope, &owner, &name.namespace, &name.key, now).await?;
                     if found.is_some_and(|found| found.tagged() == actual && found.value == write.value) {
-                        return Ok(Written { version: actual.number, tag: actual.tag });
+                        return Ok(WriteOutcome { version: actual.number, tag: actual.tag });
                     }
                     let conflict = Conflict::Record { namespace: name.namespace, key: name.key, actual: Some(actual) };
                     return Err(conflict.into());

@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, ChangePage, CommitOutcome, Dump, DumpEntry, Message, MessagePage, MessageQuery, OpenThread, OrderBy,
-    Positions, Result, Scope, Tagged, Take, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Positions, RangeEnd, Result, Scope, Tagged, Thread, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use crate::client::Client;
@@ -119,5 +119,5 @@ pub(crate) fn newest_by_time(limit: usize) -> MessageQuery {
 
 /// The oldest messages.
 pub(crate) fn oldest(limit: usize) -> MessageQuery {
-    MessageQuery { take: Take::Oldest, ..MessageQuery::newest(limit) }
+    MessageQuery { take: RangeEnd::Oldest, ..MessageQuery::newest(limit) }
 }

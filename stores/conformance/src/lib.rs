@@ -3,7 +3,7 @@
 //! A store's `tests/conformance.rs` implements [`Factory`] and [`Instance`], invokes [`conformance_tests!`] and calls
 //! [`property_test`]. There is one list of cases (`cases.rs`), of which the macro makes a test each, and no way to pick from
 //! it; what a store cannot do it says in [`Abilities`], and then the same cases check that it answers so. Each case is two
-//! tests: over the store as it is, and over [`Weak`], which loses replies, hides what an index has not reached, and drops or
+//! tests: over the store as it is, and over [`FaultyStore`], which loses replies, hides what an index has not reached, and drops or
 //! doubles wake-ups.
 //!
 //! [`FailingOver`] loses commits that were acknowledged; the cases of `tags` run over it.
@@ -27,4 +27,4 @@ pub use failing_over::FailingOver;
 pub use golden::write_golden;
 pub use property::property_test;
 pub use run::run_case;
-pub use weak::Weak;
+pub use weak::FaultyStore;

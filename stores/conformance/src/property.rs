@@ -19,11 +19,11 @@ use self::operation::{Operation, any_operation, scopes, thread_of};
 use crate::client::Client;
 use crate::given::at;
 use crate::run::new_seed;
-use crate::{Factory, Weak};
+use crate::{Factory, FaultyStore};
 
 /// Carries out random operations of two tenants with two users each, and compares every answer with a plain model's.
 ///
-/// Half of the sequences go over [`Weak`]. Needs a runtime with several threads.
+/// Half of the sequences go over [`FaultyStore`]. Needs a runtime with several threads.
 ///
 /// # Panics
 /// With the shortest failing sequence that was found, and the seed.
@@ -51,7 +51,7 @@ async fn play(factory: &dyn Factory, weak_seed: Option<u64>, operations: Vec<Ope
     let instance = factory.create().await;
     let backend = match weak_seed {
         None => instance.backend(),
-        Some(seed) => Weak::over(instance.backend(), seed),
+        Some(seed) => FaultyStore::over(instance.backend(), seed),
     };
     let mut play =
         Play { client: Client::new(backend), model: Model::default(), now: at(0), is_weak: weak_seed.is_some() };

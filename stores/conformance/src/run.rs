@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use crate::cases::{CASES, Case};
 use crate::client::Client;
-use crate::{Abilities, Factory, Instance, Weak};
+use crate::{Abilities, Factory, FaultyStore, Instance};
 
 /// Longer than any case takes; a case that waits for ever fails instead of hanging the run.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Makes a test of every case: `plain::THEME::CASE` over the store as it is, `weak::THEME::CASE` over [`Weak`].
+/// Makes a test of every case: `plain::THEME::CASE` over the store as it is, `weak::THEME::CASE` over [`FaultyStore`].
 ///
 /// Takes the path, from the crate's root, of an async function that gives a [`Factory`], or `None` where what the store stands on
 /// is to be left out of this run.
@@ -130,7 +130,7 @@ impl Subject {
         let backend = instance.backend();
         let backend = match weak_seed {
             None => backend,
-            Some(seed) => Weak::over(backend, seed),
+            Some(seed) => FaultyStore::over(backend, seed),
         };
         Self { client: Client::new(backend), instance, weak_seed }
     }

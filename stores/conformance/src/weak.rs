@@ -20,13 +20,13 @@ use self::dice::Dice;
 ///
 /// Driven by a seed, it loses replies to commits (after the commit, and before it was carried out), refuses calls for the
 /// moment, hides the newest messages from searches and says so, and drops and doubles wake-ups. What it does not do is
-/// break a promise: every case that a store passes it passes over `Weak`, too, if the caller repeats what may be repeated.
-pub struct Weak {
+/// break a promise: every case that a store passes it passes over `FaultyStore`, too, if the caller repeats what may be repeated.
+pub struct FaultyStore {
     inner: Backend,
     dice: Arc<Mutex<Dice>>,
 }
 
-impl Weak {
+impl FaultyStore {
     /// Puts a weak store over another.
     #[must_use]
     pub fn over(inner: Backend, seed: u64) -> Backend {
@@ -51,7 +51,7 @@ fn may_refuse(dice: &Mutex<Dice>) -> Result<()> {
     if is_refused { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(()) }
 }
 
-impl fmt::Debug for Weak {
+impl fmt::Debug for FaultyStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Weak").field("inner", &self.inner.store).finish_non_exhaustive()
     }

@@ -3,7 +3,7 @@ use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
     MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
     Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    WakeUp, WakeUps, Written,
+    WakeUp, WakeUps, WriteOutcome,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -113,7 +113,7 @@ impl Store for MemoryStore {
         self.state().list_records(scope, query, now)
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         let wake_up = WakeUp::of_record(scope, &write);
         let written = self.state().write_record(scope, write, now)?;
         self.wake(wake_up);
@@ -126,7 +126,7 @@ impl Store for MemoryStore {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         self.state().write_derived(scope, thread, write, now)
     }
 

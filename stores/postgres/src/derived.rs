@@ -1,5 +1,5 @@
 use threadkeep_core::{
-    Conflict, DerivedWrite, Kind, RecordName, Result, Scope, StoreError, ThreadId, Timestamp, Written,
+    Conflict, DerivedWrite, Kind, RecordName, Result, Scope, StoreError, ThreadId, Timestamp, WriteOutcome,
 };
 use tokio_postgres::types::Type;
 
@@ -16,7 +16,7 @@ pub(crate) async fn write(
     thread: ThreadId,
     write: DerivedWrite,
     now: Timestamp,
-) -> Result<Written> {
+) -> Result<WriteOutcome> {
     write.check()?;
     let caller = Caller::of(scope);
     let (RecordName { namespace, key }, version) = (write.name(), write.version());
@@ -38,7 +38,7 @@ pub(crate) async fn write(
     let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
     let actual = get::<Option<i64>>(row, 1)?.map(|actual| row::tagged(row, actual, 2)).transpose()?;
     Err(match (get::<&str>(row, 0)?, actual) {
-        ("done", _) => return Ok(Written { version, tag: row::tag(row, 2)? }),
+        ("done", _) => return Ok(WriteOutcome { version, tag: row::tag(row, 2)? }),
         ("thread", _) => StoreError::NotFound(Kind::Thread),
         ("denied", _) => StoreError::Denied("changing a shared thread other than by adding messages"),
         ("change", Some(actual)) => Conflict::Change { expected: write.at_change, actual }.into(),

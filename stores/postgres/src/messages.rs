@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, Role, Scope,
-    StoreError, Take, ThreadId, Timestamp, limits,
+    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, RangeEnd, Role, Scope,
+    StoreError, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -58,7 +58,7 @@ impl PageCall {
             instants: (after, before),
             roles: i32::from(Role::stored_mask(&query.roles)),
             by_instant: query.order == OrderBy::Time,
-            newest: query.take == Take::Newest,
+            newest: query.take == RangeEnd::Newest,
             limit: i32::try_from(query.limit + 1).unwrap_or(i32::MAX),
             bytes: signed(limits::PAGE_BYTES as u64),
         }

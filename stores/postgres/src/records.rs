@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Access, Conflict, DrivenThread, JsonText, Kind, Namespace, Owner, Record, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, StoreError, TenantId, ThreadId, Timestamp, WakeUp, Written,
+    Result, Scope, StoreError, TenantId, ThreadId, Timestamp, WakeUp, WriteOutcome,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -9,7 +9,7 @@ use crate::error;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, owner_name};
 
-pub(crate) async fn write(shared: &Shared, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+pub(crate) async fn write(shared: &Shared, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
     write.check()?;
     let owner = match &write.owner {
         RecordOwner::User(user) => Owner::User(user.clone()),
@@ -43,7 +43,7 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: RecordWrite, no
                 // Nobody listening is no failure.
                 drop(shared.wake_ups.send(wake_up));
             }
-            Ok(Written { version: version.unwrap_or(0).unsigned_abs(), tag: None })
+            Ok(WriteOutcome { version: version.unwrap_or(0).unsigned_abs(), tag: None })
         }
         _ => {
             let RecordWrite { namespace, key, .. } = write;

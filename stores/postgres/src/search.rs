@@ -1,6 +1,8 @@
 use std::collections::HashMap;
 
-use threadkeep_core::{Behind, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, limits};
+use threadkeep_core::{
+    Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, UnindexedThread, limits,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -48,7 +50,7 @@ pub(crate) async fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, 
     if let Some((last, matches)) = rows.split_last() {
         found.answer.documents = unsigned(last, 5)?;
         let behind = pairs(get(last, 6)?, get(last, 7)?);
-        found.answer.behind = behind.map(|(thread, indexed_seq)| Behind { thread, indexed_seq }).collect();
+        found.answer.behind = behind.map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
         found.is_far_behind = get::<i64>(last, 8)? > signed(BEHIND);
         let matches = matches.iter().map(Match::read).collect::<Result<Vec<_>>>()?;
         found.answer.frequencies = frequencies(&matches, terms.len());

@@ -5,7 +5,7 @@ mod facts;
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use threadkeep_core::decide::{CommitTarget, Decision, KeptMessage, Plan, Replaced, decide};
+use threadkeep_core::decide::{CommitTarget, Decision, Plan, Replaced, StoredMessageFacts, decide};
 use threadkeep_core::{Access, Batch, CommitOutcome, EncodedBatch, JsonText, Result, Scope, ThreadId, Timestamp};
 
 use self::facts::RowFacts;
@@ -124,7 +124,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    fn erase(&self, erased: &[KeptMessage]) -> error::Result<()> {
+    fn erase(&self, erased: &[StoredMessageFacts]) -> error::Result<()> {
         let sql = "UPDATE messages SET body = NULL, role = NULL, external_id = NULL, checksum = NULL, revision = 0, \
                    created_at = ?2 WHERE position = ?1";
         for message in erased {

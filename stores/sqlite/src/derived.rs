@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Access, DerivedWrite, PutRecord, Result, Scope, StoreError, ThreadId, Timestamp, Urgency, Written,
+    Access, DerivedWrite, PutRecord, Result, Scope, StoreError, ThreadId, Timestamp, Urgency, WriteOutcome,
 };
 
 use crate::connection::Shared;
@@ -15,7 +15,7 @@ pub(crate) async fn write(
     thread: ThreadId,
     write: DerivedWrite,
     now: Timestamp,
-) -> Result<Written> {
+) -> Result<WriteOutcome> {
     write.check()?;
     let (inside, caller) = (Arc::clone(shared), scope.clone());
     writer::write_by(shared, Urgency::Deferred, Writes::Threads, move |connection| {
@@ -27,7 +27,7 @@ pub(crate) async fn write(
         let actual = records::version_of_thread(connection, row.no, &name, now)?;
         write.check_against(row.positions, actual)?;
         let put = PutRecord { name, value: write.value, expires_at: None };
-        let written = Written { version, tag: row.positions.tag };
+        let written = WriteOutcome { version, tag: row.positions.tag };
         records::put_of_thread(connection, row.no, &put, written.tagged())?;
         Ok(written)
     })

@@ -1,7 +1,7 @@
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 use threadkeep_core::{
-    Bound, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, Positions, Role, Scope, StoreError,
-    Take, ThreadId, Timestamp, limits,
+    Bound, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, Positions, RangeEnd, Role, Scope,
+    StoreError, ThreadId, Timestamp, limits,
 };
 
 use crate::connection::Shared;
@@ -42,10 +42,10 @@ pub(crate) fn page(
         sql.push_str(" AND (role IS NULL OR (1 << role) & ?6)");
     }
     sql.push_str(match (query.order, query.take) {
-        (OrderBy::Seq, Take::Newest) => " ORDER BY position DESC LIMIT ?3",
-        (OrderBy::Seq, Take::Oldest) => " ORDER BY position LIMIT ?3",
-        (OrderBy::Time, Take::Newest) => " ORDER BY created_at DESC, position DESC LIMIT ?3",
-        (OrderBy::Time, Take::Oldest) => " ORDER BY created_at, position LIMIT ?3",
+        (OrderBy::Seq, RangeEnd::Newest) => " ORDER BY position DESC LIMIT ?3",
+        (OrderBy::Seq, RangeEnd::Oldest) => " ORDER BY position LIMIT ?3",
+        (OrderBy::Time, RangeEnd::Newest) => " ORDER BY created_at DESC, position DESC LIMIT ?3",
+        (OrderBy::Time, RangeEnd::Oldest) => " ORDER BY created_at, position LIMIT ?3",
     });
     let roles = i64::from(Role::stored_mask(&query.roles));
     let limit = i64::try_from(query.limit + 1).unwrap_or(i64::MAX);

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
     Access, ChangeTag, Conflict, DrivenThread, Dump, JsonText, Kind, Namespace, Owner, PutRecord, Record, RecordName,
     RecordOwner, RecordQuery, RecordWrite, Result, Scope, StoreError, Tagged, TenantId, ThreadId, Timestamp, WakeUp,
-    Written,
+    WriteOutcome,
 };
 
 use crate::connection::Shared;
@@ -102,7 +102,12 @@ fn delete(
     Ok(())
 }
 
-pub(crate) async fn write(shared: &Arc<Shared>, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+pub(crate) async fn write(
+    shared: &Arc<Shared>,
+    scope: &Scope,
+    write: RecordWrite,
+    now: Timestamp,
+) -> Result<WriteOutcome> {
     write.check()?;
     let owner = match &write.owner {
         RecordOwner::User(user) => Owner::User(user.clone()),
@@ -124,13 +129,13 @@ pub(crate) async fn write(shared: &Arc<Shared>, scope: &Scope, write: RecordWrit
         }
         let Some(value) = write.value else {
             delete(connection, (OF_OWNER, owner_no), &write.namespace, &write.key)?;
-            return Ok(Written { version: 0, tag: None });
+            return Ok(WriteOutcome { version: 0, tag: None });
         };
         let owner_no = owners::number(&inside, connection, tenant.as_str(), owners::name(&owner))?;
         let version = next_version(connection)?;
         let RecordWrite { namespace, key, expires_at, .. } = write;
         put_of_owner(connection, owner_no, &Record { namespace, key, value, version, tag: None, expires_at })?;
-        Ok(Written { version, tag: None })
+        Ok(WriteOutcome { version, tag: None })
     })
     .await?;
     // Nobody listening is no failure.

@@ -4,7 +4,7 @@ use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite,
     IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner,
     RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -105,7 +105,7 @@ impl Store for SqliteStore {
         Ok(records::list(&self.shared, scope, query, now)?)
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         records::write(&self.shared, scope, write, now).await
     }
 
@@ -115,7 +115,7 @@ impl Store for SqliteStore {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         derived::write(&self.shared, scope, thread, write, now).await
     }
 

@@ -49,7 +49,10 @@ async fn a_turn_is_found_after_a_restart() {
 async fn a_repeated_request_after_a_restart_returns_the_same_turn() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
-    let ask = || threadkeep::Ask { idempotency_key: Some("k1".to_owned()), ..threadkeep::Ask::new("Note: milk.") };
+    let ask = || threadkeep::TurnRequest {
+        idempotency_key: Some("k1".to_owned()),
+        ..threadkeep::TurnRequest::new("Note: milk.")
+    };
     let first = env.agent.chat_with(&conversation.scope, conversation.thread, ask(), &mut |_| {}).await.unwrap();
     let (thread, scope) = (conversation.thread, conversation.scope.clone());
     let env = env.restarted().await;

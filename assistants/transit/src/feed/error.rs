@@ -59,7 +59,7 @@ pub enum FeedError {
         /// The column.
         column: &'static str,
         /// The problem with the value.
-        problem: Problem,
+        problem: FieldProblem,
     },
     /// A file exceeds a limit of this crate.
     #[error("{file} exceeds {limit} {unit}")]
@@ -82,11 +82,11 @@ pub enum FeedError {
 /// The problem with a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum FieldProblem {
     /// The field is empty.
     Empty,
     /// The value is not of the expected kind.
-    NotA {
+    InvalidValue {
         /// The expected kind of value.
         expected: &'static str,
         /// The start of the value.
@@ -111,11 +111,11 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FieldProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("missing value"),
-            Self::NotA { expected, value } => write!(f, "{value:?} is not {expected}"),
+            Self::InvalidValue { expected, value } => write!(f, "{value:?} is not {expected}"),
             Self::Unknown { id } => write!(f, "{id:?} is not defined"),
             Self::Repeated { id } => write!(f, "{id:?} is defined more than once"),
             Self::BackInTime => f.write_str("the time is earlier than the previous time of the trip"),

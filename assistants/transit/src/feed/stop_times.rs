@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::error::{FeedError, Problem, truncated};
+use super::error::{FeedError, FieldProblem, truncated};
 use super::files::Files;
 use super::reading::{Index, index};
 use super::table::{Column, Row, Table};
@@ -59,7 +59,7 @@ fn call_of(row: &Row, columns: &Columns, trips: &Index, platforms: &Index) -> Re
     let (arrival, departure) = (row.time(columns.arrival)?, row.time(columns.departure)?);
     let time = match (arrival.or(departure), departure.or(arrival)) {
         (Some(arrival), Some(departure)) if arrival > departure => {
-            return Err(row.problem(columns.departure, Problem::BackInTime));
+            return Err(row.problem(columns.departure, FieldProblem::BackInTime));
         }
         (Some(arrival), Some(departure)) => Some(StopTime { arrival, departure }),
         _ => None,
@@ -100,7 +100,7 @@ fn deduplicate(calls: &[Call], trips: Vec<TripRow>, arrival: Column) -> Result<D
 /// Returns the times of a trip, interpolating missing ones.
 fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>, FeedError> {
     let problem = |line, problem| FeedError::Field { file: FILE, line, column: arrival.name(), problem };
-    let incomplete = |call: &Call| problem(call.line, Problem::Incomplete { id: truncated(trip) });
+    let incomplete = |call: &Call| problem(call.line, FieldProblem::Incomplete { id: truncated(trip) });
     let (first, last) = (&calls[0], &calls[calls.len() - 1]);
     if calls.len() < 2 || first.time.is_none() {
         return Err(incomplete(first));
@@ -109,7 +109,7 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
     let mut times: Vec<StopTime> = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter().enumerate() {
         if index > 0 && calls[index - 1].sequence == call.sequence {
-            return Err(problem(call.line, Problem::Repeated { id: truncated(&call.sequence.to_string()) }));
+            return Err(problem(call.line, FieldProblem::Repeated { id: truncated(&call.sequence.to_string()) }));
         }
         let before = times.last().map_or(0, |time| time.departure);
         let time = match call.time {
@@ -121,7 +121,7 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
             }
         };
         if time.arrival < before {
-            return Err(problem(call.line, Problem::BackInTime));
+            return Err(problem(call.line, FieldProblem::BackInTime));
         }
         times.push(time);
     }

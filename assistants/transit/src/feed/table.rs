@@ -3,7 +3,7 @@
 use csv::StringRecord;
 use jiff::civil::Date;
 
-use super::error::{FeedError, Problem, truncated};
+use super::error::{FeedError, FieldProblem, truncated};
 use super::files::Files;
 
 /// The most rows of a table. New York has 556,275 stop times.
@@ -95,7 +95,7 @@ impl Row {
 
     pub(super) fn required_text(&self, column: Column) -> Result<&str, FeedError> {
         match self.text(column) {
-            "" => Err(self.problem(column, Problem::Empty)),
+            "" => Err(self.problem(column, FieldProblem::Empty)),
             text => Ok(text),
         }
     }
@@ -110,7 +110,7 @@ impl Row {
     }
 
     pub(super) fn required_number(&self, column: Column) -> Result<u32, FeedError> {
-        self.number(Some(column))?.ok_or_else(|| self.problem(column, Problem::Empty))
+        self.number(Some(column))?.ok_or_else(|| self.problem(column, FieldProblem::Empty))
     }
 
     /// Reads degrees, or `None` from an empty field.
@@ -147,18 +147,18 @@ impl Row {
     }
 
     pub(super) fn not_a(&self, column: Column, expected: &'static str) -> FeedError {
-        self.problem(column, Problem::NotA { expected, value: truncated(self.text(column)) })
+        self.problem(column, FieldProblem::InvalidValue { expected, value: truncated(self.text(column)) })
     }
 
     pub(super) fn unknown(&self, column: Column) -> FeedError {
-        self.problem(column, Problem::Unknown { id: truncated(self.text(column)) })
+        self.problem(column, FieldProblem::Unknown { id: truncated(self.text(column)) })
     }
 
     pub(super) fn repeated(&self, column: Column) -> FeedError {
-        self.problem(column, Problem::Repeated { id: truncated(self.text(column)) })
+        self.problem(column, FieldProblem::Repeated { id: truncated(self.text(column)) })
     }
 
-    pub(super) fn problem(&self, column: Column, problem: Problem) -> FeedError {
+    pub(super) fn problem(&self, column: Column, problem: FieldProblem) -> FeedError {
         FeedError::Field { file: self.file, line: self.line, column: column.name, problem }
     }
 

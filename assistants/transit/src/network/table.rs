@@ -25,7 +25,7 @@ pub struct NetworkError {
 
 /// The definition of a line for [`Network::new`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineFacts {
+pub struct LineDefinition {
     /// `route_id`.
     pub id: String,
     /// The public name.
@@ -84,9 +84,9 @@ impl Network {
     ///
     /// # Errors
     /// The id of an unknown station in a stopping sequence.
-    pub fn new(stations: Vec<Station>, lines: Vec<LineFacts>) -> Result<Self, String> {
+    pub fn new(stations: Vec<Station>, lines: Vec<LineDefinition>) -> Result<Self, String> {
         let mut network = Self { stations, lines: Vec::new() };
-        for LineFacts { id, name, ways } in lines {
+        for LineDefinition { id, name, ways } in lines {
             let mut sequences = Vec::new();
             for (way, ids) in ways {
                 let indexes: Result<Vec<usize>, String> =

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::json;
-use threadkeep_agent::{Agent, AgentError, Ask, Definition, FnActivity, FnTool, Repetition, Verdict, result_message};
+use threadkeep_agent::{
+    Agent, AgentError, Definition, FnActivity, FnTool, RepeatPolicy, TurnRequest, Verdict, result_message,
+};
 use threadkeep_core::{
     ChatMessage, Clock, JsonText, Map, Message, Namespace, Part, RecordOwner, RecordQuery, Scope, ThreadId, Timestamp,
     ToolCall, ToolOutput,
 };
-use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
+use threadkeep_graph::{END, Graph, ModelRequest, Node, Output, START, state};
 use threadkeep_memory::{Memory, SystemClock};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
@@ -61,7 +63,10 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let thread = memory.open_by_key(&scope, "the thread").await?.thread.id;
     let agent = Agent::new(memory, assistant(&points)?);
     agent.resume(&scope, thread, &mut |_| {}).await?;
-    let ask = Ask { idempotency_key: Some("the turn".to_owned()), ..Ask::new("Book it, look twice, delete it") };
+    let ask = TurnRequest {
+        idempotency_key: Some("the turn".to_owned()),
+        ..TurnRequest::new("Book it, look twice, delete it")
+    };
     agent.chat_with(&scope, thread, ask, &mut |_| {}).await?;
     for approval in agent.open_approvals(&scope, thread).await? {
         match agent.decide(&scope, thread, &approval.id, Verdict::Approve, "ana", &mut |_| {}).await {
@@ -124,7 +129,7 @@ fn graph() -> Result<Graph<Booked>> {
         .node(
             "agent",
             Node::model(
-                |state: &Booked| ModelAsk::reply(&state.messages),
+                |state: &Booked| ModelRequest::reply(&state.messages),
                 |_, answer| BookedUpdate { messages: vec![answer.message()], ..BookedUpdate::default() },
             ),
         )
@@ -158,7 +163,7 @@ fn assistant(points: &Arc<CrashPoints>) -> Result<Definition> {
     });
     let model = CrashingModel { points: Arc::clone(points), inner: model };
     let in_activity = Arc::clone(points);
-    let book = FnActivity::new("book", Repetition::Once, move |_, _| {
+    let book = FnActivity::new("book", RepeatPolicy::Once, move |_, _| {
         let points = Arc::clone(&in_activity);
         async move {
             points.pass("begin activity book");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadkeep_core::Moment;
+use threadkeep_core::MonotonicTime;
 use threadkeep_memory::turns::lock::OlderLock;
 use threadkeep_memory::turns::{Place, Runs, Versioned, Waiting, close, interrupt};
 
@@ -63,7 +63,7 @@ impl Agent {
         place: &Place,
         waiting: &mut Option<Waiting>,
         driver: Option<&str>,
-        until: Moment,
+        until: MonotonicTime,
         stop: &Stop,
     ) -> Result<()> {
         let runtime = self.memory().runtime();

@@ -1,7 +1,7 @@
 //! Decisions about approvals.
 
 use threadkeep_core::{JsonText, RecordState, Scope, Tagged, ThreadId, Value};
-use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock};
+use threadkeep_memory::turns::{Driver, Place, Versioned, close, lease_until, lock};
 
 use super::Agent;
 use super::start::ClaimedRun;
@@ -81,7 +81,7 @@ impl Agent {
                 let state = self.find_approval(&place, approval).await?.value.state;
                 return Err(AgentError::ApprovalClosed { id: approval.to_owned(), state });
             };
-            let driving = Driving::begin(self.memory());
+            let driving = Driver::begin(self.memory());
             let decided = decided(&found.value, &verdict, by, self.memory().now());
             match self.claim_decision(&place, waiting, (&decided, found.version), &driving, &mut older).await {
                 Ok(run) => break (run, decided, driving),
@@ -164,7 +164,7 @@ impl Agent {
         place: &Place,
         waiting: Versioned<RunRecord>,
         (decided, approval_version): (&Approval, Tagged),
-        driving: &Driving,
+        driving: &Driver,
         older: &mut lock::OlderLock,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();

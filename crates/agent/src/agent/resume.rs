@@ -1,7 +1,7 @@
 //! Resuming turns that a crash, a restart or a dropped call interrupted.
 
 use threadkeep_core::{Failure, RecordState, Scope, ThreadId};
-use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock, messages_of};
+use threadkeep_memory::turns::{Driver, Place, Versioned, close, lease_until, lock, messages_of};
 
 use super::Agent;
 use super::start::ClaimedRun;
@@ -77,7 +77,7 @@ impl Agent {
         let Some((seq, question)) = self.question(place, &active.value).await? else {
             return self.close_erased(place, &active).await;
         };
-        let driving = Driving::begin(self.memory());
+        let driving = Driver::begin(self.memory());
         active.value.taken_over += 1;
         let run = self.claim(place, active, ClaimFrom::DeadDriver, &driving).await?;
         let claimed_run = ClaimedRun { run, seq, question, stop, claimed_approval: None, read: None };
@@ -96,7 +96,7 @@ impl Agent {
         let Some((seq, question)) = self.question(place, &waiting.value).await? else {
             return Err(AgentError::Superseded { turn });
         };
-        let driving = Driving::begin(self.memory());
+        let driving = Driver::begin(self.memory());
         let run = self.claim(place, waiting, ClaimFrom::Waiting, &driving).await?;
         let claimed_run = ClaimedRun { run, seq, question, stop, claimed_approval: None, read: None };
         Box::pin(self.drive_claimed(place, claimed_run, events)).await
@@ -108,7 +108,7 @@ impl Agent {
         place: &Place,
         run: Versioned<RunRecord>,
         from: ClaimFrom,
-        driving: &Driving,
+        driving: &Driver,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = run;

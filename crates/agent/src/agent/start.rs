@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use threadkeep_core::{ChatModel, Content, RecordState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
-use threadkeep_memory::turns::{
-    Driving, Place, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key,
-};
+use threadkeep_memory::turns::{Driver, Place, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key};
 use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
 use tokio::sync::Mutex;
 
-use super::{Agent, Ask};
+use super::{Agent, TurnRequest};
 use crate::drive::drive;
 use crate::event::Events;
 use crate::executor::{Contexts, EffectExecutor};
 use crate::record::{self, RecordedEvent, RunRecord};
 use crate::run_state::RunState;
-use crate::{Asked, ContextNumbers, Prepared, Result, Stop, StoredMessage, Turn, TurnEvent};
+use crate::{ContextNumbers, PrepareRequest, Result, Stop, StoredMessage, Turn, TurnEvent, TurnPreparation};
 
 /// Maximum number of attempts to take a thread that other turns keep taking first.
 const ATTEMPTS: usize = 64;
@@ -34,7 +32,7 @@ pub(super) struct StartedRun {
     pub(super) record: Versioned<RunRecord>,
     /// The position of the user's message.
     pub(super) seq: u64,
-    pub(super) driving: Driving,
+    pub(super) driving: Driver,
     /// The thread as read before the message was stored, if nothing else has changed it since.
     pub(super) read: Option<Prefetched>,
 }
@@ -67,7 +65,12 @@ impl Agent {
     }
 
     /// Stores the user's message and takes the thread's lock.
-    pub(super) async fn start(&self, place: &Place, snapshot: Option<ThreadSnapshot>, ask: &Ask) -> Result<TurnStart> {
+    pub(super) async fn start(
+        &self,
+        place: &Place,
+        snapshot: Option<ThreadSnapshot>,
+        ask: &TurnRequest,
+    ) -> Result<TurnStart> {
         let memory = self.memory();
         let name = &self.assistant().definition().name;
         // Only the length: users' messages are never logged.
@@ -90,7 +93,7 @@ impl Agent {
             {
                 return Ok(TurnStart::Existing(Box::new(existing)));
             }
-            let driving = Driving::begin(memory);
+            let driving = Driver::begin(memory);
             let record = RunRecord {
                 given: ask.given.clone(),
                 is_ephemeral: ask.is_ephemeral,
@@ -126,7 +129,7 @@ impl Agent {
         Err(crate::AgentError::Busy)
     }
 
-    fn new_record(&self, turn: &str, driving: &Driving) -> RunRecord {
+    fn new_record(&self, turn: &str, driving: &Driver) -> RunRecord {
         let (memory, definition) = (self.memory(), self.assistant().definition());
         RunRecord {
             turn: turn.to_owned(),
@@ -158,7 +161,7 @@ impl Agent {
         &self,
         place: &Place,
         run: Box<StartedRun>,
-        ask: &Ask,
+        ask: &TurnRequest,
         events: &Events<'_>,
     ) -> Result<Turn> {
         let StartedRun { record, seq, driving, read } = *run;
@@ -196,7 +199,7 @@ impl Agent {
         };
         let (prepared, failed) = match prepared {
             Ok(prepared) => (prepared, failed),
-            Err(failure) => (Prepared::default(), failed.or(Some(failure))),
+            Err(failure) => (TurnPreparation::default(), failed.or(Some(failure))),
         };
         let (model, failed) = match self.model_of(&config) {
             Ok(model) => (model, failed),
@@ -231,11 +234,12 @@ impl Agent {
         record: &mut RunRecord,
         seq: u64,
         question: &str,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<TurnPreparation, Failure> {
         let turn = record.turn.clone();
         let (memory, scope, thread) = (self.memory(), &place.scope, place.thread);
         let given = record.given.clone();
-        let asked = Asked { memory, scope, thread, turn: &turn, question, seq, given: &given, now: memory.now() };
+        let asked =
+            PrepareRequest { memory, scope, thread, turn: &turn, question, seq, given: &given, now: memory.now() };
         let prepared = self.assistant().prepare(&asked).await?;
         record.embedding_calls += prepared.embedding_calls;
         // The graph's input is fixed by the first preparation, so that the journal replays.

@@ -3,7 +3,7 @@ use threadkeep_core::{Role, Source, Value};
 use threadkeep_graph::Failure;
 use threadkeep_memory::{RecallOptions, Recalled, ThreadTail};
 
-use super::{ContextSource, Excerpt, Inquiry};
+use super::{ContextSource, Excerpt, SourceQuery};
 
 /// Maximum number of characters of an excerpt.
 const CHARACTERS: usize = 1_000;
@@ -18,7 +18,7 @@ impl ContextSource for ConversationSource {
         "conversations"
     }
 
-    async fn find(&self, inquiry: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure> {
+    async fn find(&self, inquiry: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
         let tail = inquiry.before_seq.map(|from_seq| ThreadTail { thread: inquiry.thread, from_seq });
         // More than the limit are requested, since tool messages and empty ones are left out.
         let options = RecallOptions { except: tail, limit: inquiry.limit * 4, ..RecallOptions::default() };

@@ -5,7 +5,7 @@ use threadkeep_core::Embedder;
 use threadkeep_graph::Failure;
 use threadkeep_memory::PassageOptions;
 
-use super::{ContextSource, Excerpt, Inquiry};
+use super::{ContextSource, Excerpt, SourceQuery};
 
 /// Passages of a library's documents: those of the scope, and those of its tenant.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl ContextSource for DocumentSource {
         &self.library
     }
 
-    async fn find(&self, inquiry: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure> {
+    async fn find(&self, inquiry: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
         let options = PassageOptions { limit: inquiry.limit, embedder: self.embedder.as_deref() };
         let found = inquiry.memory.find_passages(inquiry.scope, &self.library, inquiry.query, &options).await;
         let found = found.map_err(|error| Failure::new("documents_failed", error.to_string()))?;

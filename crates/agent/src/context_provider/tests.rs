@@ -42,7 +42,7 @@ impl ContextSource for FixedSource {
         self.0
     }
 
-    async fn find(&self, _: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure> {
+    async fn find(&self, _: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
         let text = self.1.map_err(|reason| Failure::new("down", reason))?;
         let source = Source {
             kind: "test".to_owned(),
@@ -66,7 +66,7 @@ impl ContextSource for HangingSource {
         "stuck"
     }
 
-    async fn find(&self, _: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure> {
+    async fn find(&self, _: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
         std::future::pending().await
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use threadkeep_context::{Fate, Report};
 use threadkeep_core::{ChatMessage, Role, StoreError};
 use threadkeep_graph::Failure;
-use threadkeep_memory::{ContextOptions, HeldContext, MemoryError, Prefetched};
+use threadkeep_memory::{CachedContext, ContextOptions, MemoryError, Prefetched};
 
 use super::EffectExecutor;
 use crate::ContextNumbers;
@@ -52,7 +52,7 @@ impl EffectExecutor<'_> {
             Some(read) => self.memory.context_of(read, question, &policy, &options).await,
             None => self.memory.shared_context(scope, thread, question, &policy, &options).await,
         };
-        match assembled.map(HeldContext::into_assembled) {
+        match assembled.map(CachedContext::into_assembled) {
             Ok(assembled) => Ok((assembled.context.messages, Some(assembled.context.report))),
             // The question is answered without the history if the history cannot be read now.
             Err(MemoryError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) => {

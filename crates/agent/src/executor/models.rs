@@ -1,14 +1,14 @@
 //! Calling models.
 
 use threadkeep_core::{ChatDelta, ChatRequest, ModelError, ToolDescription};
-use threadkeep_graph::{Failure, History, ModelAsk, Outcome, RequestId, ToolUse};
+use threadkeep_graph::{Failure, History, ModelRequest, Outcome, RequestId, ToolSelection};
 
 use super::EffectExecutor;
 use crate::TurnEvent;
 use crate::record::RecordedEvent;
 
 impl EffectExecutor<'_> {
-    pub(crate) async fn call_model(&self, request: RequestId, ask: ModelAsk) -> RecordedEvent {
+    pub(crate) async fn call_model(&self, request: RequestId, ask: ModelRequest) -> RecordedEvent {
         let began = self.now();
         let outcome = match self.try_model(ask).await {
             Ok(answer) => Outcome::Answer(answer),
@@ -17,7 +17,7 @@ impl EffectExecutor<'_> {
         RecordedEvent::new(request, outcome, self.ms_since(began))
     }
 
-    async fn try_model(&self, ask: ModelAsk) -> Result<threadkeep_core::ChatAnswer, Failure> {
+    async fn try_model(&self, ask: ModelRequest) -> Result<threadkeep_core::ChatAnswer, Failure> {
         let definition = self.definition();
         let tools = self.descriptions(&ask.tools);
         let mut messages = match ask.history {
@@ -50,12 +50,12 @@ impl EffectExecutor<'_> {
         }
     }
 
-    fn descriptions(&self, tools: &ToolUse) -> Vec<ToolDescription> {
+    fn descriptions(&self, tools: &ToolSelection) -> Vec<ToolDescription> {
         let descriptions = self.tools.iter().map(|tool| tool.spec().description.clone());
         match tools {
-            ToolUse::All => descriptions.collect(),
-            ToolUse::None => Vec::new(),
-            ToolUse::Only(names) => descriptions.filter(|tool| names.contains(&tool.name)).collect(),
+            ToolSelection::All => descriptions.collect(),
+            ToolSelection::None => Vec::new(),
+            ToolSelection::Only(names) => descriptions.filter(|tool| names.contains(&tool.name)).collect(),
         }
     }
 }

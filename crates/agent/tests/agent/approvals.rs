@@ -311,7 +311,7 @@ async fn an_approval_among_other_calls_is_requested_once_after_they_finish() {
     let agent = env.agent(kubeops(&cluster, model).with_tool(slow));
     let mut names = Vec::new();
     let mut sink = |event: threadkeep_agent::TurnEvent| names.push(event.name());
-    let ask = threadkeep_agent::Ask::new("Look twice and delete");
+    let ask = threadkeep_agent::TurnRequest::new("Look twice and delete");
     let turn = agent.chat_with(&env.scope, env.thread, ask, &mut sink).await.unwrap();
     assert_eq!(names.iter().filter(|name| **name == "approval.requested").count(), 1, "{names:?}");
     assert_eq!(names[names.len() - 2..], ["approval.requested", "turn.completed"]);

@@ -1,7 +1,7 @@
 //! The limits of a turn.
 
 use serde_json::json;
-use threadkeep_agent::{Bounds, Definition, FnTool, TurnStatus};
+use threadkeep_agent::{Definition, FnTool, TurnLimits, TurnStatus};
 use threadkeep_core::{JsonText, Map, ToolContext, ToolOutput};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
@@ -20,12 +20,12 @@ fn endless() -> ScriptedModel {
 // S2.07
 #[tokio::test]
 async fn an_endless_turn_ends_at_the_first_limit_it_reaches() {
-    let bounds = Bounds { model_calls: 1_000, tool_calls: 1_000, tokens: 1 << 40, ..Bounds::default() };
+    let bounds = TurnLimits { model_calls: 1_000, tool_calls: 1_000, tokens: 1 << 40, ..TurnLimits::default() };
     let cases = [
         (bounds, "too_many_steps", 13),
-        (Bounds { model_calls: 3, ..bounds }, "too_many_model_calls", 3),
-        (Bounds { tokens: 200, ..bounds }, "too_many_tokens", 4),
-        (Bounds { cost_usd: Some(0.5), ..bounds }, "too_expensive", 2),
+        (TurnLimits { model_calls: 3, ..bounds }, "too_many_model_calls", 3),
+        (TurnLimits { tokens: 200, ..bounds }, "too_many_tokens", 4),
+        (TurnLimits { cost_usd: Some(0.5), ..bounds }, "too_expensive", 2),
     ];
     for (bounds, code, model_calls) in cases {
         let env = TestEnv::new().await;
@@ -48,7 +48,7 @@ async fn the_tool_call_limit_is_reported_to_the_model() {
         Err(refusal) if refusal.contains("limit of 2 tool calls") => Ok(Reply::text("Enough.")),
         _ => Ok(Reply::call("look", json!({}))),
     });
-    let bounds = Bounds { tool_calls: 2, ..Bounds::default() };
+    let bounds = TurnLimits { tool_calls: 2, ..TurnLimits::default() };
     let turn = env.chat(&env.agent(Definition { bounds, ..assistant(model).with_tool(look()) }), "Look").await;
     assert_eq!(turn.reply, "Enough.");
     assert_eq!(turn.tool_calls.iter().map(|call| call.ok).collect::<Vec<_>>(), [true, true, false]);

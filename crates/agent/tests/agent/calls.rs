@@ -8,7 +8,7 @@ use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
     DeltaSink, DerivedWrite, Finish, Message, MessageName, MessagePage, MessageQuery, ModelError, Namespace,
     OpenThread, Opened, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep_memory::{Memory, MemoryOptions};
 
@@ -128,7 +128,7 @@ impl Store for RecordingStore {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         self.record("write_derived");
         self.inner.store.write_derived(scope, thread, write, now).await
     }
@@ -196,7 +196,7 @@ impl Store for RecordingStore {
         self.inner.store.list_records(scope, query, now).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         self.record("write_document");
         self.inner.store.write_record(scope, write, now).await
     }

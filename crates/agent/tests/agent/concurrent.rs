@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use threadkeep_agent::{Agent, AgentError, Ask, BusyPolicy, Definition};
+use threadkeep_agent::{Agent, AgentError, BusyPolicy, Definition, TurnRequest};
 use threadkeep_core::{Clock, Role, Timestamp};
 use threadkeep_memory::Memory;
 use threadkeep_models::{Reply, ScriptedModel, Turn};
@@ -109,7 +109,7 @@ async fn concurrent_requests_with_one_idempotency_key_run_one_turn() {
     let ((reached, is_reached), (release, released)) = (channel(), channel());
     let clock = BlockingClock { clock: env.clock.clone(), gate: Mutex::new(Some((reached, released))) };
     let slow = Agent::new(Memory::with_clock(backend, Arc::new(clock)), assistant(echo()));
-    let ask = || Ask { idempotency_key: Some("event 7".to_owned()), ..Ask::new("Hello?") };
+    let ask = || TurnRequest { idempotency_key: Some("event 7".to_owned()), ..TurnRequest::new("Hello?") };
     let late = {
         let (env, ask) = (env.clone(), ask());
         tokio::spawn(async move { slow.chat_with(&env.scope, env.thread, ask, &mut |_| {}).await })

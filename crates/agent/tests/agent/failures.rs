@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
-use threadkeep_agent::{Ask, Asked, Assistant, Bounds, Definition, Failure, FnTool, Prepared, Stop, TurnStatus};
+use threadkeep_agent::{
+    Asked, Assistant, Definition, Failure, FnTool, Stop, TurnLimits, TurnPreparation, TurnRequest, TurnStatus,
+};
 use threadkeep_core::{JsonText, Map, ToolContext, ToolError, ToolOutput};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
-use threadkeep_store_conformance::Weak;
+use threadkeep_store_conformance::FaultyStore;
 use threadkeep_store_memory::MemoryStore;
 
 use crate::env::{TestEnv, assistant};
@@ -96,7 +98,7 @@ async fn tool_failures_are_passed_to_the_model() {
 #[tokio::test(start_paused = true)]
 async fn a_hanging_model_times_out() {
     let env = TestEnv::new().await;
-    let bounds = Bounds { model_timeout: Duration::from_secs(9), ..Bounds::default() };
+    let bounds = TurnLimits { model_timeout: Duration::from_secs(9), ..TurnLimits::default() };
     let model = ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging()));
     let turn = env.chat(&env.agent(Definition { bounds, ..assistant(model) }), "Hello?").await;
     assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("model_timed_out"));
@@ -110,7 +112,7 @@ async fn a_stopped_turn_keeps_its_finished_calls() {
         .says("Hello.");
     let agent = env.agent(assistant(model).with_tool(tool("works")).with_tool(tool("hangs")));
     let stop = Stop::new();
-    let ask = Ask { stop: stop.clone(), ..Ask::new("Go") };
+    let ask = TurnRequest { stop: stop.clone(), ..TurnRequest::new("Go") };
     let mut stop_when_one_is_done = |event| {
         if matches!(event, threadkeep_agent::TurnEvent::ToolFinished(_)) {
             stop.stop();
@@ -136,7 +138,7 @@ impl Assistant for FailingPreparation {
         &self.0
     }
 
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+    async fn prepare(&self, asked: &Asked<'_>) -> Result<TurnPreparation, Failure> {
         assert_eq!((asked.question, asked.seq), ("What is new?", 1));
         Err(Failure::new("feed_failed", "the feed cannot be read"))
     }
@@ -159,7 +161,7 @@ async fn an_assistant_words_its_failures() {
 #[tokio::test(start_paused = true)]
 async fn turns_complete_over_a_store_with_the_weakest_guarantees() {
     for seed in 0..40 {
-        let env = TestEnv::with_backend(Weak::over(MemoryStore::open(), seed)).await;
+        let env = TestEnv::with_backend(FaultyStore::over(MemoryStore::open(), seed)).await;
         let model = ScriptedModel::always(|request| match Turn::of(request).exchanges().len() {
             0 => Ok(Reply::call("works", json!({}))),
             _ => Ok(Reply::text("Done.")),

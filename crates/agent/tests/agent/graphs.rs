@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use threadkeep_agent::{Agent, Ask, Failure, FnActivity, Repetition, TurnStatus, Verdict};
+use threadkeep_agent::{Agent, Failure, FnActivity, RepeatPolicy, TurnRequest, TurnStatus, Verdict};
 use threadkeep_core::{ChatMessage, JsonText, Role};
-use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
+use threadkeep_graph::{END, Graph, ModelRequest, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel};
 
 use crate::env::{TestEnv, assistant};
@@ -25,7 +25,7 @@ state! {
 fn opinion(line: &'static str) -> Node<Lines> {
     Node::model(
         move |state: &Lines| {
-            ModelAsk::aside(vec![ChatMessage::text(Role::User, &state.question)]).with_instructions(line)
+            ModelRequest::aside(vec![ChatMessage::text(Role::User, &state.question)]).with_instructions(line)
         },
         |_, answer| LinesUpdate { opinions: vec![answer.text()], ..LinesUpdate::default() },
     )
@@ -78,7 +78,7 @@ fn lines() -> ScriptedModel {
 #[tokio::test]
 async fn branches_merge_in_the_order_of_their_edges() {
     let env = TestEnv::new().await;
-    let status = FnActivity::new("line_status", Repetition::Repeatable, |_, question: JsonText| async move {
+    let status = FnActivity::new("line_status", RepeatPolicy::Repeatable, |_, question: JsonText| async move {
         Ok(JsonText::from(&json!({"asked": question.read::<String>().unwrap(), "severity": 10})))
     });
     let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
@@ -94,7 +94,7 @@ async fn branches_merge_in_the_order_of_their_edges() {
 #[tokio::test]
 async fn an_activity_that_fails_fails_the_turn() {
     let env = TestEnv::new().await;
-    let broken = FnActivity::new("line_status", Repetition::Once, |_, _| async {
+    let broken = FnActivity::new("line_status", RepeatPolicy::Once, |_, _| async {
         Err(Failure::new("tfl_unavailable", "TfL does not answer"))
     });
     let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(broken));
@@ -151,7 +151,7 @@ async fn a_node_asks_a_person() {
         let env = TestEnv::new().await;
         let agent: Agent = env.agent(assistant(ScriptedModel::new()).with_graph(confirmed_journey()));
         let given = threadkeep_core::Map::from_iter([("location".to_owned(), json!("Bank"))]);
-        let ask = Ask { given, ..Ask::new("Oxford") };
+        let ask = TurnRequest { given, ..TurnRequest::new("Oxford") };
         let turn = agent.chat_with(&env.scope, env.thread, ask, &mut |_| {}).await.unwrap();
         assert_eq!(turn.status, TurnStatus::WaitingForApproval);
         assert_eq!(turn.approvals[0].preview, "Shall I plan Bank to Oxford?");
@@ -166,7 +166,7 @@ async fn an_activity_that_runs_once_has_an_idempotency_key() {
     let env = TestEnv::new().await;
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
-    let status = FnActivity::new("line_status", Repetition::Once, move |context, _| {
+    let status = FnActivity::new("line_status", RepeatPolicy::Once, move |context, _| {
         assert!(context.key.starts_with(&context.turn) && context.key.ends_with("/0"), "{}", context.key);
         count.fetch_add(1, Ordering::SeqCst);
         async { Ok(JsonText::from(&json!(null))) }

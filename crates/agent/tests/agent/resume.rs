@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use threadkeep_agent::{Agent, Asked, Assistant, Definition, FnTool, Prepared, Stop, TurnStatus, list_cut_turns};
+use threadkeep_agent::{
+    Agent, Asked, Assistant, Definition, FnTool, Stop, TurnPreparation, TurnStatus, list_interrupted_turns,
+};
 use threadkeep_core::{JsonText, Map, Namespace, RecordOwner, RecordQuery, Scope, ToolContext, ToolOutput};
-use threadkeep_graph::{END, Failure, Graph, ModelAsk, Node, Output, START, state};
+use threadkeep_graph::{END, Failure, Graph, ModelRequest, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
 use crate::env::{TestEnv, assistant};
@@ -108,7 +110,10 @@ state! {
 fn graph(version: u32) -> Graph<Plain> {
     let wanted = version as usize;
     Graph::<Plain>::draw("plain", version, |_| Plain::default())
-        .node("agent", Node::model(|_| ModelAsk::reply(&[]), |_, answer| PlainUpdate { answers: vec![answer.text()] }))
+        .node(
+            "agent",
+            Node::model(|_| ModelRequest::reply(&[]), |_, answer| PlainUpdate { answers: vec![answer.text()] }),
+        )
         .edge(START, "agent")
         .branch("agent", ["agent", END], move |state| if state.answers.len() < wanted { "agent" } else { END })
         .finish(|state| Output::reply(state.answers.join(" ")))
@@ -164,12 +169,12 @@ async fn interrupted_turns_are_listed_across_tenants_and_resumed() {
     let env = TestEnv::new().await;
     let model = hanging_once();
     let agent = env.agent(assistant(Shared(Arc::clone(&model))));
-    assert_eq!(list_cut_turns(&env.memory).await.unwrap(), []);
+    assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), []);
     let while_driven = async {
         while model.requests().is_empty() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(list_cut_turns(&env.memory).await.unwrap(), [], "it has a driver");
+        assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), [], "it has a driver");
     };
     tokio::select! {
         turn = agent.chat(&env.scope, env.thread, "Are you there?") => panic!("{turn:?}"),
@@ -180,13 +185,13 @@ async fn interrupted_turns_are_listed_across_tenants_and_resumed() {
     let theirs = env.memory.open(&other).await.unwrap().thread.id;
     let done = env.agent(assistant(ScriptedModel::always(|_| Ok(Reply::text("Done.")))));
     done.chat(&other, theirs, "Hello").await.unwrap();
-    let interrupted = list_cut_turns(&env.memory).await.unwrap();
+    let interrupted = list_interrupted_turns(&env.memory).await.unwrap();
     assert_eq!(interrupted.len(), 1);
     let first = &interrupted[0];
     assert_eq!((&first.scope, first.thread, first.assistant.as_str()), (&env.scope, env.thread, "test"));
     let turns = agent.resume(&first.scope, first.thread, &mut |_| {}).await.unwrap();
     assert_eq!((turns[0].turn.as_str(), turns[0].reply.as_str()), (first.turn.as_str(), "Here."));
-    assert_eq!(list_cut_turns(&env.memory).await.unwrap(), []);
+    assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), []);
 }
 
 /// An assistant that adds the scope on whose behalf a turn runs to its context.
@@ -199,8 +204,8 @@ impl Assistant for ScopeReporting {
         &self.0
     }
 
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
-        Ok(Prepared { grounding: Some(format!("Asked by {:?}.", asked.scope)), ..Prepared::default() })
+    async fn prepare(&self, asked: &Asked<'_>) -> Result<TurnPreparation, Failure> {
+        Ok(TurnPreparation { grounding: Some(format!("Asked by {:?}.", asked.scope)), ..TurnPreparation::default() })
     }
 }
 
@@ -244,12 +249,12 @@ async fn a_run_is_taken_over_five_times_at_most() {
             } => {}
         }
     }
-    let turn = list_cut_turns(&env.memory).await.unwrap().remove(0).turn;
+    let turn = list_interrupted_turns(&env.memory).await.unwrap().remove(0).turn;
     assert!(agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap().is_empty());
     assert_eq!(model.requests().len(), 6);
     let turn = agent.find_turn(&env.scope, env.thread, &turn).await.unwrap().unwrap();
     assert_eq!((turn.status, turn.error.unwrap().code.as_str()), (TurnStatus::Failed, "interrupted"));
-    assert_eq!(list_cut_turns(&env.memory).await.unwrap(), []);
+    assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use threadkeep_agent::{Ask, FnTool, TurnEvent, TurnStatus, schemars};
+use threadkeep_agent::{FnTool, TurnEvent, TurnRequest, TurnStatus, schemars};
 use threadkeep_core::{
     ChatAnswer, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Part, Role, Source, ToolOutput,
 };
@@ -59,7 +59,7 @@ async fn a_turn_with_a_tool_is_reported_and_stored() {
     let env = TestEnv::new().await;
     let agent = env.agent(assistant(looks_up()).with_tool(arrivals()));
     let mut events = Vec::new();
-    let ask = Ask::new("When is the next train at Bank?");
+    let ask = TurnRequest::new("When is the next train at Bank?");
     let turn = agent.chat_with(&env.scope, env.thread, ask, &mut |event| events.push(event)).await.unwrap();
     insta::assert_json_snapshot!(serde_json::to_value(&turn).unwrap());
     assert_eq!(
@@ -175,7 +175,7 @@ async fn thread_settings_limit_history_and_tools() {
 async fn a_repeated_request_returns_the_same_turn() {
     let env = TestEnv::new().await;
     let agent = env.agent(assistant(ScriptedModel::new().says("Once.")));
-    let ask = || Ask { idempotency_key: Some("event 7".to_owned()), ..Ask::new("Hello?") };
+    let ask = || TurnRequest { idempotency_key: Some("event 7".to_owned()), ..TurnRequest::new("Hello?") };
     let first = agent.chat_with(&env.scope, env.thread, ask(), &mut |_| {}).await.unwrap();
     let again = agent.chat_with(&env.scope, env.thread, ask(), &mut |_| {}).await.unwrap();
     assert_eq!(again, first);

@@ -175,7 +175,7 @@ async fn add_file(
     if existing.as_ref().is_some_and(is_current) {
         return Ok(None);
     }
-    let split = split_document(&text, DocumentFormat::of_path(&file.path).unwrap_or(DocumentFormat::Text))?;
+    let split = split_document(&text, DocumentFormat::from_path(&file.path).unwrap_or(DocumentFormat::Text))?;
     if split.passages.is_empty() {
         anyhow::bail!("the file contains no text");
     }

@@ -4,7 +4,8 @@ use anyhow::Result;
 use serde::Serialize;
 use threadkeep::core::shown_address;
 use threadkeep::models::{
-    FoundModel, Ping, Price, PriceTable, ProviderModel, Selected, SelectionError, find_models, select, select_embedder,
+    AvailableModel, Ping, Price, PriceTable, ProviderModel, Selected, SelectionError, find_models, select,
+    select_embedder,
 };
 
 use super::{App, Status};
@@ -119,9 +120,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 /// Returns the configured models, with the selected one first. It may differ from the model that its provider's variables name.
 fn listed(
-    mut found: Vec<Result<FoundModel, SelectionError>>,
+    mut found: Vec<Result<AvailableModel, SelectionError>>,
     selected: Option<&Selected>,
-) -> Vec<Result<FoundModel, SelectionError>> {
+) -> Vec<Result<AvailableModel, SelectionError>> {
     if let Some(Selected::Provider(selected)) = selected {
         found.retain(|other| !matches!(other, Ok(other) if *other == **selected));
         found.insert(0, Ok((**selected).clone()));
@@ -147,7 +148,7 @@ pub(super) fn unselected(error: SelectionError) -> Failure {
 }
 
 async fn row(
-    found: &Result<FoundModel, SelectionError>,
+    found: &Result<AvailableModel, SelectionError>,
     is_selected: bool,
     prices: &PriceTable,
     can_ping: bool,
@@ -171,7 +172,7 @@ async fn row(
     }
 }
 
-async fn ping(found: &FoundModel) -> (&'static str, Option<String>) {
+async fn ping(found: &AvailableModel) -> (&'static str, Option<String>) {
     let model = match ProviderModel::new(found.config(PriceTable::default())) {
         Ok(model) => model,
         Err(error) => return ("unusable", Some(error.to_string())),

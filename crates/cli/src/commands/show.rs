@@ -2,7 +2,7 @@ use anyhow::Result;
 use serde::Serialize;
 use textwrap::WordSeparator;
 use threadkeep::exchange::ExportedMessage;
-use threadkeep::{Bound, Memory, MessagePage, MessageQuery, OnCorrupt, Role, Scope, Take, Thread, ThreadKey};
+use threadkeep::{Bound, Memory, MessagePage, MessageQuery, OnCorrupt, RangeEnd, Role, Scope, Thread, ThreadKey};
 
 use super::{App, Status};
 use crate::arguments::quoted;
@@ -72,7 +72,7 @@ fn query(arguments: &Arguments) -> MessageQuery {
         before: arguments.before,
         after: arguments.after,
         roles: arguments.role.clone(),
-        take: if from_oldest { Take::Oldest } else { Take::Newest },
+        take: if from_oldest { RangeEnd::Oldest } else { RangeEnd::Newest },
         on_corrupt: OnCorrupt::Report,
         ..MessageQuery::newest(if arguments.all { PAGE } else { arguments.limit.into() })
     }
@@ -163,8 +163,8 @@ fn description(thread: &Thread) -> String {
 /// Returns the note that there are more messages.
 fn more(query: &MessageQuery, page: &MessagePage) -> String {
     let which = match query.take {
-        Take::Newest => "earlier",
-        Take::Oldest => "later",
+        RangeEnd::Newest => "earlier",
+        RangeEnd::Oldest => "later",
     };
     format!("{} shown; for {which} ones:", number(page.messages.len() as u64))
 }
@@ -173,8 +173,8 @@ fn more(query: &MessageQuery, page: &MessagePage) -> String {
 fn next_page_command(app: &App, query: &MessageQuery, page: &MessagePage, arguments: &Arguments) -> String {
     let seqs = page.messages.iter().map(|message| message.seq).chain(page.corrupt.iter().map(|row| row.seq));
     let bound = match query.take {
-        Take::Newest => format!("--before {}", seqs.min().unwrap_or(0)),
-        Take::Oldest => format!("--after {}", seqs.max().unwrap_or(0)),
+        RangeEnd::Newest => format!("--before {}", seqs.min().unwrap_or(0)),
+        RangeEnd::Oldest => format!("--after {}", seqs.max().unwrap_or(0)),
     };
     let roles: Vec<_> = arguments.role.iter().map(|role| role.as_str()).collect();
     let role = if roles.is_empty() { String::new() } else { format!(" --role {}", roles.join(",")) };

@@ -1,6 +1,5 @@
 use threadkeep_context::{
-    ContextInput, ContextPolicy, Recalled, Rendering, Summary, SummaryPolicy, WrittenSummary, assemble, escape,
-    unescape,
+    ContextInput, ContextPolicy, ModelSummary, Recalled, Rendering, Summary, SummaryPolicy, assemble, escape, unescape,
 };
 use threadkeep_core::{Role, TokenCount};
 use threadkeep_tokens::Cl100k;
@@ -92,7 +91,7 @@ fn quoted_messages_cannot_forge_lines() {
 fn a_models_summary_cannot_forge_lines() {
     for text in TEXTS {
         let history = history([user("hello"), assistant("understood"), user("and?")]);
-        let written = WrittenSummary {
+        let written = ModelSummary {
             first_seq: 1,
             through_seq: 2,
             oldest_at: history[0].created_at,

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use threadkeep_context::enrichment::{
     Enrichment, Extractor, Mention, collect, enrich, recent_agents, travel_sentences,
 };
-use threadkeep_context::sources::SourceMemory;
+use threadkeep_context::sources::ConversationSources;
 use threadkeep_context::{
-    ContextError, ContextInput, ContextPolicy, Fate, PreferenceLine, Pruning, Recalled, Summary, SummaryPolicy,
-    Trimming, Why, assemble, count_tokens,
+    ContextError, ContextInput, ContextPolicy, Fate, FateReason, PreferenceLine, Pruning, Recalled, Summary,
+    SummaryPolicy, Trimming, assemble, count_tokens,
 };
 use threadkeep_core::{ApproximateCounter, Content, CorruptRow, Map, Message, Role, Source, TokenCount};
 
@@ -47,7 +47,7 @@ fn an_unreadable_message_does_not_hide_the_others() {
     let context = assembled(&input, &ContextPolicy::window(10));
     assert_eq!(seqs(&context), [1, 3, 4]);
     let span = context.report.messages[1];
-    assert_eq!((span.first_seq, span.fate, span.why), (2, Fate::Absent, Some(Why::Unreadable)));
+    assert_eq!((span.first_seq, span.fate, span.why), (2, Fate::Absent, Some(FateReason::Unreadable)));
 }
 
 // S0.36, S3.26, S3.43
@@ -274,9 +274,9 @@ fn sources_are_newest_first_and_unique_with_their_best_score() {
         user("more"),
         citing(vec![source("c", 800.0), source("a", 700.0)]),
     ]);
-    let memory = SourceMemory::of(&all, 15);
+    let memory = ConversationSources::of(&all, 15);
     assert_eq!(memory.historical, [source("c", 800.0), source("a", 1150.5), source("b", 900.0)]);
     assert_eq!(memory.discussed.len(), 3);
     let many = history([citing((0..40).map(|number| source(&number.to_string(), 1.0)).collect())]);
-    assert_eq!(SourceMemory::of(&many, 15).historical.len(), 15);
+    assert_eq!(ConversationSources::of(&many, 15).historical.len(), 15);
 }

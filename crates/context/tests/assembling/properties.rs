@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use threadkeep_context::{
-    ChatMessage, Context, ContextError, ContextInput, ContextPolicy, Fate, MARK, PreferenceLine, Pruning, RecallPolicy,
-    Recalled, Rendering, Summary, SummaryPolicy, ThreadRange, Trimming, WrittenSummary, assemble, count_tokens, cut,
+    ChatMessage, Context, ContextError, ContextInput, ContextPolicy, Fate, MARK, ModelSummary, PreferenceLine, Pruning,
+    RecallPolicy, Recalled, Rendering, Summary, SummaryPolicy, ThreadRange, Trimming, assemble, count_tokens, cut,
 };
 use threadkeep_core::{
     ApproximateCounter, Content, CorruptRow, JsonText, Message, Part, Role, ThreadId, Timestamp, TokenCount,
@@ -191,10 +191,10 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// A model's summary of the first half of the covered range.
-fn written(text: Option<String>, covered: u64) -> Option<WrittenSummary> {
+fn written(text: Option<String>, covered: u64) -> Option<ModelSummary> {
     let text = text?;
     let (oldest_at, model) = (Timestamp::MIN, "scripted".to_owned());
-    Some(WrittenSummary { first_seq: 1, through_seq: covered / 2, oldest_at, model, text })
+    Some(ModelSummary { first_seq: 1, through_seq: covered / 2, oldest_at, model, text })
 }
 
 fn visible(context: &Context) -> BTreeSet<u64> {

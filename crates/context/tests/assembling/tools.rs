@@ -1,4 +1,4 @@
-use threadkeep_context::{ContextInput, ContextPolicy, Fate, Rendering, WAITING, Why};
+use threadkeep_context::{ContextInput, ContextPolicy, Fate, FateReason, Rendering, WAITING};
 use threadkeep_core::TokenCount;
 
 use super::fixtures::{assembled, assistant, calls, history, result, seqs, user, whole, written};
@@ -19,7 +19,7 @@ fn a_window_omits_pairs_that_it_would_split() {
         assert_eq!(seqs(&context), expected, "window {window}");
     }
     let context = assembled(&whole(&history), &ContextPolicy::window(3));
-    let broken = context.report.messages.iter().filter(|span| span.why == Some(Why::PairBroken));
+    let broken = context.report.messages.iter().filter(|span| span.why == Some(FateReason::PairBroken));
     assert_eq!(
         broken.map(|span| (span.first_seq, span.last_seq, span.fate)).collect::<Vec<_>>(),
         [(2, 4, Fate::Dropped)]
@@ -103,7 +103,7 @@ fn a_pair_that_exceeds_the_budget_is_dropped_whole() {
     let context = assembled(&whole(&history), &policy);
     assert_eq!(seqs(&context), [4]);
     let fates: Vec<_> = context.report.messages.iter().map(|span| (span.count(), span.fate, span.why)).collect();
-    assert_eq!(fates, [(3, Fate::Dropped, Some(Why::OverBudget)), (1, Fate::Kept, None)]);
+    assert_eq!(fates, [(3, Fate::Dropped, Some(FateReason::OverBudget)), (1, Fate::Kept, None)]);
 }
 
 #[test]
@@ -115,5 +115,5 @@ fn a_newest_result_is_cut_instead_of_dropped() {
     assert_eq!(seqs(&context), [1, 2]);
     assert!(written(&context.messages).ends_with("..."));
     assert!(context.report.tokens.total <= TokenCount(100));
-    assert_eq!(context.report.messages[1].why, Some(Why::OverBudget));
+    assert_eq!(context.report.messages[1].why, Some(FateReason::OverBudget));
 }

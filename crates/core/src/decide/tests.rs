@@ -17,10 +17,10 @@ impl<'a> Dumped<'a> {
         self.dump.thread.as_ref().unwrap().positions
     }
 
-    fn messages(&self) -> impl Iterator<Item = (MessageId, KeptMessage)> {
+    fn messages(&self) -> impl Iterator<Item = (MessageId, StoredMessageFacts)> {
         self.dump.entries.iter().filter_map(|entry| match entry.clone() {
             DumpEntry::Message { seq, id, external_id, created_at, body, .. } => {
-                Some((id, KeptMessage { seq, created_at_micros: created_at.as_micros(), external_id, body }))
+                Some((id, StoredMessageFacts { seq, created_at_micros: created_at.as_micros(), external_id, body }))
             }
             _ => None,
         })
@@ -65,7 +65,7 @@ impl Facts for Dumped<'_> {
         Ok(found.map(|(_, message)| message.seq))
     }
 
-    fn message(&mut self, id: MessageId) -> Result<Option<KeptMessage>, StoreError> {
+    fn message(&mut self, id: MessageId) -> Result<Option<StoredMessageFacts>, StoreError> {
         self.asked.push("message");
         Ok(self.messages().find(|(of, _)| *of == id).map(|(_, message)| message))
     }

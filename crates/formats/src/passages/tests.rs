@@ -200,7 +200,7 @@ fn the_extension_determines_the_format() {
         ("a.pdf", None),
         ("README", None),
     ] {
-        assert_eq!(DocumentFormat::of_path(Path::new(name)), format, "{name}");
+        assert_eq!(DocumentFormat::from_path(Path::new(name)), format, "{name}");
     }
 }
 

@@ -11,19 +11,19 @@ use crate::Memory;
 use crate::tails::{Shared, part_bytes};
 
 /// A context as it is held in memory.
-pub struct HeldContext {
+pub struct CachedContext {
     assembled: AssembledContext,
     /// What a reader made of it.
     form: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-impl fmt::Debug for HeldContext {
+impl fmt::Debug for CachedContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeldContext").field("assembled", &self.assembled).finish_non_exhaustive()
     }
 }
 
-impl HeldContext {
+impl CachedContext {
     pub(super) fn new(assembled: AssembledContext) -> Self {
         Self { assembled, form: OnceLock::new() }
     }
@@ -102,7 +102,7 @@ impl MadeOf {
 
 impl Memory {
     /// The context of a thread that was assembled before of the same.
-    pub(super) fn held_context(&self, scope: &Scope, thread: ThreadId, made_of: &MadeOf) -> Option<Arc<HeldContext>> {
+    pub(super) fn held_context(&self, scope: &Scope, thread: ThreadId, made_of: &MadeOf) -> Option<Arc<CachedContext>> {
         self.tails()?.context(&(scope.tenant_id().clone(), thread), made_of)
     }
 
@@ -112,7 +112,7 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         made_of: MadeOf,
-        context: &Arc<HeldContext>,
+        context: &Arc<CachedContext>,
         removals: u64,
     ) {
         if let Some(tails) = self.tails() {

@@ -7,7 +7,7 @@ use threadkeep_core::{Kind, Positions, Record, RecordName, RecordQuery, Scope, S
 
 use super::carried;
 use super::sources::{Sources, WantedPreferences, has_memory, newest, nothing_carried, reach};
-use super::{ContextOptions, HeldContext};
+use super::{CachedContext, ContextOptions};
 use crate::config::config_name;
 use crate::tails::{Beside, Shared, Tails};
 use crate::{Memory, Result, ThreadConfig};
@@ -101,7 +101,7 @@ impl Memory {
         question: Option<&str>,
         policy: &ContextPolicy,
         options: &ContextOptions,
-    ) -> Result<Arc<HeldContext>> {
+    ) -> Result<Arc<CachedContext>> {
         policy.check()?;
         let (scope, thread) = (&prefetched.scope, prefetched.thread.id);
         let sources = if prefetched.holds(policy, options) {

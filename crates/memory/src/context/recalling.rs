@@ -1,7 +1,7 @@
 //! Looking for what bears on the question, for a context.
 
 use threadkeep_context::{ContextPolicy, RecallFrom, Recalled, Trimming};
-use threadkeep_core::{Behind, Message, Owner, Role, Scope, ThreadId, limits};
+use threadkeep_core::{Message, Owner, Role, Scope, ThreadId, UnindexedThread, limits};
 
 use super::ContextOptions;
 use super::sources::Loaded;
@@ -17,7 +17,7 @@ pub enum RecallOutcome {
     /// It was looked for.
     Searched {
         /// Threads whose newest messages could not be searched within bounds.
-        unsearched: Vec<Behind>,
+        unsearched: Vec<UnindexedThread>,
         /// Whether meaning had a part in the ranking.
         meaning: Meaning,
     },

@@ -1,6 +1,6 @@
 //! Having a language model write the summary.
 
-use threadkeep_context::{MARK, Summary, SummaryPolicy, SummaryTask, WrittenSummary, cut, task_messages};
+use threadkeep_context::{MARK, ModelSummary, Summary, SummaryPolicy, SummaryTask, cut, task_messages};
 use threadkeep_core::{ChatModel, ChatRequest, Finish, Message, ModelError, Scope, StoreError, ThreadId};
 
 use super::carried::Carried;
@@ -56,7 +56,7 @@ impl Memory {
         let oldest_at = shown.iter().map(|message| message.created_at);
         let oldest_at = oldest_at.chain(summary.written.as_ref().map(|written| written.oldest_at)).min();
         let first_seq = summary.written.as_ref().map_or(summary.first_seq, |written| written.first_seq);
-        let written = WrittenSummary {
+        let written = ModelSummary {
             first_seq,
             through_seq,
             oldest_at: oldest_at.unwrap_or(self.now()),
@@ -90,7 +90,7 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         asked: &Carried,
-        written: WrittenSummary,
+        written: ModelSummary,
     ) -> Result<()> {
         let before = asked.summary.as_ref().and_then(|summary| summary.written.as_ref());
         for _ in 0..ATTEMPTS {

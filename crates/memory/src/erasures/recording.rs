@@ -8,7 +8,7 @@ use threadkeep_core::{
     Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message,
     MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery,
     RecordWrite, Result, Scope, Store, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
@@ -97,7 +97,7 @@ impl Store for RecordingStore {
         self.settle(receipt, deleted).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         let owner = match &write.owner {
             RecordOwner::User(user) => Owner::User(user.clone()),
             _ => Owner::Tenant,
@@ -207,7 +207,7 @@ impl Store for RecordingStore {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         self.inner.write_derived(scope, thread, write, now).await
     }
 

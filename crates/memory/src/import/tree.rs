@@ -15,7 +15,7 @@ use threadkeep_core::exchange::{ImportedNode, ImportedThread, ImportedTree};
 use threadkeep_core::{MessageId, NewMessage, Scope, ThreadKey, Timestamp};
 
 use super::conversation::named_id;
-use super::{ImportReport, Written, encoded_bytes};
+use super::{ImportReport, WriteOutcome, encoded_bytes};
 use crate::{Memory, MemoryError, Result};
 use plan::Shape;
 
@@ -101,13 +101,13 @@ impl Tree {
     }
 
     /// Writes what is not there yet.
-    pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<Written> {
+    pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<WriteOutcome> {
         if let Some(key) = self.key.clone()
             && let Err(error) = self.write_all(&memory, &scope, &key).await
         {
             self.report.problem_or_end(self.place, Some(self.name.clone()), error)?;
         }
-        Ok(Written { name: self.name, report: self.report, conversation: None })
+        Ok(WriteOutcome { name: self.name, report: self.report, conversation: None })
     }
 
     async fn write_all(&mut self, memory: &Memory, scope: &Scope, key: &ThreadKey) -> Result<()> {

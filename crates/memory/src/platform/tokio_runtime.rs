@@ -2,7 +2,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use threadkeep_core::{Moment, Runtime};
+use threadkeep_core::{MonotonicTime, Runtime};
 use tokio::task::coop::unconstrained;
 
 /// The tokio runtime that the caller is in, with its timer. Time that is paused there is paused here.
@@ -13,10 +13,10 @@ pub struct TokioRuntime;
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl Runtime for TokioRuntime {
-    fn now(&self) -> Moment {
+    fn now(&self) -> MonotonicTime {
         let now = tokio::time::Instant::now().into_std();
         let nanos = |length: Duration| i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
-        Moment::from_nanos(match now.checked_duration_since(*START) {
+        MonotonicTime::from_nanos(match now.checked_duration_since(*START) {
             Some(since) => nanos(since),
             // A clock that is paused may stand where this had not begun.
             None => -nanos(START.duration_since(now)),

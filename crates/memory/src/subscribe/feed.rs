@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use threadkeep_core::{Moment, Runtime, Scope, Tagged, ThreadId};
+use threadkeep_core::{MonotonicTime, Runtime, Scope, Tagged, ThreadId};
 use tokio::sync::watch;
 
 use super::feeds::Feeds;
@@ -49,7 +49,7 @@ struct State {
 
 struct Held {
     told: Told,
-    since: Moment,
+    since: MonotonicTime,
 }
 
 /// A look at the log, which found nothing after a change.
@@ -57,7 +57,7 @@ struct Held {
 pub(super) struct Look {
     after: Tagged,
     doubts: u64,
-    at: Moment,
+    at: MonotonicTime,
 }
 
 impl Look {
@@ -119,7 +119,7 @@ impl Feed {
     }
 
     /// Until when there is no need to look of one's own accord.
-    pub(super) fn next_look(&self, after: Tagged, backstop: Duration) -> Moment {
+    pub(super) fn next_look(&self, after: Tagged, backstop: Duration) -> MonotonicTime {
         let (now, looked) = (self.runtime.now(), self.lock().looked);
         let next = looked.filter(|look| look.after == after).map(|look| look.at + backstop);
         next.filter(|next| *next > now).unwrap_or(now + backstop)
@@ -191,7 +191,7 @@ impl Feed {
     }
 
     /// A commit of this manager has ended that began at some moment, in the feed's scope or in another.
-    pub(super) fn end_commit(&self, made: Made, is_of_scope: bool, began: Moment) {
+    pub(super) fn end_commit(&self, made: Made, is_of_scope: bool, began: MonotonicTime) {
         let mut state = self.lock();
         state.under_way -= usize::from(is_of_scope);
         match made {
@@ -272,7 +272,7 @@ impl State {
 
     /// Moves the last look on to the end of what is held, if that goes on from it: a commit proves that nothing else was made
     /// before it since the one that it follows.
-    fn advance(&mut self, at: Moment) {
+    fn advance(&mut self, at: MonotonicTime) {
         let (Some(look), Some(first), Some(last)) = (&mut self.looked, self.held.front(), self.held.back()) else {
             return;
         };
@@ -281,7 +281,7 @@ impl State {
         }
     }
 
-    fn drop_outdated(&mut self, now: Moment) {
+    fn drop_outdated(&mut self, now: MonotonicTime) {
         while self.held.front().is_some_and(|held| held.since + FRESH <= now) {
             self.drop_first();
         }

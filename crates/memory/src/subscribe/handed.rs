@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{Batch, CommitOutcome, Message, Moment, NewMessage, Scope, Timestamp};
+use threadkeep_core::{Batch, CommitOutcome, Message, MonotonicTime, NewMessage, Scope, Timestamp};
 
 use super::feed::{Feed, Made};
 use super::log::Told;
@@ -16,13 +16,13 @@ pub(crate) struct UnderWay {
     same_scope: Vec<Arc<Feed>>,
     /// They ask the store, which knows what their scope may see.
     other_scopes: Vec<Arc<Feed>>,
-    began: Moment,
+    began: MonotonicTime,
     /// What became of it; as long as nobody says, whoever asked for it may have gone away.
     made: Made,
 }
 
 impl UnderWay {
-    pub(super) fn begin(scope: &Scope, feeds: Vec<Arc<Feed>>, began: Moment) -> Self {
+    pub(super) fn begin(scope: &Scope, feeds: Vec<Arc<Feed>>, began: MonotonicTime) -> Self {
         let (same_scope, other_scopes): (Vec<_>, _) = feeds.into_iter().partition(|feed| feed.scope == *scope);
         same_scope.iter().for_each(|feed| feed.begin_commit());
         Self { same_scope, other_scopes, began, made: Made::Perhaps }

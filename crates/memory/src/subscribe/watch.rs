@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadkeep_core::{Moment, Owner, RecordName, Scope, TenantId, ThreadId};
+use threadkeep_core::{MonotonicTime, Owner, RecordName, Scope, TenantId, ThreadId};
 use tokio::sync::watch;
 
 use super::feeds::Feeds;
@@ -27,7 +27,7 @@ pub struct Watch {
     /// `None` only while it is dropped.
     hints: Option<watch::Receiver<()>>,
     /// When it returns by itself.
-    until: Moment,
+    until: MonotonicTime,
 }
 
 impl Watch {

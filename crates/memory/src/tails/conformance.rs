@@ -10,7 +10,7 @@ use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, Clock, CommitOutcome, DerivedWrite, Fingerprint,
     IdempotencyKey, Kind, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record,
     RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep_store_conformance::{Abilities, Factory, Instance};
 use threadkeep_store_memory::MemoryStore;
@@ -189,7 +189,7 @@ impl Store for Managers {
         self.next().store().list_records(scope, query, now).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         self.next().store().write_record(scope, write, now).await
     }
 
@@ -199,7 +199,7 @@ impl Store for Managers {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         self.next().store().write_derived(scope, thread, write, now).await
     }
 

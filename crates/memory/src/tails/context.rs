@@ -3,18 +3,18 @@ use std::sync::Arc;
 use threadkeep_core::Scope;
 
 use super::{Key, Tails};
-use crate::context::{HeldContext, MadeOf};
+use crate::context::{CachedContext, MadeOf};
 
 /// The context that was last made of the end of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct MadeContext {
     made_of: MadeOf,
-    context: Arc<HeldContext>,
+    context: Arc<CachedContext>,
     bytes: usize,
 }
 
 impl Tails {
-    pub(crate) fn context(&self, key: &Key, made_of: &MadeOf) -> Option<Arc<HeldContext>> {
+    pub(crate) fn context(&self, key: &Key, made_of: &MadeOf) -> Option<Arc<CachedContext>> {
         let state = self.lock();
         let made = state.tails.get(key)?.context.as_ref()?;
         (made.made_of == *made_of).then(|| Arc::clone(&made.context))
@@ -22,7 +22,7 @@ impl Tails {
 
     /// Keeps a context of a thread's end beside it, when there had been so many removals before anything was read. It goes
     /// when the end of the thread goes.
-    pub(crate) fn keep_context(&self, key: &Key, made_of: MadeOf, context: &Arc<HeldContext>, removals: u64) {
+    pub(crate) fn keep_context(&self, key: &Key, made_of: MadeOf, context: &Arc<CachedContext>, removals: u64) {
         let state = &mut *self.lock();
         let Some(tail) = state.tails.get_mut(key).filter(|_| state.removals == removals) else { return };
         let (bytes, before) = (context.bytes(), tail.context.as_ref().map_or(0, |made| made.bytes));

@@ -6,7 +6,7 @@ use threadkeep_core::{Message, MessagePage, Positions};
 
 /// The newest messages of a thread as they are held in memory: nothing is copied.
 #[derive(Clone, Debug)]
-pub struct HeldMessages {
+pub struct CachedMessages {
     pub(super) all: Arc<Vec<Message>>,
     pub(super) from: usize,
     pub(super) more: bool,
@@ -27,7 +27,7 @@ impl fmt::Debug for Form {
     }
 }
 
-impl HeldMessages {
+impl CachedMessages {
     /// The messages, oldest first.
     #[must_use]
     pub fn messages(&self) -> &[Message] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use threadkeep_core::{CorruptRow, Message, MessagePage, Positions, Record, RecordName, RecordQuery, Thread};
 
-use super::held::HeldMessages;
+use super::held::CachedMessages;
 use super::tail::Tail;
 
 /// What is wanted beside a page.
@@ -44,7 +44,7 @@ pub(crate) struct ReadBeside {
 #[derive(Clone, Debug)]
 pub(crate) enum Shared {
     /// As it is held in memory.
-    Held(HeldMessages),
+    Held(CachedMessages),
     Read(Arc<MessagePage>),
 }
 

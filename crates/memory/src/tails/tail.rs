@@ -4,7 +4,7 @@ use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope
 
 use super::carried::HeldCarried;
 use super::context::MadeContext;
-use super::held::{Form, HeldMessages};
+use super::held::{CachedMessages, Form};
 use super::shared::ReadBeside;
 
 /// Scopes that are remembered of one thread; a shared one has many users.
@@ -121,9 +121,9 @@ impl Tail {
         Some(Self { ours_through, readers, carried, without_preferences, bytes, ..tail })
     }
 
-    pub(super) fn newest(&self, limit: usize) -> HeldMessages {
+    pub(super) fn newest(&self, limit: usize) -> CachedMessages {
         let from = self.messages.len().saturating_sub(limit);
-        HeldMessages {
+        CachedMessages {
             all: Arc::clone(&self.messages),
             from,
             more: !self.is_whole || from > 0,

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{Failure, PutRecord, RecordName, RecordState, Timestamp};
 
-use super::record::{self, KEPT_MS, RunRecord, Stub, TurnKind};
+use super::record::{self, KEPT_MS, RunRecord, TurnKind, TurnRecord};
 use super::{ApprovalState, Place, TurnStatus, TurnUsage, Versioned, journal, lock, note_draft, result_draft};
 use crate::{Memory, MemoryError, Result};
 
@@ -99,8 +99,8 @@ fn stub(
     failure: Failure,
     messages: u16,
     now: Timestamp,
-) -> Stub {
-    Stub {
+) -> TurnRecord {
+    TurnRecord {
         assistant: record.assistant.clone(),
         graph: record.graph.clone(),
         version: record.version,

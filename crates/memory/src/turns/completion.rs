@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use super::lock::{self, OlderLock};
 use super::record::{self, RunRecord, TurnKind};
-use super::{ContextNumbers, Driving, Place, SIGN_OF_LIFE, Versioned, lease_until, stop_asked};
+use super::{ContextNumbers, Driver, Place, SIGN_OF_LIFE, Versioned, lease_until, stop_asked};
 use crate::{Appended, BatchBuilder, Memory, MemoryError, Result};
 
 /// How often a thread is tried that others take and let go of meanwhile.
@@ -31,12 +31,12 @@ pub struct Completion {
     /// What was written last, with the version that fences this driver.
     held: Arc<Mutex<Versioned<RunRecord>>>,
     /// Others here, and on this machine, know by it that the driver is gone.
-    _driving: Arc<Driving>,
+    _driving: Arc<Driver>,
 }
 
 /// What came of taking a thread.
 #[derive(Debug)]
-pub enum Taking {
+pub enum LockResult {
     /// It is the caller's.
     Taken(Completion),
     /// Another turn holds it.
@@ -59,8 +59,8 @@ impl Completion {
     ///
     /// # Errors
     /// `NotFound` where the scope does not reach the thread; those of the store.
-    pub async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str, model: &str) -> Result<Taking> {
-        let driving = Driving::begin(memory);
+    pub async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str, model: &str) -> Result<LockResult> {
+        let driving = Driver::begin(memory);
         let record = new_record(memory, scope, turn, model, &driving);
         let (mut writer, mut older, mut left) = (scope.clone(), OlderLock::default(), None);
         for _ in 0..ATTEMPTS {
@@ -75,7 +75,15 @@ impl Completion {
                     let taken_at = committed.tagged();
                     let held = Arc::new(Mutex::new(Versioned { value: record, version: taken_at }));
                     let (memory, turn, driving) = (memory.clone(), turn.to_owned(), Arc::new(driving));
-                    return Ok(Taking::Taken(Self { memory, writer, thread, turn, taken_at, held, _driving: driving }));
+                    return Ok(LockResult::Taken(Self {
+                        memory,
+                        writer,
+                        thread,
+                        turn,
+                        taken_at,
+                        held,
+                        _driving: driving,
+                    }));
                 }
                 Err(error) => error,
             };
@@ -91,10 +99,10 @@ impl Completion {
             let place = Place { scope: scope.clone(), writer: writer.clone(), thread, author: None };
             match place.runs(memory).await?.active {
                 None if older.is_free(memory, &place).await? => {}
-                None => return Ok(Taking::Busy),
-                Some(active) if active.value.is_alive(memory) => return Ok(Taking::Busy),
+                None => return Ok(LockResult::Busy),
+                Some(active) if active.value.is_alive(memory) => return Ok(LockResult::Busy),
                 Some(active) if active.value.kind == TurnKind::Completion => left = Some(active.version),
-                Some(active) => return Ok(Taking::Cut(Box::new(active))),
+                Some(active) => return Ok(LockResult::Cut(Box::new(active))),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
@@ -173,7 +181,7 @@ impl Completion {
     }
 }
 
-fn new_record(memory: &Memory, scope: &Scope, turn: &str, model: &str, driving: &Driving) -> RunRecord {
+fn new_record(memory: &Memory, scope: &Scope, turn: &str, model: &str, driving: &Driver) -> RunRecord {
     RunRecord {
         turn: turn.to_owned(),
         kind: TurnKind::Completion,

@@ -31,11 +31,11 @@ struct Drivers {
 /// A driver of a thread, for as long as this lives. It begins before the thread is taken, or another one here would think that
 /// the thread's driver is gone.
 #[derive(Debug)]
-pub struct Driving {
+pub struct Driver {
     name: String,
 }
 
-impl Driving {
+impl Driver {
     /// Begins to drive.
     #[must_use]
     pub fn begin(memory: &Memory) -> Self {
@@ -52,7 +52,7 @@ impl Driving {
     }
 }
 
-impl Drop for Driving {
+impl Drop for Driver {
     fn drop(&mut self) {
         names().remove(&self.name);
         DRIVERS.left.send_replace(());
@@ -76,7 +76,7 @@ pub(super) fn left() -> watch::Receiver<()> {
     DRIVERS.left.subscribe()
 }
 
-/// Whether the [`Driving`] of that name is still there, or its process at least; `None` where that cannot be known, as on
+/// Whether the [`Driver`] of that name is still there, or its process at least; `None` where that cannot be known, as on
 /// another machine.
 #[must_use]
 pub fn is_driving(memory: &Memory, name: &str) -> Option<bool> {

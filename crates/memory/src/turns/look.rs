@@ -6,7 +6,7 @@ use threadkeep_core::{
     Failure, JsonText, Message, MessageId, MessageName, Part, Role, Scope, ThreadId, Timestamp, Value, limits,
 };
 
-use super::record::{self, RunRecord, Stub, TurnKind};
+use super::record::{self, RunRecord, TurnKind, TurnRecord};
 use super::{
     ApprovalTrace, ContextNumbers, Place, RunningTurn, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage,
     journal,
@@ -98,7 +98,7 @@ pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp
 /// What is kept of a turn.
 enum Found {
     Running(RunRecord),
-    Settled(Stub),
+    Settled(TurnRecord),
 }
 
 /// Reads the runs first, all by one call, and the stub last: a turn moves between waiting and running, and ends with a
@@ -119,7 +119,7 @@ async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Optio
     };
     let record = waiting.value;
     let (model, usage) = journal::spoken(memory, place, &record).await?;
-    Ok(Some(Found::Settled(Stub {
+    Ok(Some(Found::Settled(TurnRecord {
         assistant: record.assistant,
         graph: record.graph,
         version: record.version,

@@ -43,7 +43,7 @@ pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId)
 /// A turn whose driver is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct CutTurn {
+pub struct InterruptedTurn {
     /// Whose it is: on this scope's behalf it was asked.
     pub scope: Scope,
     /// The thread.
@@ -62,7 +62,7 @@ pub struct CutTurn {
 ///
 /// # Errors
 /// Those of the store. A run that cannot be read is left out, and logged.
-pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
+pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTurn>> {
     let maintenance = &memory.backend().maintenance;
     let (mut cut, mut after) = (Vec::new(), None);
     loop {
@@ -78,7 +78,7 @@ pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
     }
 }
 
-fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<CutTurn> {
+fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
     let record = driven.record.value.read::<RunRecord>();
     let record = record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "a run cannot be read"));
     let record = record.ok().filter(|record| !record.is_alive(memory))?;
@@ -86,7 +86,13 @@ fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<CutTurn> {
         Owner::User(user) => Scope::User(driven.tenant.clone(), user.clone()),
         Owner::Tenant => Scope::Tenant(driven.tenant.clone()),
     };
-    Some(CutTurn { scope, thread: driven.thread, turn: record.turn, kind: record.kind, assistant: record.assistant })
+    Some(InterruptedTurn {
+        scope,
+        thread: driven.thread,
+        turn: record.turn,
+        kind: record.kind,
+        assistant: record.assistant,
+    })
 }
 
 /// Frees the thread of a call of a model whose driver is gone. Nothing was stored of it, and nothing is: the model is not asked

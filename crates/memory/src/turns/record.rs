@@ -112,7 +112,7 @@ impl RunRecord {
 
 /// What is left of a run that is over: at most 1 KB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stub {
+pub struct TurnRecord {
     /// The assistant.
     pub assistant: String,
     /// The assistant's graph.
@@ -141,7 +141,7 @@ pub struct Stub {
     pub duration_ms: u64,
 }
 
-impl Stub {
+impl TurnRecord {
     /// The stub as text, within its bound.
     ///
     /// # Errors
@@ -268,7 +268,7 @@ mod tests {
     fn a_stub_stays_small_whatever_the_turn_was() {
         let at: Timestamp = "2026-11-21T08:30:00.123456Z".parse().unwrap();
         let big = u64::MAX >> 12;
-        let stub = Stub {
+        let stub = TurnRecord {
             assistant: "é".repeat(200),
             graph: "plan_execute_synthesise".to_owned(),
             version: 12,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{Moment, Scope, ThreadId};
+use threadkeep_core::{MonotonicTime, Scope, ThreadId};
 use tokio::sync::watch;
 
 use super::drivers::{self, is_driving};
@@ -20,7 +20,7 @@ pub struct Waiting {
     memory: Memory,
     watch: Watch,
     left: watch::Receiver<()>,
-    looked_at: Moment,
+    looked_at: MonotonicTime,
 }
 
 impl Waiting {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{Content, MessageId, Role, ThreadId};
-use threadkeep_memory::{AssembledContext, ContextOptions, Draft, HeldContext, Memory, MemoryOptions, TailFigures};
+use threadkeep_memory::{
+    AssembledContext, CachedContext, ContextOptions, Draft, Memory, MemoryOptions, ThreadCacheStats,
+};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::probe::Probe;
@@ -97,7 +99,7 @@ async fn a_summary_leaves_with_the_words_that_it_was_made_from() {
         context(&keeper, thread).await;
         assert!(keeper.tail_figures().bytes > of_messages + 500, "{:?}", keeper.tail_figures());
         keeper.erase_messages(&ana(), thread, &[ids[30]]).await.unwrap();
-        let TailFigures { threads, bytes, .. } = keeper.tail_figures();
+        let ThreadCacheStats { threads, bytes, .. } = keeper.tail_figures();
         assert_eq!((threads, bytes), (0, 0));
         let after = context(&keeper, thread).await;
         assert!(!summary(&after).contains("Platform 30."), "{}", summary(&after));
@@ -106,7 +108,7 @@ async fn a_summary_leaves_with_the_words_that_it_was_made_from() {
 }
 
 /// The first use of a policy stores what it derives, so that from the second on a context is made of the same.
-async fn held(memory: &Memory, thread: ThreadId, policy: &ContextPolicy) -> Arc<HeldContext> {
+async fn held(memory: &Memory, thread: ThreadId, policy: &ContextPolicy) -> Arc<CachedContext> {
     let options = ContextOptions::default();
     let mut held = memory.shared_context(&ana(), thread, None, policy, &options).await.unwrap();
     for _ in 0..2 {
@@ -176,7 +178,7 @@ async fn a_held_context_is_what_anybody_would_assemble() {
             (random >> 33) % below
         };
         let threads = [other.open(&ana()).await.unwrap().thread.id, other.open(&ana()).await.unwrap().thread.id];
-        let mut last: Option<Arc<HeldContext>> = None;
+        let mut last: Option<Arc<CachedContext>> = None;
         for step in 0..200 {
             let thread = threads[draw(2) as usize];
             let actor = if draw(2) == 0 { &other } else { &keeper };

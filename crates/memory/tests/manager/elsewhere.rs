@@ -12,7 +12,7 @@ use threadkeep_core::{
     MessagePage, MessageQuery, Namespace, OpenThread, Opened, OwnedRecord, Owner, Record, RecordOwner, RecordQuery,
     RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store, SweepReport,
     Tagged, TenantId, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    VerifyReport, WakeUps, Written,
+    VerifyReport, WakeUps, WriteOutcome,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -145,7 +145,7 @@ impl Store for Elsewhere {
         over_there!(self.store.list_records(scope: &, query: &, now))
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         over_there!(self.store.write_record(scope: &, write, now))
     }
 
@@ -155,7 +155,7 @@ impl Store for Elsewhere {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         over_there!(self.store.write_derived(scope: &, thread, write, now))
     }
 

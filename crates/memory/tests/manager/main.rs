@@ -1,4 +1,4 @@
-//! The conversation manager over the reference store, over SQLite, over PostgreSQL, and over `Weak`, which makes use of every weakness that
+//! The conversation manager over the reference store, over SQLite, over PostgreSQL, and over `FaultyStore`, which makes use of every weakness that
 //! the contract allows. S1.09, S1.40
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
     MessagePage, MessageQuery, Namespace, OpenThread, Opened, Reason, Record, RecordOwner, RecordQuery, RecordWrite,
     Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
-    Timestamp, UserCursor, WakeUps, Written,
+    Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use tokio::sync::oneshot;
@@ -206,7 +206,7 @@ impl Store for Probe {
         self.inner.store.list_records(scope, query, now).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         self.count("write_document");
         let fate = self.fates.lock().unwrap().pop_front();
         let written = self.inner.store.write_record(scope, write, now).await?;
@@ -219,7 +219,7 @@ impl Store for Probe {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         self.count("write_derived");
         let held = self.held.lock().unwrap().take();
         if let Some((reached, go_on)) = held {

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use threadkeep_core::{
     Content, Message, MessageId, MessageQuery, OpenThread, Role, Scope, StoreError, ThreadId, ThreadPatch,
 };
-use threadkeep_memory::{Draft, HeldMessages, Memory, MemoryError, MemoryOptions, Retention, TailFigures};
-use threadkeep_store_conformance::Weak;
+use threadkeep_memory::{CachedMessages, Draft, Memory, MemoryError, MemoryOptions, Retention, ThreadCacheStats};
+use threadkeep_store_conformance::FaultyStore;
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -29,7 +29,7 @@ async fn texts(memory: &Memory, thread: ThreadId, limit: usize) -> Vec<String> {
 }
 
 fn counted(memory: &Memory) -> (u64, u64) {
-    let TailFigures { hits, misses, .. } = memory.tail_figures();
+    let ThreadCacheStats { hits, misses, .. } = memory.tail_figures();
     (hits, misses)
 }
 
@@ -115,7 +115,7 @@ async fn erased_texts_leave_at_once() {
         keeper.erase_messages(&ana(), one, &[id]).await.unwrap();
         assert_eq!(keeper.tail_figures().threads, 1);
         keeper.delete_thread(&ana(), other).await.unwrap();
-        let TailFigures { threads, bytes, .. } = keeper.tail_figures();
+        let ThreadCacheStats { threads, bytes, .. } = keeper.tail_figures();
         assert_eq!((threads, bytes), (0, 0));
     })
     .await;
@@ -213,7 +213,7 @@ async fn tails_are_bounded_and_forgotten_and_can_be_off() {
     texts(&keeper, threads[0], 4).await;
     assert_eq!(keeper.tail_figures().threads, 1);
     texts(&world.memory, threads[0], 4).await;
-    assert_eq!(world.memory.tail_figures(), TailFigures::default());
+    assert_eq!(world.memory.tail_figures(), ThreadCacheStats::default());
 }
 
 /// While nobody writes, the second load asks nobody, and a save is seen by the next one.
@@ -268,7 +268,7 @@ async fn a_tail_is_what_the_store_holds() {
             (backend.clone(), backend)
         };
         let clock = Arc::new(FakeClock::default());
-        let keeper = Memory::with_clock(Weak::over(backend, seed), clock.clone());
+        let keeper = Memory::with_clock(FaultyStore::over(backend, seed), clock.clone());
         let keeper = keeper.with_options(keeping(1 << 14)).unwrap();
         let other = Memory::with_clock(others, clock);
         let mut random = seed;
@@ -302,7 +302,7 @@ async fn a_tail_is_what_the_store_holds() {
             let stored = other.messages(&ana(), thread, &query).await.unwrap();
             if let Some(held) = keeper.held_messages(&ana(), thread, query.limit) {
                 assert_eq!(held.to_page(), stored, "seed {seed}, step {step}");
-                let last = |held: &HeldMessages| (held.messages().len(), held.messages().last().cloned());
+                let last = |held: &CachedMessages| (held.messages().len(), held.messages().last().cloned());
                 assert_eq!(*held.form(last), last(&held));
                 has_held += 1;
             }

@@ -11,8 +11,8 @@ use threadkeep_core::{
 };
 use threadkeep_memory::turns::record::{self, RunRecord};
 use threadkeep_memory::turns::{
-    Completion, Interrupted, Place, Taking, TurnKind, Waiting, ask_to_stop, find_running_turn, find_turn_state,
-    list_cut_turns, remove_cut_completion,
+    Completion, Interrupted, LockResult, Place, TurnKind, Waiting, ask_to_stop, find_running_turn, find_turn_state,
+    list_interrupted_turns, remove_cut_completion,
 };
 use threadkeep_memory::{Draft, Memory, Platform, Watch};
 
@@ -22,13 +22,13 @@ use super::world::{World, acme, ana, ben, everywhere};
 /// Longer than anything takes that is woken, and less than what looks by itself.
 const SOON: Duration = Duration::from_secs(4);
 
-async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Taking {
+async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> LockResult {
     Completion::take(memory, scope, thread, turn, "a model").await.unwrap()
 }
 
 async fn taken(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Completion {
     match take(memory, scope, thread, turn).await {
-        Taking::Taken(completion) => completion,
+        LockResult::Taken(completion) => completion,
         other => panic!("{other:?}"),
     }
 }
@@ -80,8 +80,8 @@ async fn a_process_that_is_known_to_have_ended_holds_no_thread() {
         let platform = Platform { processes, ..world.memory.platform().clone() };
         Memory::with_platform(world.backend.clone(), platform)
     };
-    assert!(matches!(take(&world.memory, &ana(), thread, "one").await, Taking::Busy));
-    assert!(matches!(take(&on(None), &ana(), thread, "one").await, Taking::Busy));
+    assert!(matches!(take(&world.memory, &ana(), thread, "one").await, LockResult::Busy));
+    assert!(matches!(take(&on(None), &ana(), thread, "one").await, LockResult::Busy));
     taken(&on(Some(Arc::new(Alone))), &ana(), thread, "one").await.abandon().await;
 }
 
@@ -91,8 +91,8 @@ async fn one_call_of_a_model_holds_a_thread_at_a_time() {
         let thread = world.thread().await;
         let other = world.another_process();
         let first = taken(&world.memory, &ana(), thread, "resp_1").await;
-        assert!(matches!(take(&other, &ana(), thread, "resp_2").await, Taking::Busy));
-        assert!(matches!(take(&world.memory, &acme(), thread, "resp_2").await, Taking::Busy));
+        assert!(matches!(take(&other, &ana(), thread, "resp_2").await, LockResult::Busy));
+        assert!(matches!(take(&world.memory, &acme(), thread, "resp_2").await, LockResult::Busy));
         let running = find_running_turn(&other, &ana(), thread).await.unwrap().unwrap();
         let told = (running.turn.as_str(), running.kind, running.assistant.as_str(), running.model.as_str());
         assert_eq!(told, ("resp_1", TurnKind::Completion, "", "a model"));
@@ -114,7 +114,7 @@ async fn users_who_share_a_thread_lock_each_other() {
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         let anas = taken(memory, &ana(), thread, "one").await;
         for scope in [ben(), ana(), acme()] {
-            assert!(matches!(take(memory, &scope, thread, "two").await, Taking::Busy));
+            assert!(matches!(take(memory, &scope, thread, "two").await, LockResult::Busy));
         }
         anas.finish(memory.batch().append(Draft::user("Mine."))).await.unwrap();
         taken(memory, &ben(), thread, "two").await.abandon().await;
@@ -132,19 +132,22 @@ async fn a_call_that_was_cut_leaves_a_free_thread_and_nothing_else() {
         let cut = taken(&world.memory, &ana(), thread, "one").await;
         let late = cut.clone();
         drop(cut);
-        assert!(matches!(take(&world.memory, &ana(), thread, "two").await, Taking::Busy), "a clone drives it still");
+        assert!(
+            matches!(take(&world.memory, &ana(), thread, "two").await, LockResult::Busy),
+            "a clone drives it still"
+        );
         drop(late);
-        assert_eq!(list_cut_turns(&world.memory).await.unwrap()[0].kind, TurnKind::Completion);
+        assert_eq!(list_interrupted_turns(&world.memory).await.unwrap()[0].kind, TurnKind::Completion);
         taken(&world.another_process(), &ana(), thread, "two").await.abandon().await;
         assert!(texts(&world, thread).await.is_empty());
 
         // Of another machine nothing is known until its lease is over.
         left_elsewhere(&world, thread, |_| {}).await;
-        assert!(matches!(take(&world.memory, &ana(), thread, "three").await, Taking::Busy));
-        assert_eq!(list_cut_turns(&world.memory).await.unwrap(), []);
+        assert!(matches!(take(&world.memory, &ana(), thread, "three").await, LockResult::Busy));
+        assert_eq!(list_interrupted_turns(&world.memory).await.unwrap(), []);
         world.clock.advance_ms(30_000);
         assert!(find_turn_state(&world.memory, &ana(), thread, "elsewhere").await.unwrap().is_none());
-        let cut = list_cut_turns(&world.memory).await.unwrap().remove(0);
+        let cut = list_interrupted_turns(&world.memory).await.unwrap().remove(0);
         assert_eq!((cut.scope, cut.thread, cut.kind), (ana(), thread, TurnKind::Completion));
         remove_cut_completion(&world.memory, &ana(), thread).await.unwrap();
         assert_eq!(active(&world.memory, thread).await, None);
@@ -200,7 +203,7 @@ async fn the_lock_of_older_instances_counts_and_is_written() {
         };
         let until = world.clock.now().plus_ms(600_000);
         memory.batch().put(put("another machine/7", until)).commit(&ana(), thread).await.unwrap();
-        assert!(matches!(take(memory, &ana(), thread, "one").await, Taking::Busy));
+        assert!(matches!(take(memory, &ana(), thread, "one").await, LockResult::Busy));
         world.clock.advance_minutes(10);
         let completion = taken(memory, &ana(), thread, "one").await;
         assert_eq!(older().await.unwrap().expires_at, Some(world.clock.now().plus_ms(30_000)));
@@ -315,7 +318,7 @@ async fn who_waits_goes_on_once_the_thread_is_free() {
             let mut waiting = Waiting::begin(memory, &ana(), thread).await;
             let next = Box::pin(async {
                 loop {
-                    if let Taking::Taken(next) = take(memory, &ana(), thread, "two").await {
+                    if let LockResult::Taken(next) = take(memory, &ana(), thread, "two").await {
                         return next;
                     }
                     waiting.wait(Some(&driver)).await;

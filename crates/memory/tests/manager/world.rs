@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use threadkeep_core::{Backend, Clock, Scope, ThreadId, Timestamp, UserId};
 use threadkeep_memory::{Memory, MemoryOptions};
 use threadkeep_postgres_server::{Database, Pooler, Server};
-use threadkeep_store_conformance::Weak;
+use threadkeep_store_conformance::FaultyStore;
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_postgres::PostgresStore;
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
@@ -37,7 +37,7 @@ impl World {
 
     pub(crate) fn weak(seed: u64) -> Self {
         let backend = MemoryStore::open();
-        Self::over(backend.clone(), Weak::over(backend, seed))
+        Self::over(backend.clone(), FaultyStore::over(backend, seed))
     }
 
     pub(crate) fn sqlite() -> Self {

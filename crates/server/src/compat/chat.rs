@@ -2,7 +2,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use serde::Deserialize;
-use threadkeep::{Ask, Content, OpenThread, Role};
+use threadkeep::{Content, OpenThread, Role, TurnRequest};
 use utoipa::ToSchema;
 
 use super::assistant;
@@ -13,7 +13,7 @@ use crate::input::{self, JsonBody, Names};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, Asking, Work};
+use crate::turns::{self, AskRequest, Work};
 
 /// What a user says.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -54,8 +54,8 @@ pub(crate) async fn chat(
     let attempt = input::attempt(&headers, "compat", &format!("{key}:{digest}"))?;
     let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.mint_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
-    let ask = Ask::new(body.message);
-    let asking = Asking { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing: false };
+    let ask = TurnRequest::new(body.message);
+    let asking = AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing: false };
     let answered = turns::whole(turns::start(held, Work::Ask(asking))).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }

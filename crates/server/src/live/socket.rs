@@ -65,7 +65,7 @@ pub(crate) async fn socket(
             tokio::select! {
                 biased;
                 () = run(socket, app.clone(), caller) => {}
-                () = app.left_behind() => tracing::info!("closing a client that stalled during shutdown"),
+                () = app.shutdown_timed_out() => tracing::info!("closing a client that stalled during shutdown"),
             }
             // Signals the server, which waits for open connections when it stops.
             drop(held);
@@ -144,7 +144,7 @@ impl Client {
                     }
                 },
                 _ = beats.tick() => {
-                    if !Box::pin(self.caller.is_still_good(&app)).await {
+                    if !Box::pin(self.caller.is_still_valid(&app)).await {
                         self.abandon();
                         return Some(closed(close_code::POLICY, "key_revoked"));
                     }

@@ -71,7 +71,7 @@ impl<T: Clone + Send> Subscription<T> {
                 },
                 () = tick(&mut beats) => {
                     // Boxed, because the check is rare: keeps the future of an idle subscription small.
-                    if !Box::pin(self.caller.is_still_good(&self.app)).await {
+                    if !Box::pin(self.caller.is_still_valid(&self.app)).await {
                         return Some("key_revoked");
                     }
                     let Some(heartbeat) = self.heartbeat.clone() else { continue };

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use threadkeep::agent::TurnUsage;
 use threadkeep::core::EPHEMERAL;
 use threadkeep::core::limits::COMMIT_MESSAGES;
-use threadkeep::{Agent, AppendOptions, Ask, Draft, Map, OpenThread, Role, Scope, ThreadId, Turn, TurnStatus, Usage};
+use threadkeep::{
+    Agent, AppendOptions, Draft, Map, OpenThread, Role, Scope, ThreadId, Turn, TurnRequest, TurnStatus, Usage,
+};
 use threadkeep_service::Attempt;
 
 use crate::app::App;
@@ -39,7 +41,7 @@ pub(super) fn reject_tools(count: usize) -> Result<(), ApiError> {
 }
 
 /// Splits messages into the earlier ones and the question: the last message, which must be a user's.
-pub(super) fn split_question(mut messages: Vec<Draft>, param: &str) -> Result<(Vec<Draft>, Ask), ApiError> {
+pub(super) fn split_question(mut messages: Vec<Draft>, param: &str) -> Result<(Vec<Draft>, TurnRequest), ApiError> {
     // Checked before a thread is created for them: an invalid message must not leave an empty thread behind.
     messages.iter().try_for_each(|draft| draft.content.check())?;
     let last = messages.pop().filter(|draft| draft.content.role == Role::User);
@@ -47,7 +49,7 @@ pub(super) fn split_question(mut messages: Vec<Draft>, param: &str) -> Result<(V
     let text = text.ok_or_else(|| {
         ApiError::invalid(param, format!("Invalid '{param}': the last message must be a user's message with text."))
     })?;
-    Ok((messages, Ask::new(text)))
+    Ok((messages, TurnRequest::new(text)))
 }
 
 /// Creates a thread that contains the messages before a question.

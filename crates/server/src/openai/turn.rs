@@ -10,8 +10,8 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutRecord};
-use threadkeep::memory::turns::{Completion, Interrupted, Place, RunRecord, Taking, Versioned, Waiting, interrupt};
-use threadkeep::memory::{AssembledContext, ContextOptions, HeldContext};
+use threadkeep::memory::turns::{Completion, Interrupted, LockResult, Place, RunRecord, Versioned, Waiting, interrupt};
+use threadkeep::memory::{AssembledContext, CachedContext, ContextOptions};
 use threadkeep::{
     BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageName, Namespace, Part, Prefetched,
     RecordName, RecordOwner, Role, Scope, ThreadId, Timestamp,
@@ -102,7 +102,7 @@ impl ActiveTurn {
                 return Ok(TurnStart::Answered(record));
             }
             match Completion::take(memory, scope, thread, id, model).await? {
-                Taking::Taken(completion) => {
+                LockResult::Taken(completion) => {
                     let prefetched =
                         prefetched.and_then(|prefetched| prefetched.after(completion.taken_at())).map(Box::new);
                     // If the thread changed since the prefetch, the first attempt may have ended in between.
@@ -115,14 +115,14 @@ impl ActiveTurn {
                     }
                     return Ok(TurnStart::New(StartedTurn { turn: Self(completion), prefetched }));
                 }
-                Taking::Cut(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
+                LockResult::Cut(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
                 // The first attempt may still be in progress although its client lost the connection.
-                Taking::Busy if attempt.is_repeated() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
+                LockResult::Busy if attempt.is_repeated() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
                     // The loop reads again before waiting, so that no change before the subscription is missed.
                     None => waiting = Some(Waiting::begin(memory, scope, thread).await),
                     Some(waiting) => waiting.wait(None).await,
                 },
-                Taking::Busy => return Err(locked()),
+                LockResult::Busy => return Err(locked()),
             }
         }
     }
@@ -207,7 +207,7 @@ impl StartedTurn {
     ) -> Result<Vec<ChatMessage>, ApiError> {
         let Some(prefetched) = &self.prefetched else { return context(app, scope, thread, input).await };
         let context = app.memory().context_of(prefetched, None, &policy(), &ContextOptions::default()).await?;
-        Ok(without_answered_calls(HeldContext::into_assembled(context), input))
+        Ok(without_answered_calls(CachedContext::into_assembled(context), input))
     }
 }
 

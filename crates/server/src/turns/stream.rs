@@ -9,7 +9,7 @@ use serde::Serialize;
 use threadkeep::core::json_line;
 use threadkeep::{TurnEvent, TurnStatus};
 
-use super::{Answered, Told, Waiting};
+use super::{Answered, TurnUpdate, Waiting};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::rest::json::turn::{TurnEventJson, TurnJson};
@@ -17,7 +17,7 @@ use crate::rest::json::turn::{TurnEventJson, TurnJson};
 /// Tells a turn as it happens. What keeps it from beginning is an error like any other.
 pub(crate) async fn respond(app: &App, mut waiting: Waiting) -> Result<Response> {
     let first = match waiting.recv().await {
-        Some(Told::End(Err(error))) => return Err(error.into()),
+        Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         Some(first) => first,
         None => return Err(ApiError::internal("a turn broke off")),
     };
@@ -37,7 +37,7 @@ pub(crate) async fn respond(app: &App, mut waiting: Waiting) -> Result<Response>
 }
 
 struct Telling {
-    first: Option<Told>,
+    first: Option<TurnUpdate>,
     waiting: Waiting,
     out_of_time: BoxFuture<'static, ()>,
     app: App,
@@ -74,13 +74,13 @@ impl Telling {
                 },
             };
             match told {
-                Told::Event(event) => {
+                TurnUpdate::Event(event) => {
                     if let Some(event) = event_of(event) {
                         return Some((event, false));
                     }
                 }
-                Told::End(Ok(answered)) => return Some((end_of(*answered), true)),
-                Told::End(Err(error)) => {
+                TurnUpdate::End(Ok(answered)) => return Some((end_of(*answered), true)),
+                TurnUpdate::End(Err(error)) => {
                     let internal = error.internal.as_deref().unwrap_or(&error.message);
                     tracing::error!(code = error.code, internal, "a turn failed on its way");
                     let error = ErrorJson { code: error.code, message: &error.message };

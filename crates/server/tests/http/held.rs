@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use threadkeep::core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, MessagePage,
     OpenThread, Opened, RecordQuery, RecordWrite, Result, Store, Tagged, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, UserCursor, WakeUps, Written,
+    ThreadRead, ThreadView, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep::{Message, MessageName, MessageQuery, Namespace, Record, RecordOwner, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
@@ -192,7 +192,7 @@ impl Store for HeldStore {
         self.inner.list_records(scope, query, now).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         self.calls.lock().unwrap().push("write_document");
         self.inner.write_record(scope, write, now).await
     }
@@ -203,7 +203,7 @@ impl Store for HeldStore {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         self.calls.lock().unwrap().push("write_derived");
         self.inner.write_derived(scope, thread, write, now).await
     }

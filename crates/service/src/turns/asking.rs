@@ -6,7 +6,8 @@ use std::time::Duration;
 use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
 use threadkeep::memory::turns::Waiting;
 use threadkeep::{
-    Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnStatus,
+    Agent, AgentError, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
+    TurnStatus,
 };
 use tokio::sync::watch;
 
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A question to an assistant in a thread.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct AskRequest {
     /// Where it is asked.
     pub service: Service,
     /// Who is asked.
@@ -32,14 +33,14 @@ pub struct Asking {
     /// The thread, which is there.
     pub thread: ThreadId,
     /// What is asked. Its idempotency key is set from the attempt.
-    pub ask: Ask,
+    pub ask: TurnRequest,
     /// What tells whether it was asked before.
     pub attempt: Attempt,
     /// Whether the thread was made for this question alone, and goes with the answer.
     pub is_passing: bool,
 }
 
-impl Asking {
+impl AskRequest {
     /// Has it answered, or gives the turn that this request had before.
     pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
         // A request that has a key may come again, and a turn that waits goes on in its thread: it goes when it expires.

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A decision.
 #[derive(Debug)]
-pub struct Deciding {
+pub struct DecisionRequest {
     /// Where it is decided.
     pub service: Service,
     /// The assistant that asks for leave.
@@ -39,7 +39,7 @@ pub struct Deciding {
     pub attempt: Attempt,
 }
 
-impl Deciding {
+impl DecisionRequest {
     /// Decides and goes on with the turn. A decision that is repeated, with a key or by a client that says so, gets the
     /// turn of the first.
     pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {

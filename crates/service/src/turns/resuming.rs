@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadkeep::agent::{CutTurn, Stop, list_cut_turns};
+use threadkeep::agent::{InterruptedTurn, Stop, list_interrupted_turns};
 use threadkeep::memory::turns::{TurnKind, remove_cut_completion};
 use threadkeep::{Agent, AgentError, Scope, ThreadId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -54,7 +54,7 @@ pub(crate) fn start(service: &Service) -> JoinHandle<()> {
 /// Begins to go on with as many as may be.
 async fn look(service: &Service) -> Result<(), AgentError> {
     let (calls, cut): (Vec<_>, Vec<_>) =
-        list_cut_turns(service.memory()).await?.into_iter().partition(|cut| cut.kind == TurnKind::Completion);
+        list_interrupted_turns(service.memory()).await?.into_iter().partition(|cut| cut.kind == TurnKind::Completion);
     for cut in calls {
         if let Err(error) = remove_cut_completion(service.memory(), &cut.scope, cut.thread).await {
             tracing::warn!(%error, "a thread that a call of a model left could not be freed");
@@ -68,7 +68,7 @@ async fn look(service: &Service) -> Result<(), AgentError> {
     Ok(())
 }
 
-async fn go_on(service: Service, agent: Agent, cut: CutTurn, permit: OwnedSemaphorePermit) {
+async fn go_on(service: Service, agent: Agent, cut: InterruptedTurn, permit: OwnedSemaphorePermit) {
     tracing::info!(assistant = cut.assistant, "going on with a turn that was cut off");
     if let Err(error) = resume(&service, &agent, &cut.scope, cut.thread, &cut.turn).await {
         tracing::warn!(%error, assistant = cut.assistant, "a turn could not be gone on with");

@@ -1,4 +1,4 @@
-use threadkeep_core::{Bound, Content, MessageName, MessageQuery, Role, StoreError, Take, limits};
+use threadkeep_core::{Bound, Content, MessageName, MessageQuery, RangeEnd, Role, StoreError, limits};
 
 use crate::conversation::{Conversation, oldest};
 use crate::given::{adds, ana, assert_error, at, batch, message_id, says, spoken};
@@ -120,7 +120,7 @@ pub(super) async fn gaps_do_not_shorten_pages(stage: &Stage<'_>) {
 pub(super) async fn an_empty_thread_has_an_empty_page(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    for take in [Take::Newest, Take::Oldest] {
+    for take in [RangeEnd::Newest, RangeEnd::Oldest] {
         let page = conversation.page(&MessageQuery { take, ..MessageQuery::newest(5) }, at(1)).await;
         assert_eq!((page.messages, page.corrupt, page.more), (Vec::new(), Vec::new(), false));
         assert_eq!(page.positions, threadkeep_core::Positions::BEGINNING);

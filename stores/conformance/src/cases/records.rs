@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, Conflict, Namespace, Record, RecordCondition, RecordOwner, RecordQuery, RecordState, RecordWrite, Scope,
-    Tagged, Written,
+    Tagged, WriteOutcome,
 };
 
 use crate::client::Client;
@@ -79,14 +79,14 @@ pub(super) async fn versions_never_come_back(stage: &Stage<'_>) {
             assert_eq!(conflict_of(refused), Conflict::Record { namespace, key, actual: Some(last.into()) });
         }
         let deleted = client.write_record(&ana(), &delete(Some(last)), at(2)).await;
-        assert_eq!(deleted.expect("writing works"), Written { version: 0, tag: None });
+        assert_eq!(deleted.expect("writing works"), WriteOutcome { version: 0, tag: None });
         assert_eq!(find(client, &of_ana(), &app("notes"), "k").await, None);
         client.sweep(at(3)).await.expect("sweeping works");
     }
     let deleted = client.write_record(&ana(), &delete(None), at(2)).await;
     assert_eq!(
         deleted.expect("writing works"),
-        Written { version: 0, tag: None },
+        WriteOutcome { version: 0, tag: None },
         "deleting what is not there is no error"
     );
 
@@ -118,7 +118,7 @@ pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
         assert_eq!((won.len(), lost.len()), (1, 15));
         version = find(&subject.client, &of_ana(), &app("notes"), "k").await.expect("it is there").version;
         let won: Vec<_> = won.into_iter().flatten().collect();
-        assert_eq!(won, [Written { version, tag: None }]);
+        assert_eq!(won, [WriteOutcome { version, tag: None }]);
         for answer in lost {
             let (namespace, key) = (app("notes"), "k".to_owned());
             assert_eq!(conflict_of(answer), Conflict::Record { namespace, key, actual: Some(version.into()) });

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::conversation::Conversation;
 use crate::given::{EIGHT_DAYS, adds, ana, assert_error, at, batch, conflict_of, derives, put, says, tag_of};
 use crate::run::{Stage, Subject};
-use crate::{FailingOver, Weak};
+use crate::{FailingOver, FaultyStore};
 
 /// One thread, in a store that fails over, with a message at change 1.
 struct Play {
@@ -26,7 +26,7 @@ impl Play {
         let subjects = [stage.open_plain().await, stage.open_plain().await];
         let store = FailingOver::over(subjects[0].client.backend(), subjects[1].client.backend());
         let backend = match stage.weak_seed() {
-            Some(seed) => Weak::over(store.backend(), seed),
+            Some(seed) => FaultyStore::over(store.backend(), seed),
             None => store.backend(),
         };
         let conversation = Conversation::open(&Client::new(backend), &ana(), 1, at(0)).await;

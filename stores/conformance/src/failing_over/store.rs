@@ -4,7 +4,7 @@ use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
     MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
     Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    WakeUps, Written,
+    WakeUps, WriteOutcome,
 };
 
 use super::FailingOver;
@@ -104,7 +104,7 @@ impl Store for FailingOver {
         self.inner().store.list_records(scope, query, now).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         self.inner().store.write_record(scope, write, now).await
     }
 
@@ -114,7 +114,7 @@ impl Store for FailingOver {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         self.inner().store.write_derived(scope, thread, write, now).await
     }
 

@@ -3,10 +3,10 @@
 //! It shares no code with any store. Time only goes forward here, so what has expired is forgotten before each step.
 
 use threadkeep_core::{
-    Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Record, RecordOwner,
-    RecordState, RecordWrite, Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map,
-    Message, MessageId, MessageQuery, Namespace, OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope,
-    StoreError, Tagged, Take, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, Written,
+    Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Effect, Expected, Fingerprint,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery, Namespace, OpenThread, Opened,
+    OrderBy, Owner, Positions, RangeEnd, Record, RecordOwner, RecordState, RecordWrite, Result, Scope, StoreError,
+    Tagged, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, WriteOutcome,
 };
 
 use super::operation::DERIVED_KEY;
@@ -212,7 +212,7 @@ impl Model {
             messages.sort_by_key(|message| message.created_at);
         }
         let more = messages.len() > query.limit;
-        if query.take == Take::Newest {
+        if query.take == RangeEnd::Newest {
             messages.reverse();
             messages.truncate(query.limit);
             messages.reverse();
@@ -262,7 +262,7 @@ impl Model {
         thread.records.iter().find(|it| is_derived(it)).map(Record::tagged)
     }
 
-    pub(super) fn write_derived(&mut self, scope: &Scope, id: ThreadId, write: &DerivedWrite) -> Result<Written> {
+    pub(super) fn write_derived(&mut self, scope: &Scope, id: ThreadId, write: &DerivedWrite) -> Result<WriteOutcome> {
         let (place, access) = self.place(scope, id)?;
         if access != Access::Full {
             return Err(StoreError::Denied("changing a shared thread"));
@@ -285,7 +285,7 @@ impl Model {
         let version = (actual.map_or(0, |version| version.number >> 32) + 1) * (1 << 32) + change;
         thread.records.retain(|record| !is_derived(record));
         thread.records.push(Record { namespace, key, value: write.value.clone(), version, tag, expires_at: None });
-        Ok(Written { version, tag })
+        Ok(WriteOutcome { version, tag })
     }
 
     /// Compares what a store answered to a write, and takes over the version that it gave.
@@ -293,7 +293,7 @@ impl Model {
         &mut self,
         scope: &Scope,
         write: &RecordWrite,
-        answer: Result<Written>,
+        answer: Result<WriteOutcome>,
     ) -> Result<(), String> {
         let tenant = scope.tenant_id();
         let actual = self.record_version(tenant, write);

@@ -6,8 +6,8 @@ use proptest::prelude::{Just, Strategy, any};
 use proptest::{prop_oneof, sample};
 use threadkeep_core::{
     Batch, Bound, Content, DerivedWrite, Expected, Fingerprint, IdempotencyKey, MessageQuery, Namespace, NewMessage,
-    OnCorrupt, OpenThread, OrderBy, Owner, Positions, PutRecord, RecordCondition, RecordName, RecordOwner, RecordState,
-    RecordWrite, Replacement, Role, Scope, Tagged, Take, ThreadId, ThreadPatch, Timestamp,
+    OnCorrupt, OpenThread, OrderBy, Owner, Positions, PutRecord, RangeEnd, RecordCondition, RecordName, RecordOwner,
+    RecordState, RecordWrite, Replacement, Role, Scope, Tagged, ThreadId, ThreadPatch, Timestamp,
 };
 
 use super::model::Model;
@@ -304,7 +304,7 @@ fn any_query() -> impl Strategy<Value = MessageQuery> {
             after,
             roles: role.into_iter().collect(),
             order: if by_seq { OrderBy::Seq } else { OrderBy::Time },
-            take: if newest { Take::Newest } else { Take::Oldest },
+            take: if newest { RangeEnd::Newest } else { RangeEnd::Oldest },
             limit,
             on_corrupt: OnCorrupt::Fail,
         },

@@ -6,11 +6,11 @@ use threadkeep_core::{
     Timestamp, VerifyReport,
 };
 
-use super::Weak;
+use super::FaultyStore;
 use super::snapshot::WeakSnapshot;
 
 #[async_trait]
-impl Maintenance for Weak {
+impl Maintenance for FaultyStore {
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         self.may_refuse()?;
         self.inner.maintenance.list_tenants(after, limit).await

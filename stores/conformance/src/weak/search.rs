@@ -2,13 +2,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Behind, CatchUp, Collection, IndexEntry, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, ThreadId, Timestamp,
+    CatchUp, Collection, IndexEntry, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, ThreadId, Timestamp,
+    UnindexedThread,
 };
 
-use super::Weak;
+use super::FaultyStore;
 
 #[async_trait]
-impl SearchIndex for Weak {
+impl SearchIndex for FaultyStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
         self.may_refuse()?;
         let answer = self.inner.search.search(scope, query, now).await?;
@@ -36,7 +37,7 @@ impl SearchIndex for Weak {
     }
 }
 
-impl Weak {
+impl FaultyStore {
     /// Takes the newest messages of some threads out of an answer, as if they were not indexed yet.
     fn lag(&self, mut answer: SearchAnswer) -> SearchAnswer {
         let mut indexed: BTreeMap<ThreadId, u64> =
@@ -54,7 +55,8 @@ impl Weak {
             }
         }
         answer.hits.retain(|hit| indexed.get(&hit.thread).is_none_or(|indexed| hit.seq <= *indexed));
-        answer.behind = indexed.into_iter().map(|(thread, indexed_seq)| Behind { thread, indexed_seq }).collect();
+        answer.behind =
+            indexed.into_iter().map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
         answer
     }
 }

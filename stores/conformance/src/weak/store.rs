@@ -4,14 +4,14 @@ use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
     MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
     Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    WakeUps, Written,
+    WakeUps, WriteOutcome,
 };
 
 use super::dice::Dice;
-use super::{Weak, lost_reply};
+use super::{FaultyStore, lost_reply};
 
 #[async_trait]
-impl Store for Weak {
+impl Store for FaultyStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
         let fate = self.roll(6);
         if fate == 0 {
@@ -121,7 +121,7 @@ impl Store for Weak {
         self.inner.store.list_records(scope, query, now).await
     }
 
-    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         self.may_refuse()?;
         self.inner.store.write_record(scope, write, now).await
     }
@@ -132,7 +132,7 @@ impl Store for Weak {
         thread: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         let fate = self.roll(6);
         if fate == 0 {
             return Err(lost_reply());

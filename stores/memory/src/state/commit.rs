@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use threadkeep_core::decide::{CommitRecord, CommitTarget, Decision, Facts, KeptMessage, Plan, Replaced, decide};
+use threadkeep_core::decide::{
+    CommitRecord, CommitTarget, Decision, Facts, Plan, Replaced, StoredMessageFacts, decide,
+};
 use threadkeep_core::{
     Batch, CommitOutcome, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind, MessageId, NewMessage,
     PutRecord, Record, RecordName, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WakeUp,
@@ -67,10 +69,10 @@ impl Facts for KeptFacts<'_> {
         Ok(self.kept.seq_of_external_id.get(external_id).copied())
     }
 
-    fn message(&mut self, id: MessageId) -> Result<Option<KeptMessage>> {
+    fn message(&mut self, id: MessageId) -> Result<Option<StoredMessageFacts>> {
         let entry = self.kept.seq_of_id.get(&id).and_then(|seq| self.kept.entries.get(seq));
         let Some(DumpEntry::Message { seq, created_at, external_id, body, .. }) = entry else { return Ok(None) };
-        Ok(Some(KeptMessage {
+        Ok(Some(StoredMessageFacts {
             seq: *seq,
             created_at_micros: created_at.as_micros(),
             external_id: external_id.clone(),
@@ -101,7 +103,7 @@ impl KeptThread {
         for (replaced, body) in replaced.into_iter().zip(encoded.replace) {
             self.replace(&replaced, body);
         }
-        for (id, KeptMessage { seq, .. }) in batch.erase.into_iter().zip(erased) {
+        for (id, StoredMessageFacts { seq, .. }) in batch.erase.into_iter().zip(erased) {
             self.remove_entry(seq);
             self.insert_entry(DumpEntry::Tombstone { seq, id, erased_at: now });
         }

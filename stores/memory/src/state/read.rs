@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use threadkeep_core::{
     Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessageName, MessagePage, MessageQuery,
-    OrderBy, PageFill, Result, Scope, StoreError, Tagged, Take, ThreadId, Timestamp, codec, limits,
+    OrderBy, PageFill, RangeEnd, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, codec, limits,
 };
 
 use super::{KeptThread, State};
@@ -23,7 +23,7 @@ impl State {
         if query.order == OrderBy::Time {
             rows.sort_by_key(|row| (row.created_at, row.seq));
         }
-        if query.take == Take::Newest {
+        if query.take == RangeEnd::Newest {
             rows.reverse();
         }
         let mut page = PageFill::new(query, kept.row.positions);

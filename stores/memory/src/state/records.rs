@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Access, Conflict, DerivedWrite, Kind, Namespace, Owner, Record, RecordName, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, StoreError, Tagged, ThreadId, Timestamp, Written,
+    Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WriteOutcome,
 };
 
 use super::{State, Tenant, has_expired};
@@ -55,7 +55,7 @@ impl State {
         Ok(matching.take(query.limit).cloned().collect())
     }
 
-    pub(crate) fn write_record(&mut self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<Written> {
+    pub(crate) fn write_record(&mut self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         write.check()?;
         check_writes(scope, &write.owner)?;
         let tenant = self.tenants.entry(scope.tenant_id().clone()).or_default();
@@ -68,12 +68,12 @@ impl State {
         let name = (owner, namespace.clone(), key.clone());
         let Some(value) = value else {
             tenant.records.remove(&name);
-            return Ok(Written { version: 0, tag: None });
+            return Ok(WriteOutcome { version: 0, tag: None });
         };
         self.record_version += 1;
         let version = self.record_version;
         tenant.records.insert(name, Record { namespace, key, value, version, tag: None, expires_at });
-        Ok(Written { version, tag: None })
+        Ok(WriteOutcome { version, tag: None })
     }
 
     pub(crate) fn write_derived(
@@ -82,7 +82,7 @@ impl State {
         id: ThreadId,
         write: DerivedWrite,
         now: Timestamp,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         write.check()?;
         let (kept, access) = self.reach(scope, id, now)?;
         if access < Access::Full {
@@ -97,7 +97,7 @@ impl State {
         let RecordName { namespace, key } = name.clone();
         let record = Record { namespace, key, value: write.value, version, tag: positions.tag, expires_at: None };
         kept.records.insert(name, record);
-        Ok(Written { version, tag: positions.tag })
+        Ok(WriteOutcome { version, tag: positions.tag })
     }
 
     pub(crate) fn restore_record(

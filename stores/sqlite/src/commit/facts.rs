@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use threadkeep_core::decide::{CommitRecord, Facts, KeptMessage};
+use threadkeep_core::decide::{CommitRecord, Facts, StoredMessageFacts};
 use threadkeep_core::{Fingerprint, IdempotencyKey, MessageId, RecordName, Tagged, Timestamp};
 
 use crate::error::{Result, SqliteError};
@@ -52,13 +52,13 @@ impl Facts for RowFacts<'_> {
         Ok(key.map(row::position))
     }
 
-    fn message(&mut self, id: MessageId) -> Result<Option<KeptMessage>> {
+    fn message(&mut self, id: MessageId) -> Result<Option<StoredMessageFacts>> {
         let sql = "SELECT position, body, created_at, external_id FROM messages \
                    WHERE position >> 32 = ?1 AND id = ?2 AND body IS NOT NULL";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![self.row.no, id.0.as_bytes()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(KeptMessage {
+        Ok(Some(StoredMessageFacts {
             seq: row::position(row.get(0)?),
             body: row.get(1)?,
             created_at_micros: row.get(2)?,

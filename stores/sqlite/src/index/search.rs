@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use threadkeep_core::{Behind, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, limits};
+use threadkeep_core::{
+    Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, UnindexedThread, limits,
+};
 
 use super::{OWNER_MARK, TENANT_MARK, watermark};
 use crate::connection::{Shared, lock};
@@ -299,7 +301,7 @@ impl<'a> Search<'a> {
     }
 
     /// The threads whose newest messages are not indexed, and how many messages these are.
-    fn behind(&self) -> Result<(Vec<Behind>, u64)> {
+    fn behind(&self) -> Result<(Vec<UnindexedThread>, u64)> {
         let sql = "SELECT t.id, coalesce(i.seq, 0), t.seq FROM threads t LEFT JOIN indexed i ON i.thread_no = t.no \
                    WHERE t.stamp > ?1 AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND t.tenant_no = ?2 \
                    AND (?3 IS NULL OR t.owner_no = ?3) AND (?4 IS NULL OR t.no = ?4) AND t.restoring = 0 \
@@ -315,7 +317,7 @@ impl<'a> Search<'a> {
         while let Some(row) = rows.next()? {
             let indexed_seq = row::unsigned(row, 1)?;
             missing += row::unsigned(row, 2)?.saturating_sub(indexed_seq);
-            behind.push(Behind { thread: ThreadId(row::uuid(row, 0)?), indexed_seq });
+            behind.push(UnindexedThread { thread: ThreadId(row::uuid(row, 0)?), indexed_seq });
         }
         Ok((behind, missing))
     }

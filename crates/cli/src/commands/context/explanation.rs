@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use serde::Serialize;
 use textwrap::WordSeparator;
-use threadkeep::context::{Fate, FateSpan, RecalledFate, Report, TokensByPart, Why};
+use threadkeep::context::{Fate, FateReason, FateSpan, RecalledFate, Report, TokensByPart};
 use threadkeep::core::limits;
 use threadkeep::{Memory, Message, MessageName, Scope, Thread, ThreadId, TokenCount};
 
@@ -43,7 +43,7 @@ struct Row {
     last_seq: u64,
     count: u64,
     fate: Fate,
-    why: Option<Why>,
+    why: Option<FateReason>,
     tokens: TokenCount,
 }
 
@@ -193,7 +193,7 @@ fn rows(spans: &[FateSpan]) -> Vec<Row> {
     let is_shown = |span: &FateSpan| matches!(span.fate, Fate::Kept | Fate::Truncated);
     let shown: Vec<u64> = spans.iter().filter(|span| is_shown(span)).map(|span| span.first_seq).collect();
     let single_from = shown.len().checked_sub(LINES).map_or(0, |older| shown[older]);
-    let mut groups: BTreeMap<(Fate, Option<Why>), Row> = BTreeMap::new();
+    let mut groups: BTreeMap<(Fate, Option<FateReason>), Row> = BTreeMap::new();
     let mut rows = Vec::new();
     for span in spans {
         let FateSpan { first_seq, last_seq, fate, why, tokens } = *span;
@@ -280,14 +280,14 @@ mod tests {
 
     use super::*;
 
-    fn span(first_seq: u64, last_seq: u64, fate: Fate, why: Option<Why>) -> FateSpan {
+    fn span(first_seq: u64, last_seq: u64, fate: Fate, why: Option<FateReason>) -> FateSpan {
         FateSpan { first_seq, last_seq, fate, why, tokens: TokenCount(1) }
     }
 
     #[test]
     fn rows_group_older_messages_by_fate() {
-        let gone = |first, last| span(first, last, Fate::Summarised, Some(Why::OutsideWindow));
-        let mut spans = vec![gone(1, 4), span(5, 5, Fate::Recalled, Some(Why::Found)), gone(6, 9)];
+        let gone = |first, last| span(first, last, Fate::Summarised, Some(FateReason::OutsideWindow));
+        let mut spans = vec![gone(1, 4), span(5, 5, Fate::Recalled, Some(FateReason::Found)), gone(6, 9)];
         spans.extend((10..=20).map(|seq| span(seq, seq, Fate::Kept, None)));
         let rows = rows(&spans);
         let found: Vec<_> = rows.iter().map(|row| (row.first_seq, row.last_seq, row.count, row.tokens.0)).collect();
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn fates_and_reasons_are_named_as_in_json() {
         assert_eq!(
-            (word(&Fate::Summarised), word(&Why::OutsideWindow)),
+            (word(&Fate::Summarised), word(&FateReason::OutsideWindow)),
             ("summarised".to_owned(), "outside window".to_owned())
         );
     }

@@ -89,7 +89,7 @@ fn walk((folder, root): (&Path, &Path), title: &str, depth: usize, files: &mut V
             if depth > 0 {
                 walk((&path, root), &title, depth - 1, files)?;
             }
-        } else if path.is_file() && is_inside() && DocumentFormat::of_path(&path).is_some() {
+        } else if path.is_file() && is_inside() && DocumentFormat::from_path(&path).is_some() {
             files.extend(file(&path, title));
         }
     }

@@ -16,7 +16,7 @@ use crate::input;
 use crate::openai::assistant;
 use crate::output::json;
 use crate::security::Caller;
-use crate::turns::{self, Asking, Told, Waiting, Work};
+use crate::turns::{self, AskRequest, TurnUpdate, Waiting, Work};
 
 /// Answers a request to an assistant. With a thread, the last message starts a turn in it. Without one, the messages are put into
 /// an ephemeral thread.
@@ -49,7 +49,7 @@ pub(super) async fn complete(
     let app_of_stream = app.clone();
     let waiting = turns::start(
         held,
-        Work::Ask(Asking {
+        Work::Ask(AskRequest {
             service: app.service().clone(),
             agent,
             scope,
@@ -84,7 +84,7 @@ fn answer(turn: &Turn) -> Answer {
 /// Streams an assistant's answer. An error before its first event is returned as an ordinary error response.
 async fn respond(app: App, envelope: Envelope, mut waiting: Waiting) -> Result<Response> {
     let mut next = match waiting.recv().await {
-        Some(Told::End(Err(error))) => return Err(error.into()),
+        Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         next => next,
     };
     let (chunks, receiver) = mpsc::unbounded_channel();
@@ -93,13 +93,13 @@ async fn respond(app: App, envelope: Envelope, mut waiting: Waiting) -> Result<R
         let mut sent = String::new();
         while let Some(event) = next {
             match event {
-                Told::Event(TurnEvent::Token { text }) => {
+                TurnUpdate::Event(TurnEvent::Token { text }) => {
                     sent.push_str(&text);
                     writer.write_delta(ChatDelta::Text(text));
                 }
-                Told::Event(_) => {}
-                Told::End(Ok(answered)) => return finish(&mut writer, &sent, &answered.turn),
-                Told::End(Err(error)) => return writer.fail(&error.into()),
+                TurnUpdate::Event(_) => {}
+                TurnUpdate::End(Ok(answered)) => return finish(&mut writer, &sent, &answered.turn),
+                TurnUpdate::End(Err(error)) => return writer.fail(&error.into()),
             }
             next = waiting.recv().await;
         }

@@ -1,5 +1,5 @@
 use axum::extract::State;
-use threadkeep::core::{ChangePage, Effect, Take};
+use threadkeep::core::{ChangePage, Effect, RangeEnd};
 use threadkeep::{Bound, MessageName, MessageQuery, Scope, ThreadId};
 
 use super::{find, list_response, thread_of};
@@ -21,21 +21,21 @@ const SEARCHED_CHANGES: usize = 1_000;
 pub(crate) struct PageQuery {
     pub(crate) after: Option<String>,
     limit: usize,
-    take: Take,
+    take: RangeEnd,
 }
 
 impl PageQuery {
     /// Reads the parameters of all lists of this API. The default order is newest first.
     pub(crate) fn read(params: &mut Params) -> Result<Self> {
-        Self::read_with(params, Take::Newest)
+        Self::read_with(params, RangeEnd::Newest)
     }
 
     /// Like [`Self::read`], with oldest first as the default order.
     pub(crate) fn read_ascending(params: &mut Params) -> Result<Self> {
-        Self::read_with(params, Take::Oldest)
+        Self::read_with(params, RangeEnd::Oldest)
     }
 
-    fn read_with(params: &mut Params, default: Take) -> Result<Self> {
+    fn read_with(params: &mut Params, default: RangeEnd) -> Result<Self> {
         // Ignored: items always include everything that is stored of them.
         params.take_all("include");
         let limit: i64 = params.parse("limit", "a whole number")?.unwrap_or(DEFAULT_LIMIT as i64);
@@ -50,8 +50,8 @@ impl PageQuery {
         }
         let take = match params.take("order")?.as_deref() {
             None => default,
-            Some("desc") => Take::Newest,
-            Some("asc") => Take::Oldest,
+            Some("desc") => RangeEnd::Newest,
+            Some("asc") => RangeEnd::Oldest,
             Some(_) => return Err(ApiError::invalid("order", "Invalid 'order': expected 'asc' or 'desc'.")),
         };
         let limit = usize::try_from(limit).unwrap_or(MAX_LIMIT);
@@ -91,15 +91,15 @@ async fn page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> 
     let mut messages = MessageQuery { take: query.take, ..MessageQuery::newest(query.limit + 2) };
     if let Some((seq, _)) = from {
         match query.take {
-            Take::Newest => messages.before = Some(Bound::Seq(seq + 1)),
-            Take::Oldest => messages.after = Some(Bound::Seq(seq - 1)),
+            RangeEnd::Newest => messages.before = Some(Bound::Seq(seq + 1)),
+            RangeEnd::Oldest => messages.after = Some(Bound::Seq(seq - 1)),
         }
     }
     let page = app.memory().messages(scope, thread, &messages).await?;
     let is_listed = |seq: u64, index: usize| {
         from.is_some_and(|(from, last)| match query.take {
-            Take::Newest => from == seq && index >= last,
-            Take::Oldest => from == seq && index <= last,
+            RangeEnd::Newest => from == seq && index >= last,
+            RangeEnd::Oldest => from == seq && index <= last,
         })
     };
     let mut items: Vec<Item> = Vec::new();
@@ -107,7 +107,7 @@ async fn page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> 
         let unlisted = items_of(message).into_iter().enumerate().filter(|(index, _)| !is_listed(message.seq, *index));
         items.extend(unlisted.map(|(_, item)| item));
     }
-    if query.take == Take::Newest {
+    if query.take == RangeEnd::Newest {
         items.reverse();
     }
     let has_more = page.more || items.len() > query.limit;
@@ -137,7 +137,7 @@ async fn position_of(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> 
 
 /// Returns a page of items that are all in memory, oldest first.
 pub(crate) fn page_of(mut items: Vec<Item>, query: &PageQuery) -> Result {
-    if query.take == Take::Newest {
+    if query.take == RangeEnd::Newest {
         items.reverse();
     }
     if let Some(after) = &query.after {

@@ -21,13 +21,13 @@ use crate::openai::items::{Item, items_of};
 use crate::openai::members::{Members, quoted};
 use crate::openai::turn::{self, TurnRecord};
 use crate::openai::{ids, references, requests};
-use crate::security::MayDrive;
-use crate::turns::{self, Asking, Told};
+use crate::security::MayResume;
+use crate::turns::{self, AskRequest, TurnUpdate};
 
 /// An assistant's turn that is ready to be started.
 pub(super) struct AssistantRun {
     app: App,
-    pub(super) asking: Asking,
+    pub(super) asking: AskRequest,
     held: Held,
     /// Notified when the question is stored. From then on the turn survives a restart of the server.
     pub(super) started: Option<oneshot::Sender<()>>,
@@ -61,7 +61,7 @@ pub(super) async fn prepare(
     let created_at = memory.now().as_millis().div_euclid(1000);
     let envelope = body::envelope(&id, created_at, &request, Some(&ids::conversation(thread)));
     let text_id = text_message_id(&id);
-    let asking = Asking {
+    let asking = AskRequest {
         service: app.service().clone(),
         agent,
         scope: scope.clone(),
@@ -120,7 +120,7 @@ pub(super) async fn run(
         Err(error) => return Err(failed_response(&mut envelope, error)),
     };
     let identity = ResponseIdentity { id, digest: &digest, text_id, is_ephemeral };
-    let response = response_of(&app, &scope, identity, &mut envelope, &turn, &text_deltas, MayDrive::Yes).await;
+    let response = response_of(&app, &scope, identity, &mut envelope, &turn, &text_deltas, MayResume::Yes).await;
     response.map_err(|error| failed_response(&mut envelope, error))
 }
 
@@ -144,12 +144,12 @@ pub(super) async fn recover(
     identity: ResponseIdentity<'_>,
     mut envelope: Map<String, Value>,
     turn: &str,
-    may_drive: MayDrive,
+    may_drive: MayResume,
 ) -> Result<Option<ResponseState>> {
     let Some(thread) = thread_of(identity.id)? else { return Ok(None) };
     match find_turn_state(app.memory(), scope, thread, turn).await? {
         Some(TurnState::Running(running)) => {
-            if may_drive == MayDrive::Yes {
+            if may_drive == MayResume::Yes {
                 resume(app, scope, thread, running);
             }
             Ok(Some(ResponseState::InProgress { envelope, text_id: None, deltas: Vec::new() }))
@@ -185,7 +185,7 @@ async fn response_of(
     envelope: &mut Map<String, Value>,
     turn: &AgentTurn,
     deltas: &TextDeltas,
-    may_drive: MayDrive,
+    may_drive: MayResume,
 ) -> Result<FinishedResponse> {
     let status = set_outcome(envelope, turn);
     let alias = format!("msg_{}", text_id.0.simple());
@@ -195,7 +195,7 @@ async fn response_of(
         None => (message_item(&alias, &turn.reply), None),
     };
     let output = vec![item];
-    if let Some(message) = message.filter(|_| may_drive == MayDrive::Yes) {
+    if let Some(message) = message.filter(|_| may_drive == MayResume::Yes) {
         let record = TurnRecord {
             id: id.to_owned(),
             digest: digest.to_owned(),
@@ -221,14 +221,14 @@ async fn wait_for_end(
 ) -> Result<AgentTurn> {
     while let Some(event) = waiting.recv().await {
         match event {
-            Told::Event(TurnEvent::Token { text }) => deltas(ChatDelta::Text(text)),
-            Told::Event(TurnEvent::Restarted) => deltas(ChatDelta::Restarted),
-            Told::Event(TurnEvent::Started { .. }) => {
+            TurnUpdate::Event(TurnEvent::Token { text }) => deltas(ChatDelta::Text(text)),
+            TurnUpdate::Event(TurnEvent::Restarted) => deltas(ChatDelta::Restarted),
+            TurnUpdate::Event(TurnEvent::Started { .. }) => {
                 // The receiver may have timed out.
                 started.take().map(|started| started.send(()));
             }
-            Told::Event(_) => {}
-            Told::End(ended) => return Ok(ended?.turn),
+            TurnUpdate::Event(_) => {}
+            TurnUpdate::End(ended) => return Ok(ended?.turn),
         }
     }
     Err(ApiError::internal("the turn ended without a result"))

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use threadkeep::core::RecordWrite;
 use threadkeep::memory::Watch;
-use threadkeep::memory::turns::{Driving, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
+use threadkeep::memory::turns::{Driver, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
 use threadkeep::{JsonText, Memory, MessageId, Namespace, RecordName, RecordOwner, Scope, Timestamp};
 use threadkeep_service::carried;
 use tokio::sync::oneshot;
@@ -29,7 +29,7 @@ use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::response_store;
 use crate::openai::turn::RETENTION_MS;
-use crate::security::MayDrive;
+use crate::security::MayResume;
 
 /// How often new deltas are written to the state.
 const WRITE_INTERVAL: Duration = Duration::from_millis(250);
@@ -91,7 +91,7 @@ pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Re
         Work::RunAssistant(run) => Some(run.asking.name_turn(format!("response\n{id}"))),
         Work::CallModel(_) | Work::Answered { .. } => None,
     };
-    let driving = Driving::begin(app.memory());
+    let driving = Driver::begin(app.memory());
     let state = BackgroundState {
         digest: pending.attempt.digest().to_owned(),
         envelope: pending.envelope.clone(),
@@ -136,8 +136,8 @@ async fn respond_again(pending: PendingResponse, state: BackgroundState) -> Resu
     pending.attempt.check_same(&state.digest)?;
     let PendingResponse { app, scope, id, is_streamed, .. } = pending;
     match is_streamed {
-        true => stream::subscribe(&app, &scope, &id, None, MayDrive::Yes).await,
-        false => Ok(json_response(response_state(&app, &scope, &id, state, MayDrive::Yes).await?.to_json())),
+        true => stream::subscribe(&app, &scope, &id, None, MayResume::Yes).await,
+        false => Ok(json_response(response_state(&app, &scope, &id, state, MayResume::Yes).await?.to_json())),
     }
 }
 
@@ -146,7 +146,7 @@ pub(super) async fn find_state(
     app: &App,
     scope: &Scope,
     id: &str,
-    may_drive: MayDrive,
+    may_drive: MayResume,
 ) -> Result<Option<ResponseState>> {
     match find(app, scope, id).await? {
         Some((state, _)) => response_state(app, scope, id, state, may_drive).await.map(Some),
@@ -220,7 +220,7 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
     };
     match result {
         Some(result) => live.end(&result),
-        None => match retrieve::find_json(&app, &scope, &id, MayDrive::Yes).await {
+        None => match retrieve::find_json(&app, &scope, &id, MayResume::Yes).await {
             Ok(Some(response)) => live.cancel(&response),
             // The response was deleted: the stream ends without a final event.
             _ => drop(live),
@@ -325,7 +325,7 @@ async fn response_state(
     scope: &Scope,
     id: &str,
     state: BackgroundState,
-    may_drive: MayDrive,
+    may_drive: MayResume,
 ) -> Result<ResponseState> {
     let is_orphaned = state.is_orphaned(app.memory());
     let BackgroundState { digest, mut envelope, status, text_id, turn, deltas, .. } = state;

@@ -7,7 +7,7 @@ use super::{background, not_found, retrieve};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
-use crate::security::{Caller, MayDrive};
+use crate::security::{Caller, MayResume};
 
 /// Cancels a background response
 ///
@@ -22,7 +22,7 @@ use crate::security::{Caller, MayDrive};
 )]
 pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names) -> Result<Response> {
     let (id, scope) = (names.text("id"), &caller.scope);
-    let find = || async { retrieve::find_json(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| not_found(id)) };
+    let find = || async { retrieve::find_json(&app, scope, id, MayResume::Yes).await?.ok_or_else(|| not_found(id)) };
     let response = find().await?;
     let parsed: Value = serde_json::from_str(&response).unwrap_or_default();
     if parsed["background"] != true {

@@ -7,7 +7,7 @@ use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::openai::turn;
 use crate::output::json;
-use crate::security::{Caller, MayDrive};
+use crate::security::{Caller, MayResume};
 
 /// Deletes a response
 ///
@@ -31,7 +31,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
         }
         _ => {
             // A response in progress is cancelled, because no client can retrieve it any more.
-            background::find_state(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| not_found(id))?;
+            background::find_state(&app, scope, id, MayResume::Yes).await?.ok_or_else(|| not_found(id))?;
             background::cancel(&app, scope, id).await?;
         }
     }

@@ -11,7 +11,7 @@ use crate::error::{ErrorEnvelope, Result};
 use crate::input::{Names, Params};
 use crate::openai::items::Item;
 use crate::openai::turn;
-use crate::security::{Caller, MayDrive};
+use crate::security::{Caller, MayResume};
 
 /// The state of a response.
 pub(super) enum ResponseState {
@@ -73,7 +73,7 @@ pub(crate) async fn retrieve(
 }
 
 /// Finds a response, and returns its JSON.
-pub(super) async fn find_json(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<String>> {
+pub(super) async fn find_json(app: &App, scope: &Scope, id: &str, may_drive: MayResume) -> Result<Option<String>> {
     Ok(find_state(app, scope, id, may_drive).await?.map(|state| state.to_json()))
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn find_state(
     app: &App,
     scope: &Scope,
     id: &str,
-    may_drive: MayDrive,
+    may_drive: MayResume,
 ) -> Result<Option<ResponseState>> {
     let stored = match thread_of(id)? {
         Some(thread) => match turn::find_record(app, scope, thread, id).await? {

@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::limits;
 use crate::openai::sse;
-use crate::security::MayDrive;
+use crate::security::MayResume;
 
 /// How long to wait after a change of a response that is made elsewhere, so that changes in quick succession cause one read.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -61,7 +61,7 @@ pub(super) async fn subscribe(
     scope: &Scope,
     id: &str,
     after: Option<u64>,
-    may_drive: MayDrive,
+    may_drive: MayResume,
 ) -> Result<Response> {
     let watches = Watches::start(app, scope, id).await?;
     let state = find_state(app, scope, id, may_drive).await?.ok_or_else(|| not_found(id))?;
@@ -146,7 +146,7 @@ struct ResponseSubscription {
     app: App,
     scope: Scope,
     id: String,
-    may_drive: MayDrive,
+    may_drive: MayResume,
     watches: Watches,
     writer: EventWriter,
     unsent: VecDeque<Bytes>,

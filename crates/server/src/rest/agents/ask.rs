@@ -3,7 +3,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
-use threadkeep::{Agent, Ask, Content, Map, OpenThread, Role, Scope, ThreadId};
+use threadkeep::{Agent, Content, Map, OpenThread, Role, Scope, ThreadId, TurnRequest};
 use threadkeep_service::Attempt;
 use utoipa::ToSchema;
 
@@ -15,7 +15,7 @@ use crate::input::{self, JsonBody, Names};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, Asking, Work};
+use crate::turns::{self, AskRequest, Work};
 
 /// A question to an assistant.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -79,9 +79,16 @@ pub(crate) async fn ask(
     // Checked before a thread is created: an invalid question must not leave an empty thread behind.
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
-    let ask = Ask { author: body.author, given: body.given, ..Ask::new(body.text) };
-    let asking =
-        Asking { service: app.service().clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
+    let ask = TurnRequest { author: body.author, given: body.given, ..TurnRequest::new(body.text) };
+    let asking = AskRequest {
+        service: app.service().clone(),
+        agent,
+        scope: caller.scope,
+        thread,
+        ask,
+        attempt,
+        is_passing: false,
+    };
     let waiting = turns::start(held, Work::Ask(asking));
     if is_streamed {
         return turns::respond(&app, waiting).await;

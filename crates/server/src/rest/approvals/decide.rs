@@ -15,7 +15,7 @@ use crate::output::{json, with_replay};
 use crate::rest::agents::ask::accepts_events;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, Deciding, Work};
+use crate::turns::{self, DecisionRequest, Work};
 
 /// A decision.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -70,7 +70,8 @@ pub(crate) async fn decide(
     let verdict = verdict(body)?;
     let (agent, turn) = requester(&app, &caller.scope, thread, &approval).await?;
     let (service, by) = (app.service().clone(), decider(&caller));
-    let deciding = Deciding { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
+    let deciding =
+        DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
     let waiting = turns::start(held, Work::Decide(deciding));
     if is_streamed {
         return turns::respond(&app, waiting).await;

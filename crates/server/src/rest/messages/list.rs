@@ -1,6 +1,6 @@
 use axum::extract::State;
 use serde::Serialize;
-use threadkeep::core::{CorruptRow, Take};
+use threadkeep::core::{CorruptRow, RangeEnd};
 use threadkeep::{Bound, Message, MessageQuery, OnCorrupt};
 use utoipa::ToSchema;
 
@@ -45,15 +45,15 @@ pub(crate) struct MessagesJson<'a> {
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
     let take = match params.take("order")?.as_deref() {
-        None | Some("desc") => Take::Newest,
-        Some("asc") => Take::Oldest,
+        None | Some("desc") => RangeEnd::Newest,
+        Some("asc") => RangeEnd::Oldest,
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `asc` or `desc`")),
     };
     let (before, after) = (bound(&mut params, "before")?, bound(&mut params, "after")?);
     let (roles, limit) = (params.roles()?, params.limit(50)?);
     params.finish()?;
     let thread = names.thread()?;
-    let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == Take::Newest;
+    let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == RangeEnd::Newest;
     if is_newest && let Some(cached) = app.memory().held_messages(&caller.scope, thread, limit) {
         let written = cached.form(|cached| {
             let page = Page { messages: cached.messages(), corrupt: &[], has_more: cached.more(), take };
@@ -74,20 +74,20 @@ struct Page<'a> {
     messages: &'a [Message],
     corrupt: &'a [CorruptRow],
     has_more: bool,
-    take: Take,
+    take: RangeEnd,
 }
 
 impl<'a> Page<'a> {
     fn next(&self) -> Option<u64> {
         let seqs = self.messages.iter().map(|message| message.seq).chain(self.corrupt.iter().map(|row| row.seq));
-        let end = if self.take == Take::Newest { seqs.min() } else { seqs.max() };
+        let end = if self.take == RangeEnd::Newest { seqs.min() } else { seqs.max() };
         end.filter(|_| self.has_more)
     }
 
     fn in_order(&self) -> impl Iterator<Item = &'a Message> {
         let (ascending, descending) = match self.take {
-            Take::Newest => (&[][..], self.messages),
-            Take::Oldest => (self.messages, &[][..]),
+            RangeEnd::Newest => (&[][..], self.messages),
+            RangeEnd::Oldest => (self.messages, &[][..]),
         };
         ascending.iter().chain(descending.iter().rev())
     }

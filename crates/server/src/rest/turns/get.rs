@@ -13,7 +13,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::output::{json, json_with};
 use crate::rest::json::turn::TurnJson;
-use crate::security::{Caller, MayDrive};
+use crate::security::{Caller, MayResume};
 use crate::turns;
 
 /// A turn that is still running.
@@ -54,7 +54,7 @@ pub(crate) async fn get(
         Some(TurnState::Running(running)) => {
             let agent = running.assistant.clone();
             let body = RunningJson { thread, turn: turn.to_owned(), agent, status: "running" };
-            if caller.may_drive() == MayDrive::Yes {
+            if caller.may_drive() == MayResume::Yes {
                 resume(&app, caller.scope, thread, running, held);
             }
             Ok(json_with(StatusCode::ACCEPTED, &body))

@@ -10,11 +10,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use ring::hmac;
 use serde_json::json;
-use threadkeep::{Ask, MessageQuery, Scope, ThreadId};
+use threadkeep::{MessageQuery, Scope, ThreadId, TurnRequest};
 use threadkeep_server::{
     ApiError, Door, FormBody, KeyRole, Owned, Probe, Recognise, Rule, TenantCase, Wire, json as answer,
 };
-use threadkeep_service::turns::{self, Asking, Work};
+use threadkeep_service::turns::{self, AskRequest, Work};
 use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
 use utoipa_axum::routes;
 
@@ -102,10 +102,10 @@ async fn event(State(service): State<Service>, caller: Caller, form: FormBody) -
     let thread = service.memory().open_by_key(&caller.scope, &key).await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| ApiError::not_found("assistant"))?;
     let attempt = Attempt::new("letters", Some(field(&form, "event")?.to_owned()), &form.digest, 0);
-    let ask = Ask::new(field(&form, "text")?);
+    let ask = TurnRequest::new(field(&form, "text")?);
     let asking =
-        Asking { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
+        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
+    let answered = turns::whole(turns::start(service.hold(), Work::TurnRequest(asking))).await?;
     Ok(answer(&json!({ "ok": true, "reply": answered.turn.reply, "replayed": answered.replayed })))
 }
 

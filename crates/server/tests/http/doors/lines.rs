@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use threadkeep::Ask;
+use threadkeep::TurnRequest;
 use threadkeep_server::{Door, KeyRole};
-use threadkeep_service::turns::{self, Asking, Work};
+use threadkeep_service::turns::{self, AskRequest, Work};
 use threadkeep_service::{Attempt, Error, ErrorKind, Service};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -57,10 +57,10 @@ async fn answer(service: &Service, line: &str) -> Result<String, Error> {
     caller.demand(KeyRole::Write)?;
     let thread = service.memory().open_by_key(&caller.scope, "lines").await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| Error::not_found("assistant"))?;
-    let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), Ask::new(text));
+    let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), TurnRequest::new(text));
     let asking =
-        Asking { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
+        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
+    let answered = turns::whole(turns::start(service.hold(), Work::TurnRequest(asking))).await?;
     let again = if answered.replayed { " (again)" } else { "" };
     Ok(format!("{}{again}", answered.turn.reply))
 }

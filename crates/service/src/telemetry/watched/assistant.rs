@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use threadkeep::agent::{Asked, Failure, Prepared};
+use threadkeep::agent::{Failure, PrepareRequest, TurnPreparation};
 use threadkeep::{Assistant, ChatModel, Definition};
 
 use super::Watch;
@@ -31,7 +31,7 @@ impl Assistant for WatchedAssistant {
         &self.definition
     }
 
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         self.assistant.prepare(asked).await
     }
 

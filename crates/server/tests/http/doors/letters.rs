@@ -105,7 +105,7 @@ async fn event(State(service): State<Service>, caller: Caller, form: FormBody) -
     let ask = TurnRequest::new(field(&form, "text")?);
     let asking =
         AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::TurnRequest(asking))).await?;
+    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
     Ok(answer(&json!({ "ok": true, "reply": answered.turn.reply, "replayed": answered.replayed })))
 }
 

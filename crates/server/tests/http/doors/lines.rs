@@ -60,7 +60,7 @@ async fn answer(service: &Service, line: &str) -> Result<String, Error> {
     let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), TurnRequest::new(text));
     let asking =
         AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::TurnRequest(asking))).await?;
+    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
     let again = if answered.replayed { " (again)" } else { "" };
     Ok(format!("{}{again}", answered.turn.reply))
 }

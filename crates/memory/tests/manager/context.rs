@@ -1,4 +1,4 @@
-use threadkeep_context::{ChatMessage, ContextPolicy, Fate, Recalled, SummaryPolicy, Trimming, Why};
+use threadkeep_context::{ChatMessage, ContextPolicy, Fate, FateReason, Recalled, SummaryPolicy, Trimming};
 use threadkeep_core::{
     DumpEntry, MessageQuery, OpenThread, Owner, Part, RecordOwner, RecordQuery, Scope, ThreadId, TokenCount,
 };
@@ -128,7 +128,7 @@ async fn a_broken_row_is_told_and_the_rest_is_seen() {
     assert_eq!(written(&context.context.messages), ["assistant: answer 2", "assistant: answer 4", "user: question 5"]);
     assert_eq!(context.unreadable.iter().map(|row| row.seq).collect::<Vec<_>>(), [3]);
     let broken = context.context.report.messages.iter().find(|span| span.first_seq == 3).unwrap();
-    assert_eq!((broken.fate, broken.why), (Fate::Absent, Some(Why::Unreadable)));
+    assert_eq!((broken.fate, broken.why), (Fate::Absent, Some(FateReason::Unreadable)));
     // What fell out is summarised all the same.
     let summarised = to.memory.context(&ana(), thread, None, &summarising(1)).await.unwrap();
     assert_eq!(summarised.context.summary.unwrap().through_seq, 4);

@@ -117,7 +117,7 @@ async fn passages(world: &World, scope: &Scope) -> u64 {
         thread: None,
         limit: 10,
     };
-    world.backend.search.search(scope, &query, world.memory.now()).await.unwrap().records
+    world.backend.search.search(scope, &query, world.memory.now()).await.unwrap().documents
 }
 
 #[tokio::test(start_paused = true)]

@@ -181,7 +181,7 @@ async fn very_many_points_need_the_extension() {
             assert_eq!(found.unwrap().entries[0].id, "700");
         }
         let words = SearchQuery { terms: vec!["walrus".to_owned()], vector: None, ..query };
-        assert_eq!(backend.search.search(&ana(), &words, now()).await.unwrap().records, 977);
+        assert_eq!(backend.search.search(&ana(), &words, now()).await.unwrap().documents, 977);
     }
 }
 

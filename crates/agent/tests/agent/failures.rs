@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::json;
 use threadkeep_agent::{
-    Asked, Assistant, Definition, Failure, FnTool, Stop, TurnLimits, TurnPreparation, TurnRequest, TurnStatus,
+    Assistant, Definition, Failure, FnTool, PrepareRequest, Stop, TurnLimits, TurnPreparation, TurnRequest, TurnStatus,
 };
 use threadkeep_core::{JsonText, Map, ToolContext, ToolError, ToolOutput};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
@@ -138,7 +138,7 @@ impl Assistant for FailingPreparation {
         &self.0
     }
 
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<TurnPreparation, Failure> {
+    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         assert_eq!((asked.question, asked.seq), ("What is new?", 1));
         Err(Failure::new("feed_failed", "the feed cannot be read"))
     }

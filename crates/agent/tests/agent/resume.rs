@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use threadkeep_agent::{
-    Agent, Asked, Assistant, Definition, FnTool, Stop, TurnPreparation, TurnStatus, list_interrupted_turns,
+    Agent, Assistant, Definition, FnTool, PrepareRequest, Stop, TurnPreparation, TurnStatus, list_interrupted_turns,
 };
 use threadkeep_core::{JsonText, Map, Namespace, RecordOwner, RecordQuery, Scope, ToolContext, ToolOutput};
 use threadkeep_graph::{END, Failure, Graph, ModelRequest, Node, Output, START, state};
@@ -204,8 +204,11 @@ impl Assistant for ScopeReporting {
         &self.0
     }
 
-    async fn prepare(&self, asked: &Asked<'_>) -> Result<TurnPreparation, Failure> {
-        Ok(TurnPreparation { grounding: Some(format!("Asked by {:?}.", asked.scope)), ..TurnPreparation::default() })
+    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+        Ok(TurnPreparation {
+            grounding: Some(format!("PrepareRequest by {:?}.", asked.scope)),
+            ..TurnPreparation::default()
+        })
     }
 }
 
@@ -228,7 +231,10 @@ async fn a_turn_resumed_by_another_user_runs_for_its_author() {
     assert_eq!(agent.resume(&ben, shared, &mut |_| {}).await.unwrap()[0].reply, "Here.");
     for request in model.requests() {
         let request = format!("{request:?}");
-        assert!(request.contains("Asked by") && request.contains("ana") && !request.contains("ben"), "{request}");
+        assert!(
+            request.contains("PrepareRequest by") && request.contains("ana") && !request.contains("ben"),
+            "{request}"
+        );
     }
 }
 

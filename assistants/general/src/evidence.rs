@@ -1,7 +1,7 @@
 //! Ranks excerpts by how well they answer the question, so that citations start from [1].
 
 use threadkeep::agent::Excerpt;
-use threadkeep::models::{Passage, is_question};
+use threadkeep::dialogue::{Passage, is_question};
 
 use crate::offline::quoting::{SAID_BY, SAID_BY_ASSISTANT};
 

@@ -4,7 +4,7 @@ mod outcome;
 pub(crate) mod quoting;
 
 use serde_json::json;
-use threadkeep::models::{Intent, OfflineModel, Outcome, Turn, is_question};
+use threadkeep::dialogue::{Intent, OfflineModel, Outcome, Turn, is_question};
 use threadkeep::{Role, Value};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \

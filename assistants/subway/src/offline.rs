@@ -15,7 +15,7 @@ mod trips;
 mod words;
 
 use threadkeep::ChatMessage;
-use threadkeep::models::{Choice, Mention, OfflineModel, Phrases, Turn, Utterance};
+use threadkeep::dialogue::{Choice, Mention, OfflineModel, Phrases, Turn, Utterance};
 
 use crate::prompt::REFUSAL;
 
@@ -78,7 +78,7 @@ pub fn offline_model() -> OfflineModel {
         .otherwise(answer);
     let intents =
         trips::intents().into_iter().chain(boards::intents()).chain(comparing::intents()).chain(personal::intents());
-    let model = intents.fold(builder, threadkeep::models::OfflineModelBuilder::intent).build();
+    let model = intents.fold(builder, threadkeep::dialogue::OfflineModelBuilder::intent).build();
     model.expect("intents have unique names and use defined slot kinds: a test builds the model")
 }
 

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{ChatRequest, JsonText, Part, ToolCall, Value};
 
-use crate::Turn;
+use threadkeep_dialogue::Turn;
 
 /// The prefix of ids of calls that a model wrote as text.
 const TEXT_CALL_PREFIX: &str = "written";
@@ -14,25 +14,10 @@ pub fn is_written(call: &ToolCall) -> bool {
     call.id.strip_prefix(TEXT_CALL_PREFIX).is_some_and(|rest| rest.starts_with('_'))
 }
 
-/// Returns a generator of call ids that are unique within the thread: the turn's number and a counter.
-pub(crate) fn mint_ids(request: &ChatRequest) -> impl FnMut() -> String {
-    mint_ids_with("call", request)
-}
-
-/// Like [`mint_ids`], for calls that a model wrote as text.
+/// Returns a generator of ids of calls that a model wrote as text, unique within the thread.
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn mint_text_call_ids(request: &ChatRequest) -> impl FnMut() -> String {
-    mint_ids_with(TEXT_CALL_PREFIX, request)
-}
-
-fn mint_ids_with(prefix: &'static str, request: &ChatRequest) -> impl FnMut() -> String {
-    let turn = Turn::of(request);
-    let number = turn.number();
-    let mut count = turn.since().iter().flat_map(|message| message.tool_calls()).count();
-    move || {
-        count += 1;
-        format!("{prefix}_{number}_{count}")
-    }
+pub(crate) fn text_call_ids(request: &ChatRequest) -> impl FnMut() -> String + use<> {
+    Turn::of(request).call_ids(TEXT_CALL_PREFIX)
 }
 
 /// Makes a tool call part from a JSON value.

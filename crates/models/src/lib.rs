@@ -1,18 +1,13 @@
 //! Implementations of core's ports for language models and embedders.
 //!
 //! - [`ScriptedModel`] plays a script in tests: each step checks the request and can use the results of earlier tools.
-//! - [`OfflineModel`] answers without a network: it matches messages against the intents that an assistant declares, and
-//!   turns them into tool calls.
 //! - [`ProviderModel`] calls a provider's language model over HTTP: OpenAI, Groq, Anthropic, Ollama, or any server with
 //!   OpenAI's chat completions API. [`EmbeddingModel`] calls an embedder of such a server. Neither is available on
 //!   `wasm32`.
 //! - [`select`] selects a model by name or by environment variables.
-//!
-//! [`Turn`] interprets a request: the question, the tools called for it, and their results.
 #![warn(missing_docs)]
 
 mod calls;
-mod offline;
 #[cfg(not(target_arch = "wasm32"))]
 mod price;
 #[cfg(not(target_arch = "wasm32"))]
@@ -24,13 +19,8 @@ mod scripted;
 mod secret;
 #[cfg(not(target_arch = "wasm32"))]
 mod selection;
-mod turn;
 
 pub use calls::is_written;
-pub use offline::{
-    Choice, Extractor, Intent, Mention, Names, Numbers, OfflineModel, OfflineModelBuilder, OfflineModelError, Outcome,
-    Passage, Phrases, Slot, Slots, Utterance, Word, is_question,
-};
 #[cfg(not(target_arch = "wasm32"))]
 pub use price::{Price, PriceTable, PriceTableError, Tokens};
 #[cfg(not(target_arch = "wasm32"))]
@@ -42,8 +32,8 @@ pub use provider::{
     SystemPacing, client_tls,
 };
 pub use scripted::{Failure, Reply, ScriptedModel};
+pub use threadkeep_dialogue::{Exchange, Turn};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Secret;
 #[cfg(not(target_arch = "wasm32"))]
 pub use selection::{AvailableModel, Origin, Selected, SelectionError, find_models, select, select_embedder};
-pub use turn::{Exchange, Turn};

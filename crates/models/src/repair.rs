@@ -11,7 +11,9 @@ use threadkeep_core::{ChatRequest, JsonText, Map, Part, Role, ToolCall, Value};
 
 pub(crate) use stream_filter::StreamFilter;
 
-use crate::calls::{mint_ids, mint_text_call_ids};
+use threadkeep_dialogue::Turn;
+
+use crate::calls::text_call_ids;
 use crate::provider::{Draft, DraftCall, DraftPart};
 use markup::{ParsedText, parse_calls};
 
@@ -27,7 +29,7 @@ pub(crate) fn parts(draft: &Draft, request: &ChatRequest) -> Result<Vec<Part>, U
     let text = draft.text();
     let has_calls = draft.calls().next().is_some();
     let parsed = parse_calls(&text, request);
-    let mut mint_id = mint_ids(request);
+    let mut mint_id = Turn::of(request).call_ids("call");
     let mut parts = Vec::new();
     let mut visible_bytes = match &parsed {
         ParsedText::NoCalls => text.len(),
@@ -56,7 +58,7 @@ pub(crate) fn parts(draft: &Draft, request: &ChatRequest) -> Result<Vec<Part>, U
     }
     match parsed {
         ParsedText::Calls { calls, .. } if !has_calls => {
-            let mut mint_id = mint_text_call_ids(request);
+            let mut mint_id = text_call_ids(request);
             let text_calls = calls.into_iter().map(|(name, arguments)| text_call(mint_id(), name, &arguments));
             parts.extend(text_calls);
         }
@@ -75,7 +77,7 @@ pub(crate) fn is_failed_call(body: &str) -> bool {
 pub(crate) fn parts_of_failure(body: &str, request: &ChatRequest) -> Result<Vec<Part>, UnreadableCall> {
     let generation = failed_generation(body);
     let tried = generation.iter().map(String::as_str).chain([body]);
-    let mut mint_id = mint_text_call_ids(request);
+    let mut mint_id = text_call_ids(request);
     for text in tried {
         // Without messages, so that quotations are not excluded: the provider itself reports that this is a call.
         let tools_only = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };

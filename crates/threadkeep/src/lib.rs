@@ -48,6 +48,7 @@ pub use threadkeep_core::{
     TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription, ToolEffect,
     ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
 };
+pub use threadkeep_dialogue as dialogue;
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{

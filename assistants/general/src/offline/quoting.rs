@@ -2,7 +2,7 @@
 
 use threadkeep::agent::DynamicContext;
 use threadkeep::core::text::fold;
-use threadkeep::models::Passage;
+use threadkeep::dialogue::Passage;
 
 use crate::evidence::is_quotable;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::models::{Choice, Intent, Outcome, Slot, Slots};
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots};
 use threadkeep_transit::Resolution;
 
 use super::corridor::{expresses_at, places};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::models::{Choice, Intent, Outcome, Slot};
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 
 use super::boards::lines_of;
 use super::corridor::{self, Corridor, CorridorQuery, places};
@@ -90,7 +90,7 @@ fn arguments(corridor: &Corridor) -> Value {
 }
 
 /// Narrows stations with the same name to those with a direct train to the other end of the trip.
-fn connected(choices: &[Choice], slots: &threadkeep::models::Slots) -> Vec<Choice> {
+fn connected(choices: &[Choice], slots: &threadkeep::dialogue::Slots) -> Vec<Choice> {
     let ends: Vec<String> = ["from_station", "to_station"]
         .iter()
         .filter_map(|slot| slots.value(slot).as_str().map(str::to_owned))

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde_json::json;
-use threadkeep::models::{Choice, Mention, Utterance};
+use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::words::UNITS;
 use crate::system::network;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::models::{Choice, Intent, Mention, Outcome, Slot, Utterance};
+use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 
 use super::saved::last_result_text;
 use super::stations;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::models::{Exchange, Intent, Outcome};
+use threadkeep::dialogue::{Exchange, Intent, Outcome};
 
 use super::stations::saved_key;
 

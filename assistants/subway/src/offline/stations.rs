@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use threadkeep::models::{Choice, Mention, Utterance};
+use threadkeep::dialogue::{Choice, Mention, Utterance};
 use threadkeep_transit::{Place, Resolution};
 
 use super::lines;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::models::{Intent, Outcome, Slot};
+use threadkeep::dialogue::{Intent, Outcome, Slot};
 
 use super::boards::on_lines;
 use super::saved::{last_result_text, missing, station, with_saved};

@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use threadkeep_core::{ChatAnswer, ChatRequest, Finish, ModelError, Part, Usage, Value};
 
-use crate::calls::{call_part, mint_ids};
+use threadkeep_dialogue::Turn;
+
+use crate::calls::call_part;
 
 /// A reply of a scripted model.
 #[derive(Clone, Debug)]
@@ -119,7 +121,7 @@ impl Reply {
         };
         let text = self.pieces.concat();
         let mut parts: Vec<Part> = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
-        let mut mint_id = mint_ids(request);
+        let mut mint_id = Turn::of(request).call_ids("call");
         parts.extend(self.calls.iter().map(|(tool, arguments)| call_part(mint_id(), tool, arguments)));
         let usage = self.usage.map(|usage| Usage { model: Some(model.to_owned()), ..usage });
         Ok(ChatAnswer { parts, finish, model: model.to_owned(), usage })

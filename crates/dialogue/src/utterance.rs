@@ -21,7 +21,7 @@ pub struct Word {
     /// The byte range in the text.
     pub place: Range<usize>,
     /// Whether a sentence may end after it.
-    pub(super) ends_sentence: bool,
+    pub(crate) ends_sentence: bool,
 }
 
 impl Utterance {
@@ -62,7 +62,7 @@ impl Utterance {
 }
 
 /// Splits a pattern, a name or an alias into normalized words.
-pub(super) fn folded_words(text: &str) -> Vec<String> {
+pub(crate) fn folded_words(text: &str) -> Vec<String> {
     words_of(text).into_iter().map(|word| word.folded).collect()
 }
 

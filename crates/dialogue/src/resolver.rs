@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use threadkeep_core::Role;
 
-use super::annotated::{AnnotatedUtterance, KindMention};
-use super::dialogue_state::DialogueState;
-use super::extract::{Choice, Extractor, Mention};
-use super::frame::{Frame, OpenSlot, SlotFiller, count_content_words, select_choice};
-use super::history::History;
-use super::intent::{Intent, Slots};
-use super::outcome::Outcome;
-use super::pattern::PatternMatch;
-use super::phrases::Phrases;
-use super::utterance::{Utterance, folded_words};
+use crate::annotated::{AnnotatedUtterance, KindMention};
+use crate::dialogue_state::DialogueState;
+use crate::extract::{Choice, Extractor, Mention};
+use crate::frame::{Frame, OpenSlot, SlotFiller, count_content_words, select_choice};
+use crate::history::History;
+use crate::intent::{Intent, Slots};
+use crate::outcome::Outcome;
+use crate::pattern::PatternMatch;
+use crate::phrases::Phrases;
 use crate::turn::exchanges;
+use crate::utterance::{Utterance, folded_words};
 
 /// The maximum number of questions in a message; further ones are ignored.
 const MAX_QUESTIONS: usize = 4;
@@ -23,7 +23,7 @@ const MAX_EARLIER_MESSAGES: usize = 20;
 
 /// The result of resolving a message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Resolution {
+pub(crate) enum Resolution {
     /// Frames, in the order of the message.
     Frames(Vec<Frame>),
     /// A request for the model's description of itself.
@@ -34,17 +34,17 @@ pub(super) enum Resolution {
 
 /// The declarations of an assistant, and their interpretation.
 #[derive(Default)]
-pub(super) struct IntentResolver {
-    pub(super) kinds: Vec<(String, Box<dyn Extractor>)>,
+pub(crate) struct IntentResolver {
+    pub(crate) kinds: Vec<(String, Box<dyn Extractor>)>,
     /// Words that refer to the last mentioned entity of a kind.
-    pub(super) pronouns: Vec<(Vec<String>, String)>,
-    pub(super) intents: Vec<Intent>,
-    pub(super) phrases: Phrases,
+    pub(crate) pronouns: Vec<(Vec<String>, String)>,
+    pub(crate) intents: Vec<Intent>,
+    pub(crate) phrases: Phrases,
 }
 
 impl IntentResolver {
     /// Resolves the last message. Every earlier message updates what later ones may refer to.
-    pub(super) fn resolve(&self, history: &History) -> Resolution {
+    pub(crate) fn resolve(&self, history: &History) -> Resolution {
         let mut dialogue = DialogueState::default();
         let is_user_message = |at: &usize| history.earlier[*at].role == Role::User;
         let user_messages: Vec<usize> = (0..history.earlier.len()).filter(is_user_message).collect();

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::annotated::AnnotatedUtterance;
-use super::utterance::folded_words;
+use crate::annotated::AnnotatedUtterance;
+use crate::utterance::folded_words;
 
 /// The maximum number of words between two elements of a match.
 const MAX_GAP_WORDS: usize = 8;
@@ -17,7 +17,7 @@ const CAPTURE_SCORE: i32 = 1;
 const GAP_COST: i32 = 1;
 
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     elements: Vec<Element>,
 }
 
@@ -45,19 +45,19 @@ enum Stem {
 
 /// A match of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PatternMatch {
-    pub(super) score: i32,
+pub(crate) struct PatternMatch {
+    pub(crate) score: i32,
     /// The name and the words of the capture.
-    pub(super) capture: Option<(String, Range<usize>)>,
+    pub(crate) capture: Option<(String, Range<usize>)>,
 }
 
 impl Pattern {
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         Self { elements: text.split_whitespace().filter_map(Element::parse).take(MAX_ELEMENTS).collect() }
     }
 
     /// Returns the kinds of the mentions in the pattern.
-    pub(super) fn kinds(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &str> {
         self.elements.iter().filter_map(|element| match &element.kind {
             ElementKind::Mention(kind) => Some(kind.as_str()),
             _ => None,
@@ -65,7 +65,7 @@ impl Pattern {
     }
 
     /// Returns the name of the capture.
-    pub(super) fn capture(&self) -> Option<&str> {
+    pub(crate) fn capture(&self) -> Option<&str> {
         self.elements.iter().find_map(|element| match &element.kind {
             ElementKind::Capture(name) => Some(name.as_str()),
             _ => None,
@@ -74,7 +74,7 @@ impl Pattern {
 
     /// Matches the pattern against a clause. Dynamic programming bounds the time by the product of elements, words and
     /// permitted gap.
-    pub(super) fn find_match(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> Option<PatternMatch> {
+    pub(crate) fn find_match(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> Option<PatternMatch> {
         if self.elements.iter().all(|element| element.is_optional) {
             return None;
         }
@@ -108,7 +108,7 @@ impl Pattern {
 }
 
 /// Normalizes a cue for comparison.
-pub(super) fn fold_cue(cue: &str) -> String {
+pub(crate) fn fold_cue(cue: &str) -> String {
     folded_words(cue).join(" ")
 }
 
@@ -160,7 +160,7 @@ impl Stem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offline::utterance::Utterance;
+    use crate::utterance::Utterance;
 
     fn find_match(pattern: &str, text: &str) -> Option<PatternMatch> {
         let utterance = Utterance::new(text);

@@ -2,26 +2,26 @@
 
 use std::ops::Range;
 
-use super::extract::{Extractor, Mention};
-use super::utterance::Utterance;
+use crate::extract::{Extractor, Mention};
+use crate::utterance::Utterance;
 
 /// An utterance and its mentions.
 #[derive(Clone, Debug)]
-pub(super) struct AnnotatedUtterance {
-    pub(super) utterance: Utterance,
-    pub(super) mentions: Vec<KindMention>,
+pub(crate) struct AnnotatedUtterance {
+    pub(crate) utterance: Utterance,
+    pub(crate) mentions: Vec<KindMention>,
 }
 
 /// A mention and its kind of entity.
 #[derive(Clone, Debug)]
-pub(super) struct KindMention {
-    pub(super) kind: String,
-    pub(super) mention: Mention,
+pub(crate) struct KindMention {
+    pub(crate) kind: String,
+    pub(crate) mention: Mention,
 }
 
 impl AnnotatedUtterance {
     /// Finds all mentions, except those within a longer one: the 7 in "7 Av" is not a line.
-    pub(super) fn of(utterance: Utterance, kinds: &[(String, Box<dyn Extractor>)]) -> Self {
+    pub(crate) fn of(utterance: Utterance, kinds: &[(String, Box<dyn Extractor>)]) -> Self {
         let mut mentions = Vec::new();
         for (kind, extractor) in kinds {
             let found = extractor.find(&utterance).into_iter();
@@ -37,7 +37,7 @@ impl AnnotatedUtterance {
     }
 
     /// Adds a mention unless it overlaps with one of its kind or with a longer one.
-    pub(super) fn add(&mut self, found: KindMention) {
+    pub(crate) fn add(&mut self, found: KindMention) {
         let range = &found.mention.words;
         let overlaps = |other: &KindMention| {
             let occupied = &other.mention.words;
@@ -53,12 +53,12 @@ impl AnnotatedUtterance {
     }
 
     #[cfg(test)]
-    pub(super) fn plain(utterance: Utterance) -> Self {
+    pub(crate) fn plain(utterance: Utterance) -> Self {
         Self { utterance, mentions: Vec::new() }
     }
 
     /// Returns the number of words of a mention of a kind that starts at `at` and ends by `end`.
-    pub(super) fn mention_at(&self, kind: &str, at: usize, end: usize) -> Option<usize> {
+    pub(crate) fn mention_at(&self, kind: &str, at: usize, end: usize) -> Option<usize> {
         let found = self
             .mentions
             .iter()
@@ -67,7 +67,7 @@ impl AnnotatedUtterance {
     }
 
     /// Returns the mentions within a clause.
-    pub(super) fn within(&self, clause: &Range<usize>) -> impl DoubleEndedIterator<Item = &KindMention> + use<'_> {
+    pub(crate) fn within(&self, clause: &Range<usize>) -> impl DoubleEndedIterator<Item = &KindMention> + use<'_> {
         let clause = clause.clone();
         self.mentions
             .iter()
@@ -82,7 +82,7 @@ fn is_within(inner: &Range<usize>, outer: &Range<usize>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offline::extract::{Names, Numbers};
+    use crate::extract::{Names, Numbers};
 
     #[test]
     fn mentions_within_a_longer_name_are_ignored() {

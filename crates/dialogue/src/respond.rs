@@ -1,16 +1,15 @@
 //! Turns frames into tool calls, and results into answers.
 
-use threadkeep_core::{ChatAnswer, ChatRequest, Finish, Part, ToolChoice, Usage, Value};
+use threadkeep_core::{ChatAnswer, ChatRequest, Finish, JsonText, Part, ToolCall, ToolChoice, Usage, Value};
 
-use super::frame::{Frame, OpenSlot};
-use super::history::History;
-use super::intent::Intent;
-use super::outcome::Outcome;
-use super::phrases::fill;
-use super::quote::answer_by_quoting;
-use super::resolver::Resolution;
-use super::{NAME, OfflineModel};
-use crate::calls::{call_part, mint_ids};
+use crate::frame::{Frame, OpenSlot};
+use crate::history::History;
+use crate::intent::Intent;
+use crate::model::{NAME, OfflineModel};
+use crate::outcome::Outcome;
+use crate::phrases::fill;
+use crate::quote::answer_by_quoting;
+use crate::resolver::Resolution;
 use crate::{Exchange, Turn};
 
 /// The maximum length of quoted tool output, in characters.
@@ -23,7 +22,7 @@ enum NextStep {
 }
 
 impl OfflineModel {
-    pub(super) fn respond(&self, request: &ChatRequest) -> ChatAnswer {
+    pub(crate) fn respond(&self, request: &ChatRequest) -> ChatAnswer {
         let turn = Turn::of(request);
         let frames = match self.resolver.resolve(&History::of(&turn)) {
             Resolution::Frames(frames) => frames,
@@ -42,8 +41,8 @@ impl OfflineModel {
                 steps.iter().filter_map(|step| if let NextStep::Say(text) = step { Some(text.as_str()) } else { None });
             return text_answer(texts.collect::<Vec<_>>().join("\n\n"));
         }
-        let mut mint_id = mint_ids(request);
-        let parts = calls.into_iter().map(|(tool, arguments)| call_part(mint_id(), tool, arguments)).collect();
+        let mut next_id = turn.call_ids("call");
+        let parts = calls.into_iter().map(|(tool, arguments)| call_part(next_id(), tool, arguments)).collect();
         answer(parts, Finish::ToolCalls)
     }
 
@@ -200,4 +199,8 @@ fn text_answer(text: String) -> ChatAnswer {
 fn answer(parts: Vec<Part>, finish: Finish) -> ChatAnswer {
     let usage = Usage { model: Some(NAME.to_owned()), cost_usd: Some(0.0), ..Usage::default() };
     ChatAnswer { parts, finish, model: NAME.to_owned(), usage: Some(usage) }
+}
+
+fn call_part(id: String, name: &str, arguments: &Value) -> Part {
+    Part::ToolCall(ToolCall { id, name: name.to_owned(), arguments: JsonText::from(arguments) })
 }

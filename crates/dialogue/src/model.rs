@@ -1,37 +1,21 @@
 //! A model without a network: it matches messages against declared intents, turns them into tool calls, and renders their
 //! results.
 
-mod annotated;
-mod dialogue_state;
-mod extract;
-mod frame;
-mod history;
-mod intent;
-mod outcome;
-mod pattern;
-mod phrases;
-mod quote;
-mod resolver;
-mod respond;
-mod utterance;
-
 use std::fmt;
 
 use async_trait::async_trait;
 use threadkeep_core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, ModelError, Portable};
 
-pub use extract::{Choice, Extractor, Mention, Names, Numbers};
-pub use intent::{Intent, Slot, Slots};
-pub use outcome::Outcome;
-pub use phrases::Phrases;
-pub use quote::{Passage, is_question};
-pub use utterance::{Utterance, Word};
-
-use crate::Turn;
-use resolver::IntentResolver;
+use crate::extract::Extractor;
+use crate::intent::Intent;
+use crate::phrases::Phrases;
+use crate::quote::Passage;
+use crate::resolver::IntentResolver;
+use crate::turn::Turn;
+use crate::utterance::folded_words;
 
 /// The name of the model.
-const NAME: &str = "offline";
+pub(crate) const NAME: &str = "offline";
 
 /// A [`ChatModel`] without a network. An assistant declares what its users may want ([`Intent`]) and what they may mention
 /// ([`Extractor`]). A message becomes the tool calls that a language model would make, and their results become an answer.
@@ -42,7 +26,7 @@ const NAME: &str = "offline";
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// use threadkeep_core::{ChatMessage, ChatModel, ChatRequest, JsonText, Role, ToolDescription};
-/// use threadkeep_models::{Intent, Names, OfflineModel, Slot};
+/// use threadkeep_dialogue::{Intent, Names, OfflineModel, Slot};
 ///
 /// let model = OfflineModel::builder("I know when the library is open.")
 ///     .kind("day", Names::words(["Monday", "Tuesday", "Sunday"]))
@@ -82,19 +66,19 @@ const NAME: &str = "offline";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct OfflineModel {
-    about: String,
-    resolver: IntentResolver,
-    fallbacks: Vec<Fallback>,
-    quotes: Option<Box<dyn PassagesFn>>,
+    pub(crate) about: String,
+    pub(crate) resolver: IntentResolver,
+    pub(crate) fallbacks: Vec<Fallback>,
+    pub(crate) quotes: Option<Box<dyn PassagesFn>>,
 }
 
 /// A fallback for messages that match no intent.
-type Fallback = Box<dyn FallbackFn>;
+pub(crate) type Fallback = Box<dyn FallbackFn>;
 /// A function that finds passages in a request.
-trait PassagesFn: Portable + Fn(&Turn<'_>) -> Vec<Passage> {}
+pub(crate) trait PassagesFn: Portable + Fn(&Turn<'_>) -> Vec<Passage> {}
 impl<F: Portable + Fn(&Turn<'_>) -> Vec<Passage>> PassagesFn for F {}
 
-trait FallbackFn: Portable + Fn(&Turn<'_>) -> Option<String> {}
+pub(crate) trait FallbackFn: Portable + Fn(&Turn<'_>) -> Option<String> {}
 impl<F: Portable + Fn(&Turn<'_>) -> Option<String>> FallbackFn for F {}
 
 impl OfflineModel {
@@ -147,7 +131,7 @@ impl OfflineModelBuilder {
     /// at the end of a sentence or after a cue.
     #[must_use]
     pub fn pronoun(mut self, words: &str, kind: impl Into<String>) -> Self {
-        self.model.resolver.pronouns.push((utterance::folded_words(words), kind.into()));
+        self.model.resolver.pronouns.push((folded_words(words), kind.into()));
         self
     }
 

@@ -5,31 +5,31 @@ use std::ops::Range;
 
 use threadkeep_core::text::Language;
 
-use super::annotated::{AnnotatedUtterance, KindMention};
-use super::dialogue_state::DialogueState;
-use super::extract::Choice;
-use super::intent::{Intent, Slot, Slots};
+use crate::annotated::{AnnotatedUtterance, KindMention};
+use crate::dialogue_state::DialogueState;
+use crate::extract::Choice;
+use crate::intent::{Intent, Slot, Slots};
 
 /// An intent with its slots, for one question.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Frame {
-    pub(super) intent: usize,
-    pub(super) slots: Slots,
+pub(crate) struct Frame {
+    pub(crate) intent: usize,
+    pub(crate) slots: Slots,
     /// Slots to ask the user about, in this order.
-    pub(super) open: Vec<OpenSlot>,
+    pub(crate) open: Vec<OpenSlot>,
 }
 
 /// A slot that is not filled yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct OpenSlot {
-    pub(super) slot: usize,
+pub(crate) struct OpenSlot {
+    pub(crate) slot: usize,
     /// The ambiguous words; empty if nothing was mentioned.
-    pub(super) ambiguous_text: String,
-    pub(super) choices: Vec<Choice>,
+    pub(crate) ambiguous_text: String,
+    pub(crate) choices: Vec<Choice>,
 }
 
 /// Fills the slots of an intent from a message.
-pub(super) struct SlotFiller<'a> {
+pub(crate) struct SlotFiller<'a> {
     intent: &'a Intent,
     annotated: &'a AnnotatedUtterance,
     slots: Slots,
@@ -40,24 +40,24 @@ pub(super) struct SlotFiller<'a> {
 
 impl<'a> SlotFiller<'a> {
     /// Starts with known slots.
-    pub(super) fn new(intent: &'a Intent, annotated: &'a AnnotatedUtterance, slots: Slots) -> Self {
+    pub(crate) fn new(intent: &'a Intent, annotated: &'a AnnotatedUtterance, slots: Slots) -> Self {
         Self { intent, annotated, slots, open: Vec::new(), used: HashSet::new(), filled: HashSet::new() }
     }
 
     /// Fills a slot with precedence over mentions.
-    pub(super) fn set(&mut self, slot: usize, choice: Choice) {
+    pub(crate) fn set(&mut self, slot: usize, choice: Choice) {
         self.filled.insert(slot);
         self.slots.set(&self.intent.slots[slot].name, choice);
     }
 
     /// Excludes a mention from filling slots.
-    pub(super) fn exclude_mention(&mut self, mention: usize) {
+    pub(crate) fn exclude_mention(&mut self, mention: usize) {
         self.used.insert(mention);
     }
 
     /// Fills slots from the mentions of a clause: first those after cues, then the others in order. `is_follow_up` starts with
     /// the last slot, because follow-ups change the destination more often than the origin.
-    pub(super) fn fill_from_mentions(&mut self, clause: &Range<usize>, is_follow_up: bool) {
+    pub(crate) fn fill_from_mentions(&mut self, clause: &Range<usize>, is_follow_up: bool) {
         let intent = self.intent;
         for (index, slot) in intent.slots.iter().enumerate() {
             let after_cue = |found: &KindMention| is_after_cue(self.annotated, found, slot);
@@ -105,11 +105,11 @@ impl<'a> SlotFiller<'a> {
     }
 
     /// Whether any slot was filled from a mention.
-    pub(super) fn has_filled(&self) -> bool {
+    pub(crate) fn has_filled(&self) -> bool {
         !self.filled.is_empty()
     }
 
-    pub(super) fn has_used_all_mentions(&self, clause: &Range<usize>) -> bool {
+    pub(crate) fn has_used_all_mentions(&self, clause: &Range<usize>) -> bool {
         self.annotated.within(clause).all(|found| {
             self.used.iter().any(|used| {
                 let occupied = &self.annotated.mentions[*used].mention.words;
@@ -119,7 +119,7 @@ impl<'a> SlotFiller<'a> {
     }
 
     /// Narrows ambiguous names, and fills missing slots from the dialogue.
-    pub(super) fn finish(mut self, at: usize, dialogue: &DialogueState) -> Frame {
+    pub(crate) fn finish(mut self, at: usize, dialogue: &DialogueState) -> Frame {
         for open in std::mem::take(&mut self.open) {
             let slot = &self.intent.slots[open.slot];
             let left = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
@@ -170,7 +170,7 @@ fn is_after_cue(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot
 }
 
 /// Counts the words that are neither part of a mention nor function words nor known to be irrelevant.
-pub(super) fn count_content_words(annotated: &AnnotatedUtterance, is_known: impl Fn(&str) -> bool) -> usize {
+pub(crate) fn count_content_words(annotated: &AnnotatedUtterance, is_known: impl Fn(&str) -> bool) -> usize {
     let is_mentioned = |at: usize| annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
     let is_irrelevant =
         |word: &str| is_known(word) || Language::ALL.iter().any(|language| language.is_function_word(word));
@@ -179,7 +179,7 @@ pub(super) fn count_content_words(annotated: &AnnotatedUtterance, is_known: impl
 }
 
 /// Selects one of several choices by an ordinal, or by words that only its label and hints contain.
-pub(super) fn select_choice<'a>(
+pub(crate) fn select_choice<'a>(
     annotated: &AnnotatedUtterance,
     choices: &'a [Choice],
     ordinals: &[String],
@@ -205,5 +205,5 @@ pub(super) fn select_choice<'a>(
 
 fn words_of(choice: &Choice) -> HashSet<String> {
     let texts = std::iter::once(&choice.label).chain(&choice.hints);
-    texts.flat_map(|text| super::utterance::folded_words(text)).collect()
+    texts.flat_map(|text| crate::utterance::folded_words(text)).collect()
 }

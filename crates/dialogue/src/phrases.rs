@@ -121,7 +121,7 @@ fn owned(phrases: &[&str]) -> Vec<String> {
 }
 
 /// Replaces the placeholders of a phrase. Placeholders within values are not replaced.
-pub(super) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(phrase.len());
     let mut rest = phrase;
     while let Some(open) = rest.find('{') {

@@ -5,7 +5,7 @@ use threadkeep_core::{
     ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, Finish, JsonText, Part, Role, ToolChoice,
     ToolDescription, ToolResult,
 };
-use threadkeep_models::{Choice, Intent, Names, OfflineModel, OfflineModelError, Passage, Phrases, Slot, Utterance};
+use threadkeep_dialogue::{Choice, Intent, Names, OfflineModel, OfflineModelError, Passage, Phrases, Slot, Utterance};
 
 const REFUSAL: &str = "I only know about ferries.";
 

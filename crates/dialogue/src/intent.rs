@@ -2,9 +2,9 @@ use std::fmt;
 
 use threadkeep_core::{Map, Portable, Value};
 
-use super::extract::Choice;
-use super::outcome::Outcome;
-use super::pattern::Pattern;
+use crate::extract::Choice;
+use crate::outcome::Outcome;
+use crate::pattern::Pattern;
 
 /// An intent of a user: the patterns that express it, the slots that it needs, the tools to call, and the answer from their
 /// results.
@@ -20,34 +20,34 @@ use super::pattern::Pattern;
 /// optional ones without cues, in the order of declaration. A required slot that is still empty is filled from the
 /// conversation, or the user is asked.
 pub struct Intent {
-    pub(super) name: String,
-    pub(super) example: Option<String>,
-    pub(super) patterns: Vec<Pattern>,
-    pub(super) excluded: Vec<Pattern>,
-    pub(super) slots: Vec<Slot>,
-    pub(super) rounds: Vec<Round>,
-    pub(super) says: Option<AnswerFn>,
-    pub(super) says_of_failure: Option<AnswerFn>,
-    pub(super) yields: Option<YieldsFn>,
+    pub(crate) name: String,
+    pub(crate) example: Option<String>,
+    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) excluded: Vec<Pattern>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) rounds: Vec<Round>,
+    pub(crate) says: Option<AnswerFn>,
+    pub(crate) says_of_failure: Option<AnswerFn>,
+    pub(crate) yields: Option<YieldsFn>,
     /// The intents of which one must precede this one; empty for no condition.
-    pub(super) follows: Vec<String>,
+    pub(crate) follows: Vec<String>,
 }
 
-pub(super) type AnswerFn = Box<dyn OutcomeFn<String>>;
-pub(super) type YieldsFn = Box<dyn OutcomeFn<Vec<(String, Choice)>>>;
+pub(crate) type AnswerFn = Box<dyn OutcomeFn<String>>;
+pub(crate) type YieldsFn = Box<dyn OutcomeFn<Vec<(String, Choice)>>>;
 
 /// A function of an outcome.
-pub(super) trait OutcomeFn<T>: Portable + Fn(&Outcome<'_>) -> T {}
+pub(crate) trait OutcomeFn<T>: Portable + Fn(&Outcome<'_>) -> T {}
 impl<T, F: Portable + Fn(&Outcome<'_>) -> T> OutcomeFn<T> for F {}
 
 /// Calls that are made together.
-pub(super) struct Round {
-    pub(super) calls: Vec<Call>,
+pub(crate) struct Round {
+    pub(crate) calls: Vec<Call>,
 }
 
-pub(super) struct Call {
-    pub(super) tool: String,
-    pub(super) arguments: Box<dyn OutcomeFn<Option<Value>>>,
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) arguments: Box<dyn OutcomeFn<Option<Value>>>,
 }
 
 impl Intent {
@@ -172,21 +172,21 @@ impl fmt::Debug for Intent {
 
 /// A parameter of an intent.
 pub struct Slot {
-    pub(super) name: String,
-    pub(super) kind: String,
-    pub(super) is_required: bool,
-    pub(super) is_carried: bool,
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) is_required: bool,
+    pub(crate) is_carried: bool,
     /// The slot of the previous turn to carry the value from, if it is not the slot itself.
-    pub(super) carried_from: Option<String>,
-    pub(super) question: Option<String>,
-    pub(super) cues: Vec<String>,
-    pub(super) default: Option<Choice>,
-    pub(super) narrows: Option<BoxedNarrowFn>,
+    pub(crate) carried_from: Option<String>,
+    pub(crate) question: Option<String>,
+    pub(crate) cues: Vec<String>,
+    pub(crate) default: Option<Choice>,
+    pub(crate) narrows: Option<BoxedNarrowFn>,
 }
 
 /// A function that narrows choices by the other slots.
 type BoxedNarrowFn = Box<dyn NarrowFn>;
-pub(super) trait NarrowFn: Portable + Fn(&[Choice], &Slots) -> Vec<Choice> {}
+pub(crate) trait NarrowFn: Portable + Fn(&[Choice], &Slots) -> Vec<Choice> {}
 impl<F: Portable + Fn(&[Choice], &Slots) -> Vec<Choice>> NarrowFn for F {}
 
 impl Slot {
@@ -265,7 +265,7 @@ impl fmt::Debug for Slot {
 
 /// The values of an intent's slots, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slots(pub(super) Vec<(String, Choice)>);
+pub struct Slots(pub(crate) Vec<(String, Choice)>);
 
 impl Slots {
     /// Returns the choice that fills a slot.
@@ -292,7 +292,7 @@ impl Slots {
         Value::Object(self.0.iter().map(|(name, choice)| (name.clone(), choice.value.clone())).collect::<Map>())
     }
 
-    pub(super) fn set(&mut self, slot: &str, choice: Choice) {
+    pub(crate) fn set(&mut self, slot: &str, choice: Choice) {
         match self.0.iter_mut().find(|(name, _)| name == slot) {
             Some((_, known)) => *known = choice,
             None => self.0.push((slot.to_owned(), choice)),

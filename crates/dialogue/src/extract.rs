@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use threadkeep_core::{Portable, Value};
 
-use super::utterance::{Utterance, folded_words};
+use crate::utterance::{Utterance, folded_words};
 
 /// Finds entities of one kind in a message: stations, lines, directions.
 ///

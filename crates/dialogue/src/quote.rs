@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use threadkeep_core::text::{Language, alternatives, indexed_terms};
 use threadkeep_core::{ChatMessage, Role};
 
-use super::phrases::{Phrases, fill};
-use super::utterance::folded_words;
 use crate::Turn;
+use crate::phrases::{Phrases, fill};
+use crate::utterance::folded_words;
 
 /// The maximum number of quotations in an answer.
 const MAX_QUOTATIONS: usize = 3;
@@ -67,7 +67,7 @@ impl Passage {
 }
 
 /// Answers a question by quoting earlier messages and other passages; acknowledges statements.
-pub(super) fn answer_by_quoting(turn: &Turn<'_>, others: Vec<Passage>, phrases: &Phrases) -> String {
+pub(crate) fn answer_by_quoting(turn: &Turn<'_>, others: Vec<Passage>, phrases: &Phrases) -> String {
     let question = turn.question();
     if !is_question(&question) {
         return phrases.noted.clone();

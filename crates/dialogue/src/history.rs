@@ -11,13 +11,13 @@ const CURRENT: &str = "[CURRENT USER MESSAGE]\n";
 
 /// A conversation, split into its last question and the messages before it.
 #[derive(Clone, Debug)]
-pub(super) struct History {
-    pub(super) earlier: Vec<ChatMessage>,
-    pub(super) question: String,
+pub(crate) struct History {
+    pub(crate) earlier: Vec<ChatMessage>,
+    pub(crate) question: String,
 }
 
 impl History {
-    pub(super) fn of(turn: &Turn<'_>) -> Self {
+    pub(crate) fn of(turn: &Turn<'_>) -> Self {
         let mut earlier = turn.earlier().to_vec();
         let question = turn.question();
         match read_transcript(&question) {

@@ -58,10 +58,21 @@ impl<'a> Turn<'a> {
 
     /// Returns a number that identifies this turn within its thread: the position of the question, or its index among the
     /// messages if it has none.
-    pub(crate) fn number(&self) -> u64 {
+    fn number(&self) -> u64 {
         let index = self.question.unwrap_or(0);
         let seq = self.request.messages.get(index).and_then(|message| message.seq);
         seq.unwrap_or(index as u64)
+    }
+
+    /// Returns a generator of ids for new calls of this turn, unique within the thread: the prefix, a number of the turn, and a
+    /// counter.
+    pub fn call_ids(&self, prefix: &'static str) -> impl FnMut() -> String + use<> {
+        let number = self.number();
+        let mut count = self.since().iter().flat_map(ChatMessage::tool_calls).count();
+        move || {
+            count += 1;
+            format!("{prefix}_{number}_{count}")
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 use threadkeep_core::Value;
 
-use super::intent::Slots;
 use crate::Exchange;
+use crate::intent::Slots;
 
 /// The slots of an intent, and the results of its calls so far.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
-    pub(super) slots: &'a Slots,
-    pub(super) exchanges: Vec<Exchange<'a>>,
+    pub(crate) slots: &'a Slots,
+    pub(crate) exchanges: Vec<Exchange<'a>>,
 }
 
 impl<'a> Outcome<'a> {

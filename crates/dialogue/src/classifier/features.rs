@@ -1,0 +1,146 @@
+//! Features of a message: its words, pairs of words, and parts of words.
+
+use crate::utterance::folded_words;
+
+/// The hash of a feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FeatureHash(pub(super) u32);
+
+/// The number of characters of the parts of words.
+const PART_CHARS: [usize; 2] = [3, 4];
+/// The maximum number of tokens that are used.
+const MAX_TOKENS: usize = 60;
+
+/// The features of a message, each once.
+///
+/// A mention of an entity counts as one token, the name of its kind in braces: a classifier that has seen "from {station} to
+/// {station}" needs no names of stations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Features {
+    hashes: Vec<FeatureHash>,
+    /// Those of them that are words or kinds.
+    words: Vec<FeatureHash>,
+}
+
+impl Features {
+    /// Computes the features of normalized words and names of kinds (`{station}`).
+    #[must_use]
+    pub fn of_tokens<T: AsRef<str>>(tokens: &[T]) -> Self {
+        let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).take(MAX_TOKENS).collect();
+        let mut hashes = Vec::with_capacity(tokens.len() * 12);
+        let at = |index: usize| tokens.get(index).copied().unwrap_or("$");
+        for (index, token) in tokens.iter().enumerate() {
+            hashes.push(FeatureHash::of_word(token));
+            hashes.push(FeatureHash::of(Sort::Pair, &[token, at(index + 1)]));
+            if index + 2 < tokens.len() {
+                hashes.push(FeatureHash::of(Sort::Apart, &[token, at(index + 2)]));
+            }
+            if !token.starts_with('{') {
+                add_parts(token, &mut hashes);
+            }
+        }
+        if let Some(first) = tokens.first() {
+            hashes.push(FeatureHash::of(Sort::First, &[first]));
+        }
+        hashes.push(FeatureHash::of(Sort::Length, &[length_class(tokens.len())]));
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self { hashes, words: tokens.iter().map(|token| FeatureHash::of_word(token)).collect() }
+    }
+
+    /// Computes the features of a text; names of kinds are written in braces.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        Self::of_tokens(&tokens_of(text))
+    }
+
+    pub(super) fn hashes(&self) -> &[FeatureHash] {
+        &self.hashes
+    }
+
+    pub(super) fn words(&self) -> &[FeatureHash] {
+        &self.words
+    }
+}
+
+/// Splits a text into normalized words and names of kinds in braces.
+pub(crate) fn tokens_of(text: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some((before, kind, after)) = split_at_kind(rest) {
+        tokens.extend(folded_words(before));
+        tokens.push(format!("{{{kind}}}"));
+        rest = after;
+    }
+    tokens.extend(folded_words(rest));
+    tokens
+}
+
+fn split_at_kind(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('{')?;
+    let (kind, after) = rest.split_once('}')?;
+    Some((before, kind, after))
+}
+
+fn add_parts(word: &str, hashes: &mut Vec<FeatureHash>) {
+    let marked: Vec<char> = std::iter::once('^').chain(word.chars()).chain(std::iter::once('$')).collect();
+    for length in PART_CHARS {
+        for part in marked.windows(length) {
+            hashes.push(FeatureHash::of(Sort::Part, &[&part.iter().collect::<String>()]));
+        }
+    }
+}
+
+fn length_class(tokens: usize) -> &'static str {
+    match tokens {
+        0..=2 => "1",
+        3..=5 => "3",
+        6..=10 => "6",
+        _ => "11",
+    }
+}
+
+/// The sorts of features, so that a word and an equal part of a word differ.
+#[derive(Clone, Copy)]
+enum Sort {
+    Word = 1,
+    Pair,
+    Apart,
+    First,
+    Part,
+    Length,
+}
+
+impl FeatureHash {
+    /// Returns the hash of a word as a feature.
+    #[must_use]
+    pub fn of_word(word: &str) -> Self {
+        Self::of(Sort::Word, &[word])
+    }
+
+    /// FNV-1a.
+    fn of(sort: Sort, texts: &[&str]) -> Self {
+        let bytes = texts.iter().flat_map(|text| text.bytes().chain(std::iter::once(0)));
+        let hash = std::iter::once(sort as u8)
+            .chain(bytes)
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        Self(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_tokens() {
+        assert_eq!(tokens_of("From {station}, to «Él»: {line}?"), ["from", "{station}", "to", "el", "{line}"]);
+        assert_eq!(tokens_of("a { b"), ["a", "b"]);
+    }
+
+    #[test]
+    fn features_do_not_repeat() {
+        let one = Features::of_text("to go to go");
+        assert!(one.hashes().windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

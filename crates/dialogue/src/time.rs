@@ -1,0 +1,136 @@
+//! Expressions of time in messages, English and Spanish: "tomorrow at 8am", "by 7pm", "last week", "el 2 de mayo".
+
+mod parse;
+mod resolve;
+mod words;
+
+use std::ops::Range;
+
+use jiff::civil::Weekday;
+
+pub use parse::find_times;
+
+/// An expression of time and the words that it consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeMention {
+    /// The range of words, including the preposition.
+    pub words: Range<usize>,
+    /// The expression.
+    pub time: TimeExpression,
+}
+
+/// A time as it was written. [`TimeExpression::span`] and [`TimeExpression::instant`] apply it to a current time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeExpression {
+    /// How it limits what it refers to.
+    pub relation: Relation,
+    /// The day, or a longer period.
+    pub period: Option<Period>,
+    /// The time of day.
+    pub clock: Option<Clock>,
+    /// The part of the day.
+    pub part: Option<DayPart>,
+}
+
+/// The relation that a preposition or a verb expresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Relation {
+    /// "at", "on", "in", or nothing.
+    #[default]
+    At,
+    /// "by", "arriving at", "to be there at".
+    By,
+    /// "before".
+    Before,
+    /// "after".
+    After,
+    /// "since".
+    Since,
+    /// "until".
+    Until,
+}
+
+/// A day or a longer period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Days from today: -1 is yesterday.
+    Day(i32),
+    /// A day of the week.
+    Weekday(Weekday, Which),
+    /// A date. Without a year, the one that is nearest in the direction that the context implies.
+    Date {
+        /// The year.
+        year: Option<i16>,
+        /// The month, from 1.
+        month: i8,
+        /// The day of the month, from 1.
+        day: i8,
+    },
+    /// A month of a year.
+    Month {
+        /// The year.
+        year: Option<i16>,
+        /// The month, from 1.
+        month: i8,
+    },
+    /// A year.
+    Year(i16),
+    /// Weeks from this one, Monday to Sunday.
+    Week(i32),
+    /// Weekends from the coming or present one.
+    Weekend(i32),
+    /// Months from this one.
+    Months(i32),
+    /// Years from this one.
+    Years(i32),
+    /// The days of the week from Monday to Friday.
+    Workdays,
+    /// A number of days that end now: "the last three days".
+    LastDays(i32),
+    /// A distance from now, in minutes: "in 20 minutes", "two hours ago".
+    Minutes(i32),
+}
+
+/// Which of the days with one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The nearest in the direction that the context implies.
+    Nearest,
+    /// "last Monday".
+    Last,
+    /// "next Monday": that of the next week.
+    Next,
+}
+
+/// A time of day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The hour, 0 to 23; 1 to 12 if `half` is unknown.
+    pub hour: i8,
+    /// The minute.
+    pub minute: i8,
+    /// Whether the hour is exact, rather than possibly meant in the other half of the day ("at 8").
+    pub is_exact: bool,
+}
+
+/// A part of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DayPart {
+    /// 5:00 to 12:00.
+    Morning,
+    /// 12:00 to 17:00.
+    Afternoon,
+    /// 17:00 to 22:00.
+    Evening,
+    /// 21:00 to 5:00 of the next day.
+    Night,
+}
+
+/// The direction in which an incomplete expression is completed: a plan is about the future, a memory about the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Not before now.
+    Future,
+    /// Not after now.
+    Past,
+}

@@ -52,18 +52,26 @@ impl AnnotatedUtterance {
         self.mentions.insert(at, found);
     }
 
-    #[cfg(test)]
-    pub(crate) fn plain(utterance: Utterance) -> Self {
-        Self { utterance, mentions: Vec::new() }
-    }
-
-    /// Returns the number of words of a mention of a kind that starts at `at` and ends by `end`.
-    pub(crate) fn mention_at(&self, kind: &str, at: usize, end: usize) -> Option<usize> {
-        let found = self
-            .mentions
-            .iter()
-            .find(|found| found.kind == kind && found.mention.words.start == at && found.mention.words.end <= end)?;
-        Some(found.mention.words.len())
+    /// Returns the words of a clause, with the kind in braces in the place of each mention. Of mentions that overlap, the
+    /// longest counts, then the one whose kind was declared first.
+    pub(crate) fn tokens(&self, clause: &Range<usize>) -> Vec<String> {
+        let mut tokens = Vec::with_capacity(clause.len());
+        let mut at = clause.start;
+        while at < clause.end {
+            let here = self.within(clause).filter(|found| found.mention.words.start == at && !found.mention.is_incidental);
+            // The last of equal ones would win; mentions are in the order of declaration.
+            match here.rev().max_by_key(|found| found.mention.words.len()) {
+                Some(found) => {
+                    tokens.push(format!("{{{}}}", found.kind));
+                    at = found.mention.words.end;
+                }
+                None => {
+                    tokens.push(self.utterance.word(at).to_owned());
+                    at += 1;
+                }
+            }
+        }
+        tokens
     }
 
     /// Returns the mentions within a clause.

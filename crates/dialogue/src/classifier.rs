@@ -15,7 +15,7 @@ pub use training::{Example, train};
 ///
 /// The weights are stored by feature. A feature that occurred in training has an entry for each class that it occurred in or
 /// that it distinguishes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classifier {
     classes: Vec<String>,
     /// The hashes of the features, ascending.

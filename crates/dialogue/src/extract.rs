@@ -27,6 +27,23 @@ pub struct Mention {
     pub words: Range<usize>,
     /// The possible meanings, most likely first. The user is asked if there are several.
     pub choices: Vec<Choice>,
+    /// Whether the mention need not fill a slot: "now" in a question that is about now anyway. The words of such a mention
+    /// are neither reported as ignored nor replaced by their kind for the classifier.
+    pub is_incidental: bool,
+}
+
+impl Mention {
+    /// Makes a mention with its possible meanings.
+    #[must_use]
+    pub fn new(words: Range<usize>, choices: Vec<Choice>) -> Self {
+        Self { words, choices, is_incidental: false }
+    }
+
+    /// Makes a mention that need not fill a slot.
+    #[must_use]
+    pub fn incidental(words: Range<usize>, choices: Vec<Choice>) -> Self {
+        Self { is_incidental: true, ..Self::new(words, choices) }
+    }
 }
 
 /// An entity that a mention may refer to.
@@ -38,13 +55,23 @@ pub struct Choice {
     pub label: String,
     /// Words in addition to the label that select this choice: lines, a borough.
     pub hints: Vec<String>,
+    /// The value that "the other way" replaces this one by.
+    pub opposite: Option<Box<Choice>>,
 }
 
 impl Choice {
     /// Makes a choice without hints.
     #[must_use]
     pub fn new(value: impl Into<Value>, label: impl Into<String>) -> Self {
-        Self { value: value.into(), label: label.into(), hints: Vec::new() }
+        Self { value: value.into(), label: label.into(), hints: Vec::new(), opposite: None }
+    }
+
+    /// Sets the value that "the other way" replaces this one by.
+    #[must_use]
+    pub fn opposite_of(mut self, value: impl Into<Value>, label: impl Into<String>) -> Self {
+        let here = Self { opposite: None, ..self.clone() };
+        self.opposite = Some(Box::new(Self { opposite: Some(Box::new(here)), ..Self::new(value, label) }));
+        self
     }
 
     /// Adds words that select this choice.
@@ -117,7 +144,7 @@ impl Extractor for Names {
             match names.iter().filter(matches_here).max_by_key(|name| name.words.len()) {
                 Some(name) => {
                     let choices = name.choices.iter().map(|choice| self.choices[*choice].clone()).collect();
-                    mentions.push(Mention { words: at..at + name.words.len(), choices });
+                    mentions.push(Mention::new(at..at + name.words.len(), choices));
                     at += name.words.len();
                 }
                 None => at += 1,
@@ -140,10 +167,8 @@ impl Extractor for Numbers {
             let named = NUMBER_WORDS.iter().position(|name| *name == word).map(|at| at as u64);
             named.or_else(|| word.parse().ok())
         };
-        let mention = |at: usize, number: u64| Mention {
-            words: at..at + 1,
-            choices: vec![Choice::new(number, number.to_string())],
-        };
+        let mention =
+            |at: usize, number: u64| Mention::new(at..at + 1, vec![Choice::new(number, number.to_string())]);
         let words = utterance.words().iter().enumerate();
         words.filter_map(|(at, word)| number(&word.folded).map(|number| mention(at, number))).collect()
     }

@@ -17,6 +17,19 @@ pub(crate) struct Frame {
     pub(crate) slots: Slots,
     /// Slots to ask the user about, in this order.
     pub(crate) open: Vec<OpenSlot>,
+    /// The aspect of the answer that the message asks for.
+    pub(crate) aspect: Option<usize>,
+    /// Mentions that fill no slot, as written.
+    pub(crate) unused: Vec<String>,
+    /// Content words that nothing explains, as written.
+    pub(crate) unexplained: Vec<String>,
+}
+
+impl Frame {
+    /// The same question once more, without what its message said besides.
+    pub(crate) fn repeated(&self) -> Self {
+        Self { aspect: None, unused: Vec::new(), unexplained: Vec::new(), ..self.clone() }
+    }
 }
 
 /// A slot that is not filled yet.
@@ -32,6 +45,8 @@ pub(crate) struct OpenSlot {
 pub(crate) struct SlotFiller<'a> {
     intent: &'a Intent,
     annotated: &'a AnnotatedUtterance,
+    /// The slots before this message.
+    previous: Slots,
     slots: Slots,
     open: Vec<OpenSlot>,
     used: HashSet<usize>,
@@ -41,7 +56,8 @@ pub(crate) struct SlotFiller<'a> {
 impl<'a> SlotFiller<'a> {
     /// Starts with known slots.
     pub(crate) fn new(intent: &'a Intent, annotated: &'a AnnotatedUtterance, slots: Slots) -> Self {
-        Self { intent, annotated, slots, open: Vec::new(), used: HashSet::new(), filled: HashSet::new() }
+        let previous = slots.clone();
+        Self { intent, annotated, previous, slots, open: Vec::new(), used: HashSet::new(), filled: HashSet::new() }
     }
 
     /// Fills a slot with precedence over mentions.
@@ -98,6 +114,7 @@ impl<'a> SlotFiller<'a> {
         match &found.choices[..] {
             [choice] => self.slots.set(&self.intent.slots[slot].name, choice.clone()),
             choices => {
+                self.slots.0.retain(|(name, _)| *name != self.intent.slots[slot].name);
                 let ambiguous_text = self.annotated.utterance.said(found.words.clone()).to_owned();
                 self.open.push(OpenSlot { slot, ambiguous_text, choices: choices.to_vec() });
             }
@@ -109,23 +126,80 @@ impl<'a> SlotFiller<'a> {
         !self.filled.is_empty()
     }
 
-    pub(crate) fn has_used_all_mentions(&self, clause: &Range<usize>) -> bool {
-        self.annotated.within(clause).all(|found| {
+    /// Returns the mentions of a clause that overlap with no mention that fills a slot, as written.
+    fn unused(&self, clause: &Range<usize>) -> Vec<String> {
+        let is_used = |found: &&KindMention| {
             self.used.iter().any(|used| {
                 let occupied = &self.annotated.mentions[*used].mention.words;
                 occupied.start < found.mention.words.end && found.mention.words.start < occupied.end
             })
-        })
+        };
+        let unused = self.annotated.within(clause).filter(|found| !is_used(found) && !found.mention.is_incidental);
+        let mut ranges: Vec<&Range<usize>> = unused.map(|found| &found.mention.words).collect();
+        ranges.dedup();
+        ranges.into_iter().map(|words| self.annotated.utterance.said(words.clone()).to_owned()).collect()
+    }
+
+    /// "Not X but Y": excludes X, and puts Y where X was.
+    pub(crate) fn apply_correction(&mut self, clause: &Range<usize>) {
+        const NEGATIONS: [&str; 5] = ["not", "no", "instead", "vez", "lugar"];
+        let mentions: Vec<usize> = (0..self.annotated.mentions.len())
+            .filter(|at| {
+                let words = &self.annotated.mentions[*at].mention.words;
+                clause.start <= words.start && words.end <= clause.end
+            })
+            .collect();
+        for rejected in &mentions {
+            let found = &self.annotated.mentions[*rejected];
+            let before = words_before(self.annotated, found.mention.words.start);
+            let is_negated = NEGATIONS.contains(&self.annotated.utterance.word(before.wrapping_sub(1)))
+                || (before > 1
+                    && matches!(self.annotated.utterance.word(before - 1), "of" | "de")
+                    && NEGATIONS.contains(&self.annotated.utterance.word(before - 2)));
+            let other = mentions.iter().find(|at| {
+                *at != rejected && self.annotated.mentions[**at].kind == found.kind && !self.used.contains(*at)
+            });
+            let (true, Some(other)) = (is_negated, other) else { continue };
+            let is_rejected = |choice: &Choice| found.mention.choices.iter().any(|known| known.value == choice.value);
+            let slot = self.intent.slots.iter().position(|slot| {
+                slot.kind == found.kind && self.previous.get(&slot.name).is_some_and(is_rejected)
+            });
+            self.used.insert(*rejected);
+            if let Some(slot) = slot {
+                self.fill(slot, *other);
+            }
+        }
+    }
+
+    /// Fills slots that take words as they are.
+    pub(crate) fn fill_from_text(&mut self, clause: &Range<usize>) {
+        for (index, slot) in self.intent.slots.iter().enumerate().filter(|(_, slot)| slot.is_text) {
+            if let Some(words) = words_after_cue(self.annotated, clause, slot) {
+                let text = self.annotated.utterance.said(words.clone());
+                for (at, found) in self.annotated.mentions.iter().enumerate() {
+                    if words.start <= found.mention.words.start && found.mention.words.end <= words.end {
+                        self.used.insert(at);
+                    }
+                }
+                self.filled.insert(index);
+                self.slots.set(&slot.name, Choice::new(text, text));
+            }
+        }
     }
 
     /// Narrows ambiguous names, and fills missing slots from the dialogue.
-    pub(crate) fn finish(mut self, at: usize, dialogue: &DialogueState) -> Frame {
+    pub(crate) fn finish(mut self, at: usize, clause: &Range<usize>, dialogue: &DialogueState) -> Frame {
         for open in std::mem::take(&mut self.open) {
             let slot = &self.intent.slots[open.slot];
-            let left = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
+            let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
+            let choices = if narrowed.is_empty() { &open.choices } else { &narrowed };
+            let left = match self.previous.get(&slot.name).and_then(|previous| closest(choices, previous)) {
+                Some(choice) => vec![choice.clone()],
+                None => narrowed,
+            };
             match left.len() {
                 0 => self.open.push(open),
-                1 => self.slots.0.extend(left.into_iter().map(|choice| (slot.name.clone(), choice))),
+                1 => left.into_iter().for_each(|choice| self.slots.set(&slot.name, choice)),
                 _ => self.open.push(OpenSlot { choices: left, ..open }),
             }
         }
@@ -142,7 +216,8 @@ impl<'a> SlotFiller<'a> {
         // Tools receive arguments in the order of declaration, however they were filled.
         let position = |name: &str| self.intent.slots.iter().position(|slot| slot.name == name);
         self.slots.0.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
-        Frame { intent: at, slots: self.slots, open: self.open }
+        let unused = self.unused(clause);
+        Frame { intent: at, slots: self.slots, open: self.open, aspect: None, unused, unexplained: Vec::new() }
     }
 
     fn carried(&self, slot: &Slot, dialogue: &DialogueState) -> Option<Choice> {
@@ -157,11 +232,25 @@ impl<'a> SlotFiller<'a> {
     }
 }
 
-fn is_after_cue(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> bool {
-    let mut before = found.mention.words.start;
-    while before > 0 && matches!(annotated.utterance.word(before - 1), "the" | "a" | "el" | "la" | "los" | "las") {
-        before -= 1;
+/// Returns the choice that has the most hints in common with a previous value: "96th instead?" after a station on Lexington
+/// Avenue is the one on Lexington Avenue. `None` if several have as many, or none has any.
+fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
+    let shared = |choice: &Choice| choice.hints.iter().filter(|hint| previous.hints.contains(hint)).count();
+    let most = choices.iter().map(shared).max().filter(|most| *most > 0)?;
+    let mut best = choices.iter().filter(|choice| shared(choice) == most);
+    best.next().filter(|_| best.next().is_none())
+}
+
+/// Returns the position of the first of the articles before a word, or the word itself.
+fn words_before(annotated: &AnnotatedUtterance, mut at: usize) -> usize {
+    while at > 0 && matches!(annotated.utterance.word(at - 1), "the" | "a" | "el" | "la" | "los" | "las") {
+        at -= 1;
     }
+    at
+}
+
+fn is_after_cue(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> bool {
+    let before = words_before(annotated, found.mention.words.start);
     slot.cues.iter().any(|cue| {
         let words: Vec<&str> = cue.split(' ').collect();
         words.len() <= before
@@ -169,13 +258,30 @@ fn is_after_cue(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot
     })
 }
 
-/// Counts the words that are neither part of a mention nor function words nor known to be irrelevant.
-pub(crate) fn count_content_words(annotated: &AnnotatedUtterance, is_known: impl Fn(&str) -> bool) -> usize {
+/// Returns the words after the first cue of a slot; of cues at the same word, the longest.
+fn words_after_cue(annotated: &AnnotatedUtterance, clause: &Range<usize>, slot: &Slot) -> Option<Range<usize>> {
+    let length_at = |at: usize| {
+        let lengths = slot.cues.iter().filter_map(|cue| {
+            let words: Vec<&str> = cue.split(' ').collect();
+            let is_here = words.iter().enumerate().all(|(i, word)| annotated.utterance.word(at + i) == *word);
+            is_here.then_some(words.len())
+        });
+        lengths.max()
+    };
+    let (at, length) = clause.clone().find_map(|at| Some((at, length_at(at)?)))?;
+    (at + length < clause.end).then_some(at + length..clause.end)
+}
+
+/// Returns the positions of the words that are neither part of a mention nor function words nor known to be irrelevant.
+pub(crate) fn content_words(
+    annotated: &AnnotatedUtterance,
+    clause: &Range<usize>,
+    is_known: impl Fn(&str) -> bool,
+) -> Vec<usize> {
     let is_mentioned = |at: usize| annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
     let is_irrelevant =
         |word: &str| is_known(word) || Language::ALL.iter().any(|language| language.is_function_word(word));
-    let words = annotated.utterance.words().iter().enumerate();
-    words.filter(|(at, word)| !is_mentioned(*at) && !is_irrelevant(&word.folded)).count()
+    clause.clone().filter(|at| !is_mentioned(*at) && !is_irrelevant(annotated.utterance.word(*at))).collect()
 }
 
 /// Selects one of several choices by an ordinal, or by words that only its label and hints contain.

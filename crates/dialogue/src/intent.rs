@@ -4,33 +4,38 @@ use threadkeep_core::{Map, Portable, Value};
 
 use crate::extract::Choice;
 use crate::outcome::Outcome;
-use crate::pattern::Pattern;
+use crate::utterance::folded_words;
 
-/// An intent of a user: the patterns that express it, the slots that it needs, the tools to call, and the answer from their
-/// results.
+/// An intent of a user: example messages, the slots that it needs, the tools to call, and the answer from their results.
 ///
-/// # Patterns
-/// A pattern lists the words of a message in order; other words may occur in between. `a|b` matches either word, `delay*`
-/// any word with this prefix, `[word]` is optional but increases the score, `{kind}` matches a mention of that kind, and
-/// `{name...}` captures all remaining words as the slot of that name. The intent with the best match is selected; among
-/// equals, the one declared first.
+/// # Examples
+/// Examples train the classifier. They name kinds of entities in braces, `how do i get from {station} to {station}`, and
+/// `(a|b|)` stands for each of its alternatives. Normalized words suffice: lower case, no punctuation.
 ///
 /// # Slots
 /// A slot is filled by a mention after one of its cue words ("from", "to"). The remaining mentions fill required slots, and
 /// optional ones without cues, in the order of declaration. A required slot that is still empty is filled from the
-/// conversation, or the user is asked.
+/// conversation, or the user is asked. A mention that fills no slot is reported to the user, never dropped.
 pub struct Intent {
     pub(crate) name: String,
     pub(crate) example: Option<String>,
-    pub(crate) patterns: Vec<Pattern>,
-    pub(crate) excluded: Vec<Pattern>,
+    pub(crate) examples: Vec<String>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) rounds: Vec<Round>,
     pub(crate) says: Option<AnswerFn>,
     pub(crate) says_of_failure: Option<AnswerFn>,
     pub(crate) yields: Option<YieldsFn>,
+    pub(crate) aspects: Vec<Aspect>,
+    /// Pairs of slots that a reversal exchanges.
+    pub(crate) swaps: Vec<(String, String)>,
     /// The intents of which one must precede this one; empty for no condition.
     pub(crate) follows: Vec<String>,
+}
+
+/// A part of an answer that users ask for separately.
+pub(crate) struct Aspect {
+    pub(crate) name: String,
+    pub(crate) says: AnswerFn,
 }
 
 pub(crate) type AnswerFn = Box<dyn OutcomeFn<String>>;
@@ -51,47 +56,52 @@ pub(crate) struct Call {
 }
 
 impl Intent {
-    /// Makes an intent without patterns.
+    /// Makes an intent without examples.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             example: None,
-            patterns: Vec::new(),
-            excluded: Vec::new(),
+            examples: Vec::new(),
             slots: Vec::new(),
             rounds: Vec::new(),
             says: None,
             says_of_failure: None,
             yields: None,
+            aspects: Vec::new(),
+            swaps: Vec::new(),
             follows: Vec::new(),
         }
     }
 
-    /// Sets an example message, for the model's description of itself.
+    /// Sets the example message of the model's description of itself.
     #[must_use]
     pub fn example(mut self, example: impl Into<String>) -> Self {
         self.example = Some(example.into());
         self
     }
 
-    /// Adds a pattern. One of the patterns has to match.
+    /// Adds example messages.
     #[must_use]
-    pub fn pattern(mut self, pattern: &str) -> Self {
-        self.patterns.push(Pattern::parse(pattern));
+    pub fn examples<'a>(mut self, examples: impl IntoIterator<Item = &'a str>) -> Self {
+        self.examples.extend(examples.into_iter().map(str::to_owned));
         self
     }
 
-    /// Adds several patterns.
+    /// Answers a follow-up question about one aspect of the result, such as `ask:duration`: calls the tools again, and words
+    /// the answer for the question. The class has examples of its own, see [`OfflineModelBuilder::examples`].
+    ///
+    /// [`OfflineModelBuilder::examples`]: crate::OfflineModelBuilder::examples
     #[must_use]
-    pub fn patterns<'a>(self, patterns: impl IntoIterator<Item = &'a str>) -> Self {
-        patterns.into_iter().fold(self, Self::pattern)
+    pub fn aspect(mut self, class: &str, says: impl Fn(&Outcome<'_>) -> String + Portable) -> Self {
+        self.aspects.push(Aspect { name: class.to_owned(), says: Box::new(says) });
+        self
     }
 
-    /// Excludes messages that match this pattern.
+    /// Declares two slots whose values "the other way" exchanges.
     #[must_use]
-    pub fn unless(mut self, pattern: &str) -> Self {
-        self.excluded.push(Pattern::parse(pattern));
+    pub fn swaps(mut self, one: &str, other: &str) -> Self {
+        self.swaps.push((one.to_owned(), other.to_owned()));
         self
     }
 
@@ -170,12 +180,17 @@ impl fmt::Debug for Intent {
     }
 }
 
+/// The kind of slots that take words as they are.
+pub(crate) const TEXT_KIND: &str = "text";
+
 /// A parameter of an intent.
 pub struct Slot {
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) is_required: bool,
     pub(crate) is_carried: bool,
+    /// Whether the slot takes the words after a cue as they are.
+    pub(crate) is_text: bool,
     /// The slot of the previous turn to carry the value from, if it is not the slot itself.
     pub(crate) carried_from: Option<String>,
     pub(crate) question: Option<String>,
@@ -204,12 +219,21 @@ impl Slot {
             kind: kind.into(),
             is_required: false,
             is_carried: false,
+            is_text: false,
             carried_from: None,
             question: None,
             cues: Vec::new(),
             default: None,
             narrows: None,
         }
+    }
+
+    /// Makes a slot that takes the words of the message after a cue, up to the end of the clause: "remember that …".
+    /// [`Slot::after`] declares the cues; the longest one that occurs first counts. Without a cue in the message, the slot is
+    /// empty.
+    #[must_use]
+    pub fn text(name: impl Into<String>) -> Self {
+        Self { is_text: true, ..Self::optional(name, TEXT_KIND) }
     }
 
     /// Sets the question to ask if the slot is missing.
@@ -222,7 +246,7 @@ impl Slot {
     /// Fills the slot from a mention after one of these cue words.
     #[must_use]
     pub fn after<'a>(mut self, cues: impl IntoIterator<Item = &'a str>) -> Self {
-        self.cues.extend(cues.into_iter().map(super::pattern::fold_cue));
+        self.cues.extend(cues.into_iter().map(|cue| folded_words(cue).join(" ")));
         self
     }
 
@@ -290,6 +314,14 @@ impl Slots {
     #[must_use]
     pub fn arguments(&self) -> Value {
         Value::Object(self.0.iter().map(|(name, choice)| (name.clone(), choice.value.clone())).collect::<Map>())
+    }
+
+    /// Fills or empties a slot.
+    pub(crate) fn put(&mut self, slot: &str, choice: Option<Choice>) {
+        match choice {
+            Some(choice) => self.set(slot, choice),
+            None => self.0.retain(|(name, _)| name != slot),
+        }
     }
 
     pub(crate) fn set(&mut self, slot: &str, choice: Choice) {

@@ -6,6 +6,7 @@
 //! [`Turn`] interprets a request: the question, the tools called for it, and their results.
 #![warn(missing_docs)]
 
+mod acts;
 mod annotated;
 pub mod classifier;
 mod dialogue_state;
@@ -15,21 +16,23 @@ mod history;
 mod intent;
 mod model;
 mod outcome;
-mod pattern;
 mod phrases;
 mod quote;
 mod resolver;
 mod respond;
+mod templates;
 pub mod time;
 mod turn;
 mod utterance;
 
+pub use acts::Act;
 pub use classifier::Classifier;
 pub use extract::{Choice, Extractor, Mention, Names, Numbers};
 pub use intent::{Intent, Slot, Slots};
-pub use model::{OfflineModel, OfflineModelBuilder, OfflineModelError};
+pub use model::{OfflineModel, OfflineModelBuilder, OfflineModelError, Unanswered};
 pub use outcome::Outcome;
 pub use phrases::Phrases;
 pub use quote::{Passage, is_question};
+pub use templates::{PhraseError, Section, expand, sections};
 pub use turn::{Exchange, Turn};
 pub use utterance::{Utterance, Word};

@@ -6,11 +6,14 @@ use std::fmt;
 use async_trait::async_trait;
 use threadkeep_core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, ModelError, Portable};
 
+use crate::acts::{self, Act};
+use crate::classifier::Classifier;
 use crate::extract::Extractor;
 use crate::intent::Intent;
 use crate::phrases::Phrases;
 use crate::quote::Passage;
 use crate::resolver::IntentResolver;
+use crate::templates::{PhraseError, sections};
 use crate::turn::Turn;
 use crate::utterance::folded_words;
 
@@ -33,7 +36,7 @@ pub(crate) const NAME: &str = "offline";
 ///     .intent(
 ///         Intent::new("opening")
 ///             .example("When do you open on Sunday?")
-///             .pattern("when|what open*|close*")
+///             .examples(["when do you open (on {day}|)", "what are the opening hours", "until when are you open"])
 ///             .slot(Slot::required("day", "day").asks("On which day?"))
 ///             .calls("opening_hours")
 ///             .says(|outcome| {
@@ -67,26 +70,52 @@ pub(crate) const NAME: &str = "offline";
 /// ```
 pub struct OfflineModel {
     pub(crate) about: String,
+    /// Example messages of classes that are not intents: aspects, and messages that are off topic.
+    examples: Vec<(String, String)>,
+    weights: Option<Classifier>,
     pub(crate) resolver: IntentResolver,
     pub(crate) fallbacks: Vec<Fallback>,
+    pub(crate) replies: Vec<(Act, Reply)>,
     pub(crate) quotes: Option<Box<dyn PassagesFn>>,
+}
+
+/// Why a message got no frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// It concerns none of the intents.
+    OffTopic,
+    /// No intent is likely enough.
+    NotUnderstood,
 }
 
 /// A fallback for messages that match no intent.
 pub(crate) type Fallback = Box<dyn FallbackFn>;
+pub(crate) trait FallbackFn: Portable + Fn(&Turn<'_>, Unanswered) -> Option<String> {}
+impl<F: Portable + Fn(&Turn<'_>, Unanswered) -> Option<String>> FallbackFn for F {}
+
+/// A reply to an act.
+pub(crate) type Reply = Box<dyn ReplyFn>;
+pub(crate) trait ReplyFn: Portable + Fn(&Turn<'_>) -> String {}
+impl<F: Portable + Fn(&Turn<'_>) -> String> ReplyFn for F {}
+
 /// A function that finds passages in a request.
 pub(crate) trait PassagesFn: Portable + Fn(&Turn<'_>) -> Vec<Passage> {}
 impl<F: Portable + Fn(&Turn<'_>) -> Vec<Passage>> PassagesFn for F {}
-
-pub(crate) trait FallbackFn: Portable + Fn(&Turn<'_>) -> Option<String> {}
-impl<F: Portable + Fn(&Turn<'_>) -> Option<String>> FallbackFn for F {}
 
 impl OfflineModel {
     /// Starts declaring a model. `about` is a sentence on its purpose, which it uses to describe itself.
     #[must_use]
     pub fn builder(about: impl Into<String>) -> OfflineModelBuilder {
         let model =
-            Self { about: about.into(), resolver: IntentResolver::default(), fallbacks: Vec::new(), quotes: None };
+            Self {
+                about: about.into(),
+                examples: Vec::new(),
+                weights: None,
+                resolver: IntentResolver::default(),
+                fallbacks: Vec::new(),
+                replies: Vec::new(),
+                quotes: None,
+            };
         OfflineModelBuilder { model }
     }
 }
@@ -142,10 +171,17 @@ impl OfflineModelBuilder {
         self
     }
 
+    /// Sets the reply to an act that refers to no intent. Default: a phrase of [`Phrases`].
+    #[must_use]
+    pub fn reply(mut self, act: Act, reply: impl Fn(&Turn<'_>) -> String + Portable) -> Self {
+        self.model.replies.push((act, Box::new(reply)));
+        self
+    }
+
     /// Adds a fallback for messages that match no intent, such as a refusal. Fallbacks are called in order; `None` passes
     /// the message to the next one.
     #[must_use]
-    pub fn otherwise(mut self, answers: impl Fn(&Turn<'_>) -> Option<String> + Portable) -> Self {
+    pub fn otherwise(mut self, answers: impl Fn(&Turn<'_>, Unanswered) -> Option<String> + Portable) -> Self {
         self.model.fallbacks.push(Box::new(answers));
         self
     }
@@ -165,6 +201,42 @@ impl OfflineModelBuilder {
         self
     }
 
+    /// Adds example messages of a class: of an aspect (`ask:duration`), an act, an intent, or [`off_topic`](crate::OFF_TOPIC).
+    #[must_use]
+    pub fn examples<'a>(mut self, class: &str, examples: impl IntoIterator<Item = &'a str>) -> Self {
+        self.model.examples.extend(examples.into_iter().map(|example| (class.to_owned(), example.to_owned())));
+        self
+    }
+
+    /// Adds the example messages of a phrase file.
+    ///
+    /// # Errors
+    /// A line is outside of a section, or its parentheses are not balanced.
+    pub fn phrase_file(mut self, text: &str) -> Result<Self, PhraseError> {
+        for section in sections(text)? {
+            self = self.examples(section.class, section.lines);
+        }
+        Ok(self)
+    }
+
+    /// Uses a trained classifier. Without one, [`build`](Self::build) trains it, which takes time.
+    #[must_use]
+    pub fn classifier(mut self, classifier: Classifier) -> Self {
+        self.model.weights = Some(classifier);
+        self
+    }
+
+    /// Trains the classifier from all example messages.
+    #[must_use]
+    pub fn train(&self) -> Classifier {
+        let intents = self.model.resolver.intents.iter();
+        let of_intents =
+            intents.flat_map(|intent| intent.examples.iter().map(|example| (intent.name.as_str(), example.as_str())));
+        let others = self.model.examples.iter().map(|(class, example)| (class.as_str(), example.as_str()));
+        let kinds: Vec<&str> = self.model.resolver.kinds.iter().map(|(kind, _)| kind.as_str()).collect();
+        acts::train(&acts::examples(of_intents.chain(others), &kinds))
+    }
+
     /// Builds the model.
     ///
     /// # Errors
@@ -176,17 +248,15 @@ impl OfflineModelBuilder {
             if resolver.intents[..index].iter().any(|other| other.name == intent.name) {
                 return Err(OfflineModelError::SameIntent(intent.name.clone()));
             }
-            let captured: Vec<&str> = intent.patterns.iter().filter_map(|pattern| pattern.capture()).collect();
-            let slots = intent.slots.iter().filter(|slot| !captured.contains(&slot.name.as_str()));
-            let named = intent.patterns.iter().chain(&intent.excluded).flat_map(|pattern| pattern.kinds());
-            for kind in named.chain(slots.map(|slot| slot.kind.as_str())) {
-                if !is_known(kind) {
-                    let (intent, kind) = (intent.name.clone(), kind.to_owned());
-                    return Err(OfflineModelError::UnknownKind { intent, kind });
-                }
+            let kinds = intent.slots.iter().filter(|slot| !slot.is_text).map(|slot| slot.kind.as_str());
+            if let Some(kind) = kinds.into_iter().find(|kind| !is_known(kind)) {
+                return Err(OfflineModelError::UnknownKind { intent: intent.name.clone(), kind: kind.to_owned() });
             }
         }
-        Ok(self.model)
+        let classifier = self.model.weights.clone().unwrap_or_else(|| self.train());
+        let mut model = self.model;
+        model.resolver.set_classifier(classifier);
+        Ok(model)
     }
 }
 

@@ -17,6 +17,24 @@ pub struct Phrases {
     pub disabled: String,
     /// The tools returned no text.
     pub done: String,
+    /// Parts of the message that the answer does not take into account. `{words}`.
+    pub ignored: String,
+    /// A follow-up without anything to refer to, such as "again".
+    pub no_reference: String,
+    /// The reply to a greeting. `{about}`.
+    pub greeting: String,
+    /// The reply to thanks and to acknowledgements.
+    pub welcome: String,
+    /// The reply to a farewell.
+    pub farewell: String,
+    /// The reply to "no" if nothing was proposed.
+    pub declined: String,
+    /// The answer to a question about the source of the last answer.
+    pub source: String,
+    /// The reply to a complaint.
+    pub apology: String,
+    /// The model's description of itself once it has been given. `{example}`.
+    pub help_again: String,
     /// Introduces a quotation of the user with a date. `{day}`.
     pub you_said_on: String,
     /// Introduces a quotation of the user.
@@ -27,9 +45,6 @@ pub struct Phrases {
     pub nothing_said: String,
     /// The reply to a statement.
     pub noted: String,
-    /// Messages that request the model's description of itself. Compared as a whole, ignoring case, accents and
-    /// punctuation.
-    pub who_are_you: Vec<String>,
     /// Prefixes of messages that continue the previous one.
     pub continuations: Vec<String>,
     /// Words that separate two questions of one message.
@@ -44,7 +59,7 @@ impl Phrases {
     pub fn english() -> Self {
         Self {
             not_understood: "I did not understand that. {about}{examples}".to_owned(),
-            self_description: "I am the offline model: I use patterns and tools, not a language model. \
+            self_description: "I am the offline model: I use a small classifier and tools, not a language model. \
                                {about}{examples}"
                 .to_owned(),
             missing: "Which {slot} do you mean?".to_owned(),
@@ -53,22 +68,20 @@ impl Phrases {
             failed: "That did not work: {tool} says: {output}".to_owned(),
             disabled: "That needs the tool {tool}, which is not enabled here.".to_owned(),
             done: "Done.".to_owned(),
+            ignored: "I did not take this into account: {words}.".to_owned(),
+            no_reference: "I do not know what that refers to.".to_owned(),
+            greeting: "Hello. {about}".to_owned(),
+            welcome: "You are welcome.".to_owned(),
+            farewell: "Goodbye.".to_owned(),
+            declined: "All right.".to_owned(),
+            source: "My answers come from the tools that I call.".to_owned(),
+            apology: "I am sorry. Please say it in other words, or correct what I got wrong.".to_owned(),
+            help_again: "Ask me, for example: {example}".to_owned(),
             you_said_on: "You said on {day}:".to_owned(),
             you_said: "You said:".to_owned(),
             i_said_on: "I said on {day}:".to_owned(),
             nothing_said: "I found nothing about that in your messages.".to_owned(),
             noted: "I will keep that in mind.".to_owned(),
-            who_are_you: owned(&[
-                "who are you",
-                "what are you",
-                "are you a bot",
-                "are you an ai",
-                "are you a language model",
-                "which model are you",
-                "what model are you",
-                "what can you do",
-                "help",
-            ]),
             continuations: owned(&["and", "what about", "how about", "and what about", "or", "but", "same", "then"]),
             conjunctions: owned(&["and", "also", "then"]),
             ordinals: owned(&["first", "second", "third", "fourth", "fifth", "sixth"]),
@@ -80,7 +93,7 @@ impl Phrases {
     pub fn spanish() -> Self {
         Self {
             not_understood: "No entendí eso. {about}{examples}".to_owned(),
-            self_description: "Soy el modelo sin conexión: detrás de mí no hay un modelo de lenguaje, sólo patrones y \
+            self_description: "Soy el modelo sin conexión: detrás de mí no hay un modelo de lenguaje, sólo un clasificador pequeño y \
                                herramientas. {about}{examples}"
                 .to_owned(),
             missing: "¿Cuál es el dato que falta ({slot})?".to_owned(),
@@ -89,20 +102,20 @@ impl Phrases {
             failed: "No funcionó: {tool} dice: {output}".to_owned(),
             disabled: "Para eso hace falta la herramienta {tool}, que no está habilitada aquí.".to_owned(),
             done: "Hecho.".to_owned(),
+            ignored: "No tuve en cuenta esto: {words}.".to_owned(),
+            no_reference: "No sé a qué se refiere eso.".to_owned(),
+            greeting: "Hola. {about}".to_owned(),
+            welcome: "De nada.".to_owned(),
+            farewell: "Hasta luego.".to_owned(),
+            declined: "De acuerdo.".to_owned(),
+            source: "Mis respuestas vienen de las herramientas que uso.".to_owned(),
+            apology: "Lo siento. Dilo con otras palabras, o corrige lo que entendí mal.".to_owned(),
+            help_again: "Pregúntame, por ejemplo: {example}".to_owned(),
             you_said_on: "El {day} dijiste:".to_owned(),
             you_said: "Dijiste:".to_owned(),
             i_said_on: "El {day} dije:".to_owned(),
             nothing_said: "No encuentro nada de eso en lo que me contaste.".to_owned(),
             noted: "Lo tengo en cuenta.".to_owned(),
-            who_are_you: owned(&[
-                "quién eres",
-                "qué eres",
-                "eres un bot",
-                "eres una ia",
-                "qué modelo eres",
-                "qué puedes hacer",
-                "ayuda",
-            ]),
             continuations: owned(&["y", "qué tal", "y qué tal", "o", "pero", "entonces"]),
             conjunctions: owned(&["y", "también", "luego"]),
             ordinals: owned(&["primera", "segunda", "tercera", "cuarta", "quinta", "sexta"]),

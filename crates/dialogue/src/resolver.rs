@@ -4,33 +4,58 @@ use std::ops::Range;
 
 use threadkeep_core::Role;
 
+use crate::acts::{Act, OFF_TOPIC};
 use crate::annotated::{AnnotatedUtterance, KindMention};
+use crate::classifier::{Classifier, FeatureHash, Features};
 use crate::dialogue_state::DialogueState;
 use crate::extract::{Choice, Extractor, Mention};
-use crate::frame::{Frame, OpenSlot, SlotFiller, count_content_words, select_choice};
+use crate::frame::{Frame, OpenSlot, SlotFiller, content_words, select_choice};
 use crate::history::History;
 use crate::intent::{Intent, Slots};
 use crate::outcome::Outcome;
-use crate::pattern::PatternMatch;
 use crate::phrases::Phrases;
 use crate::turn::exchanges;
-use crate::utterance::{Utterance, folded_words};
+use crate::utterance::Utterance;
 
 /// The maximum number of questions in a message; further ones are ignored.
 const MAX_QUESTIONS: usize = 4;
 /// The number of earlier user messages that a message can refer to.
 const MAX_EARLIER_MESSAGES: usize = 20;
 
+/// The least score with which a class is accepted.
+const MIN_SCORE: i64 = 60;
+/// The least score with which a part of a message is a question of its own.
+const MIN_SPLIT_SCORE: i64 = 120;
+/// The number of classes that are tried, best first.
+const MAX_TRIED: usize = 4;
+
 /// The result of resolving a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Resolution {
     /// Frames, in the order of the message.
     Frames(Vec<Frame>),
-    /// A request for the model's description of itself.
-    SelfDescription,
-    /// No intent matches.
-    Unknown,
+    /// An act that refers to no frame.
+    Act(Act),
+    /// The message concerns none of the intents.
+    OffTopic,
+    /// No intent is likely enough.
+    NotUnderstood,
 }
+
+/// What a class of the classifier stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Class {
+    Intent(usize),
+    Act(Act),
+    /// An aspect of an answer.
+    Aspect(String),
+    OffTopic,
+    /// An intent that this assistant does not have.
+    Absent,
+}
+
+/// A class and its score for a clause.
+type Ranked = (usize, i64);
 
 /// The declarations of an assistant, and their interpretation.
 #[derive(Default)]
@@ -40,9 +65,24 @@ pub(crate) struct IntentResolver {
     pub(crate) pronouns: Vec<(Vec<String>, String)>,
     pub(crate) intents: Vec<Intent>,
     pub(crate) phrases: Phrases,
+    classifier: Classifier,
+    /// What the classes of the classifier stand for, in their order.
+    classes: Vec<Class>,
 }
 
 impl IntentResolver {
+    pub(crate) fn set_classifier(&mut self, classifier: Classifier) {
+        let class = |name: &String| {
+            let intent = self.intents.iter().position(|intent| intent.name == *name).map(Class::Intent);
+            let act = || Act::ALL.into_iter().find(|act| act.class() == name).map(Class::Act);
+            let aspect = || name.starts_with("ask:").then(|| Class::Aspect(name.clone()));
+            let off_topic = || (name == OFF_TOPIC).then_some(Class::OffTopic);
+            intent.or_else(act).or_else(aspect).or_else(off_topic).unwrap_or(Class::Absent)
+        };
+        self.classes = classifier.classes().iter().map(class).collect();
+        self.classifier = classifier;
+    }
+
     /// Resolves the last message. Every earlier message updates what later ones may refer to.
     pub(crate) fn resolve(&self, history: &History) -> Resolution {
         let mut dialogue = DialogueState::default();
@@ -130,7 +170,7 @@ impl IntentResolver {
         positions
             .filter_map(|at| {
                 let choice = self.mentioned_before(annotated, kind, at).or_else(|| dialogue.newest(kind, &[]))?;
-                let mention = Mention { words: at..at + words.len(), choices: vec![choice.clone()] };
+                let mention = Mention::new(at..at + words.len(), vec![choice.clone()]);
                 Some(KindMention { kind: kind.to_owned(), mention })
             })
             .collect()
@@ -150,58 +190,320 @@ impl IntentResolver {
     }
 
     fn resolve_annotated(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Resolution {
-        let whole = 0..annotated.utterance.words().len();
-        if self.asks_for_self_description(&annotated.utterance) {
-            return Resolution::SelfDescription;
-        }
-        let has_only_mentions = self.has_only_mentions(annotated);
-        let continued = self.continue_last(annotated, dialogue);
-        if has_only_mentions {
-            if let Some(frame) = self.answer_open_slot(annotated, dialogue) {
-                return Resolution::Frames(vec![frame]);
+        let mut dialogue = dialogue.clone();
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut other = None;
+        for clause in self.clauses(annotated, &dialogue) {
+            match self.resolve_clause(annotated, &clause, &dialogue) {
+                Resolution::Frames(found) => {
+                    for found in annotated.within(&clause) {
+                        if let [choice] = &found.mention.choices[..] {
+                            dialogue.mention(&found.kind, choice);
+                        }
+                    }
+                    for frame in found {
+                        self.remember(&frame, annotated, &mut dialogue);
+                        dialogue.frames = vec![frame.clone()];
+                        if !frames.contains(&frame) {
+                            frames.push(frame);
+                        }
+                    }
+                }
+                resolution => {
+                    other.get_or_insert(resolution);
+                }
             }
-            if let Some((frame, Coverage::AllMentions)) = &continued
-                && self.starts_as_continuation(&annotated.utterance)
-            {
-                return Resolution::Frames(vec![frame.clone()]);
+        }
+        match frames.is_empty() {
+            false => Resolution::Frames(frames),
+            true => other.unwrap_or(Resolution::NotUnderstood),
+        }
+    }
+
+    fn resolve_clause(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Resolution {
+        let ranked = self.rank(annotated, clause, dialogue);
+        if !self.expresses_new_intent(annotated, clause, &ranked, dialogue)
+            && let Some(frame) = self.answer_open_slot(annotated, clause, dialogue)
+        {
+            return Resolution::Frames(vec![frame]);
+        }
+        let has_mentions = annotated.within(clause).next().is_some();
+        if self.has_only_mentions(annotated, clause)
+            && has_mentions
+            && let Some(frame) = self.elliptic(annotated, clause, &ranked, dialogue)
+        {
+            return Resolution::Frames(vec![frame]);
+        }
+        for (class, score) in ranked.iter().take(MAX_TRIED).filter(|(_, score)| *score >= MIN_SCORE) {
+            let frames = match &self.classes[*class] {
+                Class::Intent(intent) => {
+                    let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
+                    self.is_explained(&frame, annotated, clause).then(|| vec![frame])
+                }
+                Class::Aspect(name) => self.aspect_frame(name, *class, annotated, clause, dialogue).map(|frame| vec![frame]),
+                Class::Act(Act::Again) if !has_mentions => self.repeated(dialogue),
+                Class::Act(Act::Reverse) => self.reversed(annotated, clause, dialogue).map(|frame| vec![frame]),
+                Class::Act(Act::Again | Act::Change | Act::Correct | Act::Other) => {
+                    self.changed(annotated, clause, dialogue).map(|frame| vec![frame])
+                }
+                Class::Act(act) if !has_mentions => return Resolution::Act(*act),
+                Class::OffTopic if !has_mentions && *score >= ranked[0].1 => return Resolution::OffTopic,
+                Class::Act(_) | Class::OffTopic | Class::Absent => None,
+            };
+            if let Some(frames) = frames {
+                return Resolution::Frames(frames);
             }
         }
-        let clauses = self.clauses(annotated, whole, dialogue);
-        if !clauses.is_empty() {
-            return Resolution::Frames(self.make_frames(annotated, &clauses, dialogue));
-        }
-        let continued = continued.map(|(frame, _)| frame);
-        match self.answer_open_slot(annotated, dialogue).or(continued) {
-            Some(frame) => Resolution::Frames(vec![frame]),
-            None => Resolution::Unknown,
+        match self.changed(annotated, clause, dialogue) {
+            Some(frame) if self.is_explained(&frame, annotated, clause) => Resolution::Frames(vec![frame]),
+            _ if !has_mentions && self.is_unfamiliar(annotated, clause) => Resolution::OffTopic,
+            _ => Resolution::NotUnderstood,
         }
     }
 
-    fn asks_for_self_description(&self, utterance: &Utterance) -> bool {
-        let words = || utterance.words().iter().map(|word| word.folded.as_str());
-        self.phrases.who_are_you.iter().any(|phrase| words().eq(folded_words(phrase).iter().map(String::as_str)))
+    /// Returns the classes that apply in this state with their scores, best first.
+    fn rank(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> Vec<Ranked> {
+        let features = Features::of_tokens(&annotated.tokens(clause));
+        let applies = |class: &Class| match class {
+            Class::Intent(intent) => {
+                let follows = &self.intents[*intent].follows;
+                let mut last = dialogue.frames.iter().map(|frame| &self.intents[frame.intent].name);
+                follows.is_empty() || last.any(|name| follows.contains(name))
+            }
+            Class::Act(Act::Again | Act::Reverse | Act::Change | Act::Correct | Act::Other) | Class::Aspect(_) => {
+                !dialogue.frames.is_empty()
+            }
+            Class::Act(_) | Class::OffTopic | Class::Absent => true,
+        };
+        let scores = self.classifier.scores(&features).into_iter();
+        scores.map(|score| (score.class, score.score)).filter(|(class, _)| applies(&self.classes[*class])).collect()
     }
 
-    fn starts_as_continuation(&self, utterance: &Utterance) -> bool {
-        self.phrases.continuations.iter().any(|phrase| {
-            let words = folded_words(phrase);
-            !words.is_empty() && words.iter().enumerate().all(|(at, word)| utterance.word(at) == word)
-        })
+    /// Whether a clause has words of an intent, other than the one that the model asked about.
+    fn expresses_new_intent(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        ranked: &[Ranked],
+        dialogue: &DialogueState,
+    ) -> bool {
+        let Some((class, score)) = ranked.first() else { return false };
+        let Class::Intent(intent) = self.classes[*class] else { return false };
+        let is_open = dialogue.frames.iter().any(|frame| frame.intent == intent && !frame.open.is_empty());
+        let own_words = self.content_words(annotated, clause).into_iter().filter(|at| {
+            let word = FeatureHash::of_word(annotated.utterance.word(*at));
+            self.classifier.is_attested(word, *class)
+        });
+        !is_open && *score >= MIN_SPLIT_SCORE && own_words.count() > 0
     }
 
-    /// Whether a message consists only of mentions and function words.
-    fn has_only_mentions(&self, annotated: &AnnotatedUtterance) -> bool {
-        self.count_content_words(annotated) == 0
+    /// Interprets a clause that consists of mentions: as a change of the last frame, or as an intent that they suffice for.
+    fn elliptic(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        ranked: &[Ranked],
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let changed = self.changed(annotated, clause, dialogue).filter(|frame| frame.unused.is_empty());
+        let (class, intent) = ranked.iter().find_map(|(class, score)| match self.classes[*class] {
+            Class::Intent(intent) if *score >= MIN_SCORE => Some((*class, intent)),
+            _ => None,
+        })?;
+        let fresh = self.new_frame(intent, class, annotated, clause, &DialogueState::default());
+        let is_complete = fresh.open.iter().all(|open| !open.choices.is_empty()) && fresh.unused.is_empty();
+        match changed {
+            Some(frame) if !is_complete || frame.intent == intent => Some(frame),
+            _ => is_complete.then_some(fresh),
+        }
     }
 
-    fn count_content_words(&self, annotated: &AnnotatedUtterance) -> usize {
+    fn new_frame(
+        &self,
+        intent: usize,
+        class: usize,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Frame {
+        let mut filler = SlotFiller::new(&self.intents[intent], annotated, Slots::default());
+        filler.fill_from_text(clause);
+        filler.fill_from_mentions(clause, false);
+        let mut frame = filler.finish(intent, clause, dialogue);
+        frame.unexplained = self.unexplained(annotated, clause, &[class]);
+        frame
+    }
+
+    fn aspect_frame(
+        &self,
+        name: &str,
+        class: usize,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let has_aspect = |frame: &&Frame| self.aspect(frame.intent, name).is_some();
+        let last = dialogue.frames.iter().rev().find(has_aspect)?;
+        let mut frame = self.changed_frame(last, annotated, clause, dialogue).unwrap_or_else(|| last.repeated());
+        frame.aspect = self.aspect(frame.intent, name);
+        frame.unexplained = self.unexplained(annotated, clause, &[class]);
+        Some(frame)
+    }
+
+    fn aspect(&self, intent: usize, name: &str) -> Option<usize> {
+        self.intents[intent].aspects.iter().position(|aspect| aspect.name == name)
+    }
+
+    fn repeated(&self, dialogue: &DialogueState) -> Option<Vec<Frame>> {
+        (!dialogue.frames.is_empty()).then(|| dialogue.frames.iter().map(Frame::repeated).collect())
+    }
+
+    fn reversed(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let last = dialogue.frames.last()?;
+        let mut turned = last.repeated();
+        let mut has_turned = false;
+        for (one, other) in &self.intents[last.intent].swaps {
+            let (first, second) = (last.slots.get(one).cloned(), last.slots.get(other).cloned());
+            has_turned |= first.is_some() || second.is_some();
+            turned.slots.put(one, second);
+            turned.slots.put(other, first);
+        }
+        for slot in &self.intents[last.intent].slots {
+            let opposite = last.slots.get(&slot.name).and_then(|choice| choice.opposite.as_deref().cloned());
+            if let Some(opposite) = opposite {
+                has_turned = true;
+                turned.slots.set(&slot.name, opposite);
+            }
+        }
+        if !has_turned {
+            return None;
+        }
+        Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
+    }
+
+    /// Applies the mentions of a clause to the newest frame that has slots for them.
+    fn changed(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> Option<Frame> {
+        dialogue.frames.iter().rev().find_map(|frame| self.changed_frame(frame, annotated, clause, dialogue))
+    }
+
+    fn changed_frame(
+        &self,
+        last: &Frame,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let intent = &self.intents[last.intent];
+        let mut filler = SlotFiller::new(intent, annotated, last.slots.clone());
+        filler.apply_correction(clause);
+        filler.fill_from_text(clause);
+        filler.fill_from_mentions(clause, true);
+        if !filler.has_filled() {
+            return None;
+        }
+        let mut frame = filler.finish(last.intent, clause, dialogue);
+        let class = self.classes.iter().position(|class| *class == Class::Intent(last.intent));
+        let change = self.classes.iter().position(|class| *class == Class::Act(Act::Change));
+        let correct = self.classes.iter().position(|class| *class == Class::Act(Act::Correct));
+        let classes: Vec<usize> = class.into_iter().chain(change).chain(correct).collect();
+        frame.unexplained = self.unexplained(annotated, clause, &classes);
+        frame.aspect = last.aspect;
+        Some(frame)
+    }
+
+    /// Returns the positions of content words: neither part of a mention nor function words nor cues.
+    fn content_words(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> Vec<usize> {
         let is_continuation =
             |word: &str| self.phrases.continuations.iter().any(|phrase| phrase.split(' ').any(|part| part == word));
-        count_content_words(annotated, |word| self.is_cue(word) || is_continuation(word))
+        content_words(annotated, clause, |word| self.is_cue(word) || is_continuation(word))
+    }
+
+    /// Whether a clause consists only of mentions and function words.
+    fn has_only_mentions(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        self.content_words(annotated, clause).is_empty()
+    }
+
+    /// Returns the content words that occur in no example of these classes.
+    fn unexplained(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, classes: &[usize]) -> Vec<String> {
+        let is_explained = |at: &usize| {
+            let word = FeatureHash::of_word(annotated.utterance.word(*at));
+            classes.iter().any(|class| self.classifier.is_attested(word, *class))
+        };
+        let words = self.content_words(annotated, clause).into_iter().filter(|at| !is_explained(at));
+        words.map(|at| annotated.utterance.said(at..at + 1).to_owned()).collect()
+    }
+
+    /// Whether at least half of the content words are explained by the intent and its mentions.
+    fn is_explained(&self, frame: &Frame, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let words = self.content_words(annotated, clause).len();
+        let mentions = annotated.within(clause).count();
+        frame.unexplained.len() * 2 <= words + mentions
+    }
+
+    /// Whether most content words occur in no example.
+    fn is_unfamiliar(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let words = self.content_words(annotated, clause);
+        let is_known = |at: &&usize| self.classifier.is_known(FeatureHash::of_word(annotated.utterance.word(**at)));
+        let known = words.iter().filter(is_known).count();
+        !words.is_empty() && known * 2 < words.len()
+    }
+
+    /// Splits a message at sentence ends and conjunctions where both sides are questions of their own.
+    fn clauses(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Vec<Range<usize>> {
+        let mut rest = 0..annotated.utterance.words().len();
+        let mut clauses = Vec::new();
+        for (end, start) in self.borders(&annotated.utterance) {
+            if clauses.len() + 1 == MAX_QUESTIONS || end <= rest.start || start >= rest.end {
+                continue;
+            }
+            let (left, right) = (rest.start..end, start..rest.end);
+            if self.is_question_of_its_own(annotated, &left, dialogue) && self.is_question_of_its_own(annotated, &right, dialogue) {
+                clauses.push(left);
+                rest = right;
+            }
+        }
+        clauses.push(rest);
+        clauses
+    }
+
+    fn is_question_of_its_own(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> bool {
+        let features = Features::of_tokens(&annotated.tokens(clause));
+        let Some(best) = self.classifier.scores(&features).into_iter().next() else { return false };
+        let is_intent = match &self.classes[best.class] {
+            Class::Intent(intent) => {
+                let intent = &self.intents[*intent];
+                // Words that a slot takes as they are contain what they want.
+                !intent.slots.iter().any(|slot| slot.is_text)
+            }
+            Class::Aspect(_) => true,
+            Class::Act(Act::Reverse | Act::Again) => !dialogue.frames.is_empty(),
+            Class::Act(_) | Class::OffTopic | Class::Absent => false,
+        };
+        is_intent && best.score >= MIN_SPLIT_SCORE && !self.has_only_mentions(annotated, clause)
     }
 
     /// Interprets the message as the answer to an open question of the model.
-    fn answer_open_slot(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Option<Frame> {
+    fn answer_open_slot(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
         let frame = dialogue.frames.iter().find(|frame| !frame.open.is_empty())?;
         let (open, later) = frame.open.split_first()?;
         let intent = &self.intents[frame.intent];
@@ -224,65 +526,13 @@ impl IntentResolver {
             }
             _ => Some(OpenSlot { choices, ..open.clone() }),
         };
-        filler.fill_from_mentions(&(0..annotated.utterance.words().len()), false);
-        let mut answered = filler.finish(frame.intent, dialogue);
+        filler.fill_from_mentions(clause, false);
+        let mut answered = filler.finish(frame.intent, clause, dialogue);
         answered.open.retain(|new| new.slot != open.slot && later.iter().all(|known| known.slot != new.slot));
         let is_unfilled = |open: &OpenSlot| answered.slots.get(&intent.slots[open.slot].name).is_none();
         let later: Vec<OpenSlot> = later.iter().filter(|open| is_unfilled(open)).cloned().collect();
         answered.open.splice(0..0, still_open.into_iter().chain(later));
         Some(answered)
-    }
-
-    /// Interprets the message as a change of the last frame.
-    fn continue_last(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Option<(Frame, Coverage)> {
-        let last = dialogue.frames.last()?;
-        let allowed = usize::from(self.starts_as_continuation(&annotated.utterance));
-        if self.count_content_words(annotated) > allowed {
-            return None;
-        }
-        let whole = 0..annotated.utterance.words().len();
-        let intent = &self.intents[last.intent];
-        if intent.excluded.iter().any(|pattern| pattern.find_match(annotated, &whole).is_some()) {
-            return None;
-        }
-        let mut filler = SlotFiller::new(intent, annotated, last.slots.clone());
-        filler.fill_from_mentions(&whole, true);
-        if !filler.has_filled() {
-            return None;
-        }
-        let coverage =
-            if filler.has_used_all_mentions(&whole) { Coverage::AllMentions } else { Coverage::SomeMentions };
-        Some((filler.finish(last.intent, dialogue), coverage))
-    }
-
-    /// Splits a message at sentence ends and conjunctions if both sides match an intent.
-    fn clauses(
-        &self,
-        annotated: &AnnotatedUtterance,
-        whole: Range<usize>,
-        dialogue: &DialogueState,
-    ) -> Vec<(Range<usize>, usize, PatternMatch)> {
-        let Some((intent, pattern_match)) = self.best_match(annotated, &whole, dialogue) else { return Vec::new() };
-        if pattern_match.capture.is_some() {
-            return vec![(whole, intent, pattern_match)];
-        }
-        let mut clauses = Vec::new();
-        let mut rest = (whole, intent, pattern_match);
-        let borders: Vec<(usize, usize)> = self.borders(&annotated.utterance);
-        for (end, start) in borders {
-            if clauses.len() + 1 == MAX_QUESTIONS || end <= rest.0.start || start >= rest.0.end {
-                continue;
-            }
-            let (left, right) = (rest.0.start..end, start..rest.0.end);
-            if let (Some((left_intent, left_match)), Some((right_intent, right_match))) =
-                (self.best_match(annotated, &left, dialogue), self.best_match(annotated, &right, dialogue))
-            {
-                clauses.push((left, left_intent, left_match));
-                rest = (right, right_intent, right_match);
-            }
-        }
-        clauses.push(rest);
-        clauses
     }
 
     /// Returns the positions where one question may end and another start.
@@ -298,71 +548,6 @@ impl IntentResolver {
         });
         borders.collect()
     }
-
-    fn best_match(
-        &self,
-        annotated: &AnnotatedUtterance,
-        clause: &Range<usize>,
-        dialogue: &DialogueState,
-    ) -> Option<(usize, PatternMatch)> {
-        let mut best: Option<(usize, PatternMatch)> = None;
-        let follows = |intent: &&Intent| {
-            let mut last = dialogue.frames.iter().map(|frame| &self.intents[frame.intent].name);
-            intent.follows.is_empty() || last.any(|name| intent.follows.contains(name))
-        };
-        for (index, intent) in self.intents.iter().enumerate().filter(|(_, intent)| follows(intent)) {
-            let matches = intent.patterns.iter().filter_map(|pattern| pattern.find_match(annotated, clause));
-            let Some(pattern_match) = matches.max_by_key(|pattern_match| pattern_match.score) else { continue };
-            let is_excluded = || intent.excluded.iter().any(|pattern| pattern.find_match(annotated, clause).is_some());
-            if best.as_ref().is_none_or(|(_, known)| known.score < pattern_match.score) && !is_excluded() {
-                best = Some((index, pattern_match));
-            }
-        }
-        best
-    }
-
-    fn make_frames(
-        &self,
-        annotated: &AnnotatedUtterance,
-        clauses: &[(Range<usize>, usize, PatternMatch)],
-        dialogue: &DialogueState,
-    ) -> Vec<Frame> {
-        let mut dialogue = dialogue.clone();
-        let mut frames: Vec<Frame> = Vec::new();
-        for (clause, index, pattern_match) in clauses {
-            let intent = &self.intents[*index];
-            let mut slots = Slots::default();
-            let mut mentioned = clause.clone();
-            if let Some((name, words)) = &pattern_match.capture {
-                mentioned.end = words.start;
-                slots.set(
-                    name,
-                    Choice::new(annotated.utterance.said(words.clone()), annotated.utterance.said(words.clone())),
-                );
-            }
-            let mut filler = SlotFiller::new(intent, annotated, slots);
-            filler.fill_from_mentions(&mentioned, false);
-            let frame = filler.finish(*index, &dialogue);
-            for found in annotated.within(clause) {
-                if let [choice] = &found.mention.choices[..] {
-                    dialogue.mention(&found.kind, choice);
-                }
-            }
-            self.remember(&frame, annotated, &mut dialogue);
-            if !frames.contains(&frame) {
-                dialogue.frames = vec![frame.clone()];
-                frames.push(frame);
-            }
-        }
-        frames
-    }
-}
-
-/// How much of a message a change of the last frame accounts for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coverage {
-    AllMentions,
-    SomeMentions,
 }
 
 /// Restricts the meanings of a new name to the offered choices, if any of them match.

@@ -1,11 +1,12 @@
 //! Turns frames into tool calls, and results into answers.
 
-use threadkeep_core::{ChatAnswer, ChatRequest, Finish, JsonText, Part, ToolCall, ToolChoice, Usage, Value};
+use threadkeep_core::{ChatAnswer, ChatMessage, ChatRequest, Finish, JsonText, Part, Role, ToolCall, ToolChoice, Usage, Value};
 
 use crate::frame::{Frame, OpenSlot};
 use crate::history::History;
 use crate::intent::Intent;
-use crate::model::{NAME, OfflineModel};
+use crate::acts::Act;
+use crate::model::{NAME, OfflineModel, Unanswered};
 use crate::outcome::Outcome;
 use crate::phrases::fill;
 use crate::quote::answer_by_quoting;
@@ -26,8 +27,9 @@ impl OfflineModel {
         let turn = Turn::of(request);
         let frames = match self.resolver.resolve(&History::of(&turn)) {
             Resolution::Frames(frames) => frames,
-            Resolution::SelfDescription => return text_answer(self.phrase(&self.resolver.phrases.self_description)),
-            Resolution::Unknown => return text_answer(self.fallback_answer(&turn)),
+            Resolution::Act(act) => return text_answer(self.reply(act, &turn)),
+            Resolution::OffTopic => return text_answer(self.fallback_answer(&turn, Unanswered::OffTopic)),
+            Resolution::NotUnderstood => return text_answer(self.fallback_answer(&turn, Unanswered::NotUnderstood)),
         };
         let mut exchanges_left = turn.exchanges().into_iter();
         let steps = self.next_steps(&frames, request, &mut exchanges_left);
@@ -82,16 +84,56 @@ impl OfflineModel {
         if !progress.calls.is_empty() {
             return NextStep::Call(progress.calls);
         }
-        let outcome = progress.outcome;
+        let (frame, outcome) = (progress.frame, progress.outcome);
+        let says = frame.aspect.map(|aspect| &intent.aspects[aspect].says).or(intent.says.as_ref());
         let failed = outcome.exchanges.iter().find(|exchange| exchange.has_failed());
-        NextStep::Say(match (failed, &intent.says_of_failure, &intent.says) {
+        let text = match (failed, &intent.says_of_failure, says) {
             (Some(_), Some(says), _) | (None, _, Some(says)) => says(&outcome),
             (Some(failed), None, _) => {
                 let output = failed.result.map(|result| cut(&result.output)).unwrap_or_default();
                 fill(&phrases.failed, &[("tool", &failed.call.name), ("output", &output)])
             }
             (None, _, None) => raw_results(&outcome, &phrases.done),
-        })
+        };
+        NextStep::Say(self.with_notes(text, frame))
+    }
+
+    /// Names the parts of the message that the answer does not take into account.
+    fn with_notes(&self, text: String, frame: &Frame) -> String {
+        let parts: Vec<String> =
+            frame.unused.iter().chain(&frame.unexplained).map(|words| format!("“{words}”")).collect();
+        if parts.is_empty() {
+            return text;
+        }
+        format!("{text}\n\n{}", fill(&self.resolver.phrases.ignored, &[("words", &parts.join(", "))]))
+    }
+
+    fn reply(&self, act: Act, turn: &Turn<'_>) -> String {
+        if let Some((_, reply)) = self.replies.iter().find(|(known, _)| *known == act) {
+            return reply(turn);
+        }
+        let phrases = &self.resolver.phrases;
+        match act {
+            Act::Greet => self.phrase(&phrases.greeting),
+            Act::Thank | Act::Affirm => phrases.welcome.clone(),
+            Act::Leave => phrases.farewell.clone(),
+            Act::Deny => phrases.declined.clone(),
+            Act::Source => phrases.source.clone(),
+            Act::Complain => phrases.apology.clone(),
+            Act::Help | Act::Identity => self.describe(turn),
+            Act::Again | Act::Reverse | Act::Change | Act::Correct | Act::Other => phrases.no_reference.clone(),
+        }
+    }
+
+    /// The model's description of itself; one line once the conversation contains it.
+    fn describe(&self, turn: &Turn<'_>) -> String {
+        let description = self.phrase(&self.resolver.phrases.self_description);
+        let is_known = |message: &ChatMessage| message.role == Role::Assistant && message.plain_text() == description;
+        let example = self.resolver.intents.iter().find_map(|intent| intent.example.as_deref());
+        match example.filter(|_| turn.earlier().iter().any(is_known)) {
+            Some(example) => fill(&self.resolver.phrases.help_again, &[("example", example)]),
+            None => description,
+        }
     }
 
     fn ask(&self, intent: &Intent, open: &OpenSlot) -> String {
@@ -108,13 +150,13 @@ impl OfflineModel {
         fill(&phrases.ambiguous, &[("name", &open.ambiguous_text), ("choices", &choices)])
     }
 
-    fn fallback_answer(&self, turn: &Turn<'_>) -> String {
+    fn fallback_answer(&self, turn: &Turn<'_>, cause: Unanswered) -> String {
         let phrases = &self.resolver.phrases;
         let own = || match &self.quotes {
             Some(passages) => answer_by_quoting(turn, passages(turn), phrases),
             None => self.phrase(&phrases.not_understood),
         };
-        self.fallbacks.iter().find_map(|answers| answers(turn)).unwrap_or_else(own)
+        self.fallbacks.iter().find_map(|answers| answers(turn, cause)).unwrap_or_else(own)
     }
 
     fn phrase(&self, phrase: &str) -> String {

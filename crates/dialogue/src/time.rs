@@ -10,6 +10,9 @@ use jiff::civil::Weekday;
 
 pub use parse::find_times;
 
+use crate::extract::{Choice, Extractor, Mention};
+use crate::utterance::Utterance;
+
 /// An expression of time and the words that it consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeMention {
@@ -133,4 +136,36 @@ pub enum Direction {
     Future,
     /// Not after now.
     Past,
+}
+
+/// Finds expressions of time, as values of slots: the words as written, which [`find_times`] reads again.
+#[derive(Clone, Debug)]
+pub struct Times {
+    relations: Vec<Relation>,
+}
+
+impl Times {
+    /// Finds all expressions.
+    #[must_use]
+    pub fn all() -> Self {
+        use Relation::{After, At, Before, By, Since, Until};
+        Self { relations: vec![At, By, Before, After, Since, Until] }
+    }
+
+    /// Finds expressions with one of these relations.
+    #[must_use]
+    pub fn with(relations: impl IntoIterator<Item = Relation>) -> Self {
+        Self { relations: relations.into_iter().collect() }
+    }
+}
+
+impl Extractor for Times {
+    fn find(&self, utterance: &Utterance) -> Vec<Mention> {
+        let found = find_times(utterance).into_iter().filter(|found| self.relations.contains(&found.time.relation));
+        let mention = |found: TimeMention| {
+            let text = utterance.said(found.words.clone());
+            Mention::new(found.words, vec![Choice::new(text, text)])
+        };
+        found.map(mention).collect()
+    }
 }

@@ -24,7 +24,14 @@ fn harbour() -> OfflineModel {
         .intent(
             Intent::new("departures")
                 .example("When is the next ferry from North Quay?")
-                .patterns(["next|when|leave* [next] ferr*|boat|boats", "next {boat}", "departures"])
+                .examples([
+                    "when (is|does|leaves) the next (ferry|boat|{boat}) (leave|go|) (from|at|) {pier}",
+                    "next (ferry|boat|{boat}) (at|from) {pier}",
+                    "(are there|) departures (at|from|) {pier}",
+                    "when is the next (ferry|boat|one) (there|)",
+                    "next (ferry|{boat}) on the {line} line",
+                    "when do (ferries|boats|the ferries) leave",
+                ])
                 .slot(Slot::required("pier", "pier").asks("From which pier?").narrowed_by(|choices, slots| {
                     let line = slots.value("line");
                     let on_line = |choice: &&Choice| choice.hints.iter().any(|hint| json!(hint) == line);
@@ -44,24 +51,27 @@ fn harbour() -> OfflineModel {
         .intent(
             Intent::new("crossing")
                 .example("How do I get from the Fort to Mill Island?")
-                .patterns(["how get|go|cross", "from {pier} to {pier}", "crossing"])
+                .examples([
+                    "how (do|can) i (get|go|cross) (from {pier}|) to {pier} (from {pier}|)",
+                    "(take me|) from {pier} to {pier}",
+                    "{pier} to {pier}",
+                    "how do i get (across|over)",
+                    "from {pier} to {pier} via {pier}",
+                ])
+                .swaps("from", "to")
                 .slot(Slot::required("from", "pier").after(["from"]).asks("From where?"))
                 .slot(Slot::required("to", "pier").after(["to"]).fresh().asks("Where to?"))
                 .slot(Slot::optional("via", "pier").after(["via", "change at"]))
                 .calls("get_crossing"),
         )
         .intent(
-            Intent::new("back")
-                .pattern("back")
-                .follows(["crossing", "back"])
-                .slot(Slot::required("from", "pier").carried_from("to"))
-                .slot(Slot::required("to", "pier").carried_from("from"))
-                .calls("get_crossing"),
-        )
-        .intent(
             Intent::new("weather")
-                .pattern("weather|waves|storm*")
-                .unless("weather yesterday")
+                .examples([
+                    "(how|what) is the weather (like|)",
+                    "how (high|big) are the waves",
+                    "is there a storm (coming|)",
+                    "weather",
+                ])
                 .calls("get_weather")
                 .then_calls("get_warnings", |outcome| {
                     let waves = outcome.result("get_weather")["waves_m"].as_f64()?;
@@ -77,7 +87,7 @@ fn harbour() -> OfflineModel {
         )
         .intent(
             Intent::new("home")
-                .pattern("my home pier")
+                .examples(["what is my home pier", "which pier is my home", "my home pier"])
                 .calls("get_home")
                 .yields(|outcome| {
                     let home = outcome.result("get_home");
@@ -88,8 +98,13 @@ fn harbour() -> OfflineModel {
                 })
                 .says(|outcome| format!("Home is {}.", outcome.result("get_home")["name"].as_str().unwrap_or("?"))),
         )
-        .intent(Intent::new("note").pattern("remember [that] {note...}").calls("save_note"))
-        .otherwise(|turn| turn.question().contains("joke").then(|| REFUSAL.to_owned()))
+        .intent(
+            Intent::new("note")
+                .examples(["(please|) remember (that|) i like {pier}", "remember that my boat is {boat}", "remember to call ana"])
+                .slot(Slot::text("note").after(["remember that", "remember"]))
+                .calls("save_note"),
+        )
+        .otherwise(|turn, _| turn.question().contains("joke").then(|| REFUSAL.to_owned()))
         .build()
         .expect("every kind is declared")
 }
@@ -263,16 +278,16 @@ async fn ambiguous_words_are_resolved_by_context() {
 fn with_bare_names() -> OfflineModel {
     OfflineModel::builder("x")
         .kind("pier", Names::words(["Fort", "Mill Island"]))
-        .intent(Intent::new("about").pattern("{pier}").slot(Slot::required("pier", "pier")).calls("get_home"))
+        .intent(Intent::new("about").examples(["{pier}", "what is {pier}", "tell me about {pier}"]).slot(Slot::required("pier", "pier")).calls("get_home"))
         .intent(
             Intent::new("departures")
-                .pattern("departures")
+                .examples(["departures", "departures (from|at) {pier}", "when are the departures"])
                 .slot(Slot::required("pier", "pier").fresh().asks("Where?"))
                 .calls("get_departures"),
         )
         .intent(
             Intent::new("weather")
-                .pattern("weather")
+                .examples(["how is the weather", "weather", "what is the weather like"])
                 .calls("get_weather")
                 .then_calls("get_warnings", |_| Some(json!({}))),
         )
@@ -379,7 +394,7 @@ async fn unknown_requests_are_reported_without_calls() {
     assert_eq!(conversation.words("how was the weather yesterday").await, conversation.words("").await);
     conversation.words("Is there a delay?").await;
     let words = conversation.words("Who are you?").await;
-    assert!(words.starts_with("I am the offline model: I use patterns and tools"), "{words}");
+    assert!(words.starts_with("I am the offline model: I use a small classifier"), "{words}");
     assert_eq!(conversation.model.name(), "offline");
     assert_eq!(conversation.answer().await.model, "offline");
 }
@@ -436,7 +451,7 @@ async fn phrases_can_be_in_another_language() {
         .intent(
             Intent::new("search")
                 .example("Busca tesis en materia civil")
-                .pattern("busc*")
+                .examples(["busca (tesis|algo|) (en materia|) {materia}", "(encuentra|necesito) (tesis|criterios) en materia {materia}", "buscame (algo|tesis) {materia}"])
                 .slot(Slot::required("materia", "materia"))
                 .calls("searchTesis"),
         )
@@ -493,7 +508,7 @@ async fn an_assistant_without_tools_only_quotes() {
 
 #[test]
 fn invalid_declarations_are_rejected() {
-    let unknown = OfflineModel::builder("x").intent(Intent::new("a").pattern("go to {place}")).build();
+    let unknown = OfflineModel::builder("x").intent(Intent::new("a").slot(Slot::optional("p", "place"))).build();
     let expected = OfflineModelError::UnknownKind { intent: "a".to_owned(), kind: "place".to_owned() };
     assert_eq!(unknown.unwrap_err(), expected);
     let slot = OfflineModel::builder("x").intent(Intent::new("a").slot(Slot::optional("b", "c"))).build();

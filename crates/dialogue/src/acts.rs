@@ -85,17 +85,16 @@ const PHRASES: &str = include_str!("acts.txt");
 
 /// Returns the class and the text of each example message: those of the acts, and those of an assistant. `{any}` stands for
 /// each kind in turn.
-pub(crate) fn examples<'a>(
-    own: impl IntoIterator<Item = (&'a str, &'a str)>,
-    kinds: &[&str],
-) -> Vec<(String, String)> {
+pub(crate) fn examples<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>, kinds: &[&str]) -> Vec<(String, String)> {
     let builtin = sections(PHRASES).expect("the built-in phrases are well formed: a test reads them");
     let builtin = builtin.iter().flat_map(|Section { class, lines }| lines.iter().map(move |line| (*class, *line)));
     let mut found = Vec::new();
     for (class, line) in builtin.chain(own) {
         for message in expand(line) {
             if message.contains("{any}") {
-                found.extend(kinds.iter().map(|kind| (class.to_owned(), message.replace("{any}", &format!("{{{kind}}}")))));
+                found.extend(
+                    kinds.iter().map(|kind| (class.to_owned(), message.replace("{any}", &format!("{{{kind}}}")))),
+                );
             } else {
                 found.push((class.to_owned(), message));
             }

@@ -58,7 +58,8 @@ impl AnnotatedUtterance {
         let mut tokens = Vec::with_capacity(clause.len());
         let mut at = clause.start;
         while at < clause.end {
-            let here = self.within(clause).filter(|found| found.mention.words.start == at && !found.mention.is_incidental);
+            let here =
+                self.within(clause).filter(|found| found.mention.words.start == at && !found.mention.is_incidental);
             // The last of equal ones would win; mentions are in the order of declaration.
             match here.rev().max_by_key(|found| found.mention.words.len()) {
                 Some(found) => {

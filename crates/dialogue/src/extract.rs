@@ -167,8 +167,7 @@ impl Extractor for Numbers {
             let named = NUMBER_WORDS.iter().position(|name| *name == word).map(|at| at as u64);
             named.or_else(|| word.parse().ok())
         };
-        let mention =
-            |at: usize, number: u64| Mention::new(at..at + 1, vec![Choice::new(number, number.to_string())]);
+        let mention = |at: usize, number: u64| Mention::new(at..at + 1, vec![Choice::new(number, number.to_string())]);
         let words = utterance.words().iter().enumerate();
         words.filter_map(|(at, word)| number(&word.folded).map(|number| mention(at, number))).collect()
     }

@@ -17,6 +17,8 @@ pub(crate) struct Frame {
     pub(crate) slots: Slots,
     /// Slots to ask the user about, in this order.
     pub(crate) open: Vec<OpenSlot>,
+    /// The meanings of the names that were ambiguous, by slot.
+    pub(crate) alternatives: Vec<(String, Vec<Choice>)>,
     /// The aspect of the answer that the message asks for.
     pub(crate) aspect: Option<usize>,
     /// Mentions that fill no slot, as written.
@@ -49,6 +51,7 @@ pub(crate) struct SlotFiller<'a> {
     previous: Slots,
     slots: Slots,
     open: Vec<OpenSlot>,
+    alternatives: Vec<(String, Vec<Choice>)>,
     used: HashSet<usize>,
     filled: HashSet<usize>,
 }
@@ -57,7 +60,16 @@ impl<'a> SlotFiller<'a> {
     /// Starts with known slots.
     pub(crate) fn new(intent: &'a Intent, annotated: &'a AnnotatedUtterance, slots: Slots) -> Self {
         let previous = slots.clone();
-        Self { intent, annotated, previous, slots, open: Vec::new(), used: HashSet::new(), filled: HashSet::new() }
+        Self {
+            intent,
+            annotated,
+            previous,
+            slots,
+            open: Vec::new(),
+            alternatives: Vec::new(),
+            used: HashSet::new(),
+            filled: HashSet::new(),
+        }
     }
 
     /// Fills a slot with precedence over mentions.
@@ -115,6 +127,7 @@ impl<'a> SlotFiller<'a> {
             [choice] => self.slots.set(&self.intent.slots[slot].name, choice.clone()),
             choices => {
                 self.slots.0.retain(|(name, _)| *name != self.intent.slots[slot].name);
+                self.alternatives.push((self.intent.slots[slot].name.clone(), choices.to_vec()));
                 let ambiguous_text = self.annotated.utterance.said(found.words.clone()).to_owned();
                 self.open.push(OpenSlot { slot, ambiguous_text, choices: choices.to_vec() });
             }
@@ -161,9 +174,11 @@ impl<'a> SlotFiller<'a> {
             });
             let (true, Some(other)) = (is_negated, other) else { continue };
             let is_rejected = |choice: &Choice| found.mention.choices.iter().any(|known| known.value == choice.value);
-            let slot = self.intent.slots.iter().position(|slot| {
-                slot.kind == found.kind && self.previous.get(&slot.name).is_some_and(is_rejected)
-            });
+            let slot = self
+                .intent
+                .slots
+                .iter()
+                .position(|slot| slot.kind == found.kind && self.previous.get(&slot.name).is_some_and(is_rejected));
             self.used.insert(*rejected);
             if let Some(slot) = slot {
                 self.fill(slot, *other);
@@ -217,7 +232,15 @@ impl<'a> SlotFiller<'a> {
         let position = |name: &str| self.intent.slots.iter().position(|slot| slot.name == name);
         self.slots.0.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
         let unused = self.unused(clause);
-        Frame { intent: at, slots: self.slots, open: self.open, aspect: None, unused, unexplained: Vec::new() }
+        Frame {
+            intent: at,
+            slots: self.slots,
+            open: self.open,
+            alternatives: self.alternatives,
+            aspect: None,
+            unused,
+            unexplained: Vec::new(),
+        }
     }
 
     fn carried(&self, slot: &Slot, dialogue: &DialogueState) -> Option<Choice> {
@@ -272,6 +295,12 @@ fn words_after_cue(annotated: &AnnotatedUtterance, clause: &Range<usize>, slot: 
     (at + length < clause.end).then_some(at + length..clause.end)
 }
 
+/// Words that add nothing to a request.
+const COURTESY_WORDS: [&str; 24] = [
+    "please", "pls", "plz", "thanks", "hey", "hi", "hello", "ok", "okay", "just", "maybe", "kindly", "well", "oh",
+    "um", "so", "favor", "gracias", "hola", "oye", "bueno", "pues", "quick", "question",
+];
+
 /// Returns the positions of the words that are neither part of a mention nor function words nor known to be irrelevant.
 pub(crate) fn content_words(
     annotated: &AnnotatedUtterance,
@@ -279,8 +308,11 @@ pub(crate) fn content_words(
     is_known: impl Fn(&str) -> bool,
 ) -> Vec<usize> {
     let is_mentioned = |at: usize| annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
-    let is_irrelevant =
-        |word: &str| is_known(word) || Language::ALL.iter().any(|language| language.is_function_word(word));
+    let is_irrelevant = |word: &str| {
+        COURTESY_WORDS.contains(&word)
+            || is_known(word)
+            || Language::ALL.iter().any(|language| language.is_function_word(word))
+    };
     clause.clone().filter(|at| !is_mentioned(*at) && !is_irrelevant(annotated.utterance.word(*at))).collect()
 }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use threadkeep_core::text::Language;
 use threadkeep_core::{Map, Portable, Value};
 
 use crate::extract::Choice;
@@ -30,6 +31,8 @@ pub struct Intent {
     pub(crate) swaps: Vec<(String, String)>,
     /// The intents of which one must precede this one; empty for no condition.
     pub(crate) follows: Vec<String>,
+    /// The intent that "yes" expresses after this one.
+    pub(crate) confirmed_by: Option<String>,
 }
 
 /// A part of an answer that users ask for separately.
@@ -71,6 +74,7 @@ impl Intent {
             aspects: Vec::new(),
             swaps: Vec::new(),
             follows: Vec::new(),
+            confirmed_by: None,
         }
     }
 
@@ -110,6 +114,14 @@ impl Intent {
     #[must_use]
     pub fn follows<'a>(mut self, intents: impl IntoIterator<Item = &'a str>) -> Self {
         self.follows.extend(intents.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Declares the intent that "yes" expresses after the answer to this one, which asks for confirmation. That intent's
+    /// slots are filled from this one's, and from what its results yield.
+    #[must_use]
+    pub fn confirmed_by(mut self, intent: impl Into<String>) -> Self {
+        self.confirmed_by = Some(intent.into());
         self
     }
 
@@ -193,7 +205,8 @@ pub struct Slot {
     pub(crate) is_text: bool,
     /// The slot of the previous turn to carry the value from, if it is not the slot itself.
     pub(crate) carried_from: Option<String>,
-    pub(crate) question: Option<String>,
+    /// The questions to ask if the slot is missing; the first one is the default.
+    pub(crate) questions: Vec<(Language, String)>,
     pub(crate) cues: Vec<String>,
     pub(crate) default: Option<Choice>,
     pub(crate) narrows: Option<BoxedNarrowFn>,
@@ -221,7 +234,7 @@ impl Slot {
             is_carried: false,
             is_text: false,
             carried_from: None,
-            question: None,
+            questions: Vec::new(),
             cues: Vec::new(),
             default: None,
             narrows: None,
@@ -236,11 +249,22 @@ impl Slot {
         Self { is_text: true, ..Self::optional(name, TEXT_KIND) }
     }
 
-    /// Sets the question to ask if the slot is missing.
+    /// Sets the question to ask if the slot is missing, in English.
     #[must_use]
-    pub fn asks(mut self, question: impl Into<String>) -> Self {
-        self.question = Some(question.into());
+    pub fn asks(self, question: impl Into<String>) -> Self {
+        self.asks_in(Language::English, question)
+    }
+
+    /// Sets the question to ask in a language if the slot is missing.
+    #[must_use]
+    pub fn asks_in(mut self, language: Language, question: impl Into<String>) -> Self {
+        self.questions.push((language, question.into()));
         self
+    }
+
+    pub(crate) fn question(&self, language: Language) -> Option<&str> {
+        let own = self.questions.iter().find(|(known, _)| *known == language);
+        own.or(self.questions.first()).map(|(_, question)| question.as_str())
     }
 
     /// Fills the slot from a mention after one of these cue words.

@@ -76,6 +76,8 @@ pub struct OfflineModel {
     pub(crate) resolver: IntentResolver,
     pub(crate) fallbacks: Vec<Fallback>,
     pub(crate) replies: Vec<(Act, Reply)>,
+    /// The answers to classes, in the order of the resolver's.
+    pub(crate) answers: Vec<Reply>,
     pub(crate) quotes: Option<Box<dyn PassagesFn>>,
 }
 
@@ -106,16 +108,15 @@ impl OfflineModel {
     /// Starts declaring a model. `about` is a sentence on its purpose, which it uses to describe itself.
     #[must_use]
     pub fn builder(about: impl Into<String>) -> OfflineModelBuilder {
-        let model =
-            Self {
-                about: about.into(),
-                examples: Vec::new(),
-                weights: None,
-                resolver: IntentResolver::default(),
-                fallbacks: Vec::new(),
-                replies: Vec::new(),
-                quotes: None,
-            };
+        let model = Self {
+            about: about.into(),
+            examples: Vec::new(),
+            weights: None,
+            resolver: IntentResolver::default(),
+            fallbacks: Vec::new(),
+            replies: Vec::new(),
+            quotes: None,
+        };
         OfflineModelBuilder { model }
     }
 }
@@ -178,6 +179,14 @@ impl OfflineModelBuilder {
         self
     }
 
+    /// Answers messages of a class without slots and calls: statements, or questions that quotations answer.
+    #[must_use]
+    pub fn answer(mut self, class: &str, reply: impl Fn(&Turn<'_>) -> String + Portable) -> Self {
+        self.model.resolver.answers.push(class.to_owned());
+        self.model.answers.push(Box::new(reply));
+        self
+    }
+
     /// Adds a fallback for messages that match no intent, such as a refusal. Fallbacks are called in order; `None` passes
     /// the message to the next one.
     #[must_use]
@@ -194,10 +203,11 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// Sets the phrases. Default: English.
+    /// Adds the phrases of a language: the first ones are the default, others answer messages in their language. Default:
+    /// English only.
     #[must_use]
     pub fn phrases(mut self, phrases: Phrases) -> Self {
-        self.model.resolver.phrases = phrases;
+        self.model.resolver.phrases.push(phrases);
         self
     }
 
@@ -255,6 +265,9 @@ impl OfflineModelBuilder {
         }
         let classifier = self.model.weights.clone().unwrap_or_else(|| self.train());
         let mut model = self.model;
+        if model.resolver.phrases.is_empty() {
+            model.resolver.phrases.push(Phrases::english());
+        }
         model.resolver.set_classifier(classifier);
         Ok(model)
     }

@@ -1,4 +1,5 @@
 use threadkeep_core::Value;
+use threadkeep_core::text::Language;
 
 use crate::Exchange;
 use crate::intent::Slots;
@@ -8,9 +9,16 @@ use crate::intent::Slots;
 pub struct Outcome<'a> {
     pub(crate) slots: &'a Slots,
     pub(crate) exchanges: Vec<Exchange<'a>>,
+    pub(crate) language: Language,
 }
 
 impl<'a> Outcome<'a> {
+    /// Returns the language to answer in.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
     /// Returns the slots.
     #[must_use]
     pub fn slots(&self) -> &'a Slots {

@@ -1,6 +1,10 @@
+use threadkeep_core::text::Language;
+
 /// The phrases of the offline model. `{…}` are placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phrases {
+    /// Their language.
+    pub language: Language,
     /// The message was not understood. `{about}`, `{examples}`.
     pub not_understood: String,
     /// The model's description of itself. `{about}`, `{examples}`.
@@ -58,6 +62,7 @@ impl Phrases {
     #[must_use]
     pub fn english() -> Self {
         Self {
+            language: Language::English,
             not_understood: "I did not understand that. {about}{examples}".to_owned(),
             self_description: "I am the offline model: I use a small classifier and tools, not a language model. \
                                {about}{examples}"
@@ -92,10 +97,12 @@ impl Phrases {
     #[must_use]
     pub fn spanish() -> Self {
         Self {
+            language: Language::Spanish,
             not_understood: "No entendí eso. {about}{examples}".to_owned(),
-            self_description: "Soy el modelo sin conexión: detrás de mí no hay un modelo de lenguaje, sólo un clasificador pequeño y \
+            self_description:
+                "Soy el modelo sin conexión: detrás de mí no hay un modelo de lenguaje, sólo un clasificador pequeño y \
                                herramientas. {about}{examples}"
-                .to_owned(),
+                    .to_owned(),
             missing: "¿Cuál es el dato que falta ({slot})?".to_owned(),
             ambiguous: "¿Cuál «{name}»: {choices}?".to_owned(),
             or: " o ".to_owned(),

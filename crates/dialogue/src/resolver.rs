@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use threadkeep_core::Role;
+use threadkeep_core::text::Language;
 
 use crate::acts::{Act, OFF_TOPIC};
 use crate::annotated::{AnnotatedUtterance, KindMention};
@@ -15,7 +16,7 @@ use crate::intent::{Intent, Slots};
 use crate::outcome::Outcome;
 use crate::phrases::Phrases;
 use crate::turn::exchanges;
-use crate::utterance::Utterance;
+use crate::utterance::{Utterance, folded_words};
 
 /// The maximum number of questions in a message; further ones are ignored.
 const MAX_QUESTIONS: usize = 4;
@@ -36,6 +37,8 @@ pub(crate) enum Resolution {
     Frames(Vec<Frame>),
     /// An act that refers to no frame.
     Act(Act),
+    /// A class that is answered without slots and calls.
+    Answer(usize),
     /// The message concerns none of the intents.
     OffTopic,
     /// No intent is likely enough.
@@ -50,6 +53,8 @@ enum Class {
     /// An aspect of an answer.
     Aspect(String),
     OffTopic,
+    /// A class that is answered without slots and calls.
+    Answer(usize),
     /// An intent that this assistant does not have.
     Absent,
 }
@@ -64,7 +69,10 @@ pub(crate) struct IntentResolver {
     /// Words that refer to the last mentioned entity of a kind.
     pub(crate) pronouns: Vec<(Vec<String>, String)>,
     pub(crate) intents: Vec<Intent>,
-    pub(crate) phrases: Phrases,
+    /// The classes that are answered without slots and calls.
+    pub(crate) answers: Vec<String>,
+    /// The phrases of each language, the default first. Messages may be in any of them.
+    pub(crate) phrases: Vec<Phrases>,
     classifier: Classifier,
     /// What the classes of the classifier stand for, in their order.
     classes: Vec<Class>,
@@ -77,7 +85,8 @@ impl IntentResolver {
             let act = || Act::ALL.into_iter().find(|act| act.class() == name).map(Class::Act);
             let aspect = || name.starts_with("ask:").then(|| Class::Aspect(name.clone()));
             let off_topic = || (name == OFF_TOPIC).then_some(Class::OffTopic);
-            intent.or_else(act).or_else(aspect).or_else(off_topic).unwrap_or(Class::Absent)
+            let answer = || self.answers.iter().position(|class| class == name).map(Class::Answer);
+            intent.or_else(answer).or_else(act).or_else(aspect).or_else(off_topic).unwrap_or(Class::Absent)
         };
         self.classes = classifier.classes().iter().map(class).collect();
         self.classifier = classifier;
@@ -129,7 +138,9 @@ impl IntentResolver {
         let exchanges = exchanges(messages);
         for frame in dialogue.frames.clone() {
             let Some(yields) = &self.intents[frame.intent].yields else { continue };
-            for (kind, choice) in yields(&Outcome { slots: &frame.slots, exchanges: exchanges.clone() }) {
+            for (kind, choice) in
+                yields(&Outcome { slots: &frame.slots, exchanges: exchanges.clone(), language: Language::English })
+            {
                 dialogue.learn(&kind, &choice);
             }
         }
@@ -239,24 +250,41 @@ impl IntentResolver {
         {
             return Resolution::Frames(vec![frame]);
         }
-        for (class, score) in ranked.iter().take(MAX_TRIED).filter(|(_, score)| *score >= MIN_SCORE) {
+        for (class, _) in ranked.iter().take(MAX_TRIED).filter(|(_, score)| *score >= MIN_SCORE) {
+            let is_explained = || self.unexplained(annotated, clause, &[*class]).is_empty();
             let frames = match &self.classes[*class] {
                 Class::Intent(intent) => {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
                     self.is_explained(&frame, annotated, clause).then(|| vec![frame])
                 }
-                Class::Aspect(name) => self.aspect_frame(name, *class, annotated, clause, dialogue).map(|frame| vec![frame]),
-                Class::Act(Act::Again) if !has_mentions => self.repeated(dialogue),
+                Class::Aspect(name) => {
+                    self.aspect_frame(name, *class, annotated, clause, dialogue).map(|frame| vec![frame])
+                }
+                Class::Act(Act::Affirm) if is_explained() => {
+                    self.confirmed(clause, annotated, dialogue).map(|frame| vec![frame])
+                }
+                Class::Act(Act::Other) if !has_mentions && is_explained() => {
+                    self.alternative(dialogue).map(|frame| vec![frame])
+                }
+                Class::Act(Act::Again) if !has_mentions && is_explained() => self.repeated(dialogue),
                 Class::Act(Act::Reverse) => self.reversed(annotated, clause, dialogue).map(|frame| vec![frame]),
                 Class::Act(Act::Again | Act::Change | Act::Correct | Act::Other) => {
                     self.changed(annotated, clause, dialogue).map(|frame| vec![frame])
                 }
-                Class::Act(act) if !has_mentions => return Resolution::Act(*act),
-                Class::OffTopic if !has_mentions && *score >= ranked[0].1 => return Resolution::OffTopic,
+                Class::Answer(answer) => return Resolution::Answer(*answer),
                 Class::Act(_) | Class::OffTopic | Class::Absent => None,
             };
             if let Some(frames) = frames {
                 return Resolution::Frames(frames);
+            }
+            // Classes without frames count only if they are the best.
+            let is_best = *class == ranked[0].0 && !has_mentions;
+            match &self.classes[*class] {
+                Class::Act(act) if is_best && is_explained() => {
+                    return Resolution::Act(*act);
+                }
+                Class::OffTopic if is_best => return Resolution::OffTopic,
+                _ => {}
             }
         }
         match self.changed(annotated, clause, dialogue) {
@@ -278,7 +306,7 @@ impl IntentResolver {
             Class::Act(Act::Again | Act::Reverse | Act::Change | Act::Correct | Act::Other) | Class::Aspect(_) => {
                 !dialogue.frames.is_empty()
             }
-            Class::Act(_) | Class::OffTopic | Class::Absent => true,
+            Class::Act(_) | Class::Answer(_) | Class::OffTopic | Class::Absent => true,
         };
         let scores = self.classifier.scores(&features).into_iter();
         scores.map(|score| (score.class, score.score)).filter(|(class, _)| applies(&self.classes[*class])).collect()
@@ -317,10 +345,18 @@ impl IntentResolver {
         })?;
         let fresh = self.new_frame(intent, class, annotated, clause, &DialogueState::default());
         let is_complete = fresh.open.iter().all(|open| !open.choices.is_empty()) && fresh.unused.is_empty();
+        let is_continuation = self.starts_as_continuation(&annotated.utterance, clause);
         match changed {
-            Some(frame) if !is_complete || frame.intent == intent => Some(frame),
+            Some(frame) if is_continuation || !is_complete || frame.intent == intent => Some(frame),
             _ => is_complete.then_some(fresh),
         }
+    }
+
+    fn starts_as_continuation(&self, utterance: &Utterance, clause: &Range<usize>) -> bool {
+        self.phrases.iter().flat_map(|phrases| &phrases.continuations).any(|phrase| {
+            let words = folded_words(phrase);
+            !words.is_empty() && words.iter().enumerate().all(|(at, word)| utterance.word(clause.start + at) == word)
+        })
     }
 
     fn new_frame(
@@ -359,6 +395,31 @@ impl IntentResolver {
         self.intents[intent].aspects.iter().position(|aspect| aspect.name == name)
     }
 
+    /// Returns the frame of the intent that "yes" expresses.
+    fn confirmed(
+        &self,
+        clause: &Range<usize>,
+        annotated: &AnnotatedUtterance,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let last = dialogue.frames.last()?;
+        let name = self.intents[last.intent].confirmed_by.as_ref()?;
+        let intent = self.intents.iter().position(|intent| intent.name == *name)?;
+        let filler = SlotFiller::new(&self.intents[intent], annotated, Slots::default());
+        Some(filler.finish(intent, clause, dialogue))
+    }
+
+    /// Replaces the value of an ambiguous name by the next of its meanings.
+    fn alternative(&self, dialogue: &DialogueState) -> Option<Frame> {
+        let last = dialogue.frames.last()?;
+        let (name, choices) = last.alternatives.last()?;
+        let current = last.slots.get(name)?;
+        let at = choices.iter().position(|choice| choice.value == current.value)?;
+        let mut frame = last.repeated();
+        frame.slots.set(name, choices[(at + 1) % choices.len()].clone());
+        Some(frame)
+    }
+
     fn repeated(&self, dialogue: &DialogueState) -> Option<Vec<Frame>> {
         (!dialogue.frames.is_empty()).then(|| dialogue.frames.iter().map(Frame::repeated).collect())
     }
@@ -392,7 +453,12 @@ impl IntentResolver {
     }
 
     /// Applies the mentions of a clause to the newest frame that has slots for them.
-    fn changed(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> Option<Frame> {
+    fn changed(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
         dialogue.frames.iter().rev().find_map(|frame| self.changed_frame(frame, annotated, clause, dialogue))
     }
 
@@ -423,8 +489,10 @@ impl IntentResolver {
 
     /// Returns the positions of content words: neither part of a mention nor function words nor cues.
     fn content_words(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> Vec<usize> {
-        let is_continuation =
-            |word: &str| self.phrases.continuations.iter().any(|phrase| phrase.split(' ').any(|part| part == word));
+        let is_continuation = |word: &str| {
+            let mut all = self.phrases.iter().flat_map(|phrases| &phrases.continuations);
+            all.any(|phrase| phrase.split(' ').any(|part| part == word))
+        };
         content_words(annotated, clause, |word| self.is_cue(word) || is_continuation(word))
     }
 
@@ -467,7 +535,9 @@ impl IntentResolver {
                 continue;
             }
             let (left, right) = (rest.start..end, start..rest.end);
-            if self.is_question_of_its_own(annotated, &left, dialogue) && self.is_question_of_its_own(annotated, &right, dialogue) {
+            if self.is_question_of_its_own(annotated, &left, dialogue)
+                && self.is_question_of_its_own(annotated, &right, dialogue)
+            {
                 clauses.push(left);
                 rest = right;
             }
@@ -492,7 +562,7 @@ impl IntentResolver {
             }
             Class::Aspect(_) => true,
             Class::Act(Act::Reverse | Act::Again) => !dialogue.frames.is_empty(),
-            Class::Act(_) | Class::OffTopic | Class::Absent => false,
+            Class::Act(_) | Class::Answer(_) | Class::OffTopic | Class::Absent => false,
         };
         is_intent && best.score >= MIN_SPLIT_SCORE && !self.has_only_mentions(annotated, clause)
     }
@@ -509,8 +579,7 @@ impl IntentResolver {
         let intent = &self.intents[frame.intent];
         let kind = &intent.slots[open.slot].kind;
         let mentioned = annotated.mentions.iter().position(|found| found.kind == *kind);
-        let selected =
-            select_choice(annotated, &open.choices, &self.phrases.ordinals).cloned().map(|choice| vec![choice]);
+        let selected = self.select_choice(annotated, &open.choices).cloned().map(|choice| vec![choice]);
         let choices = match (mentioned, selected) {
             (Some(at), _) => restrict_choices(&annotated.mentions[at].mention.choices, &open.choices),
             (None, selected) => selected?,
@@ -535,9 +604,14 @@ impl IntentResolver {
         Some(answered)
     }
 
+    fn select_choice<'a>(&self, annotated: &AnnotatedUtterance, choices: &'a [Choice]) -> Option<&'a Choice> {
+        self.phrases.iter().find_map(|phrases| select_choice(annotated, choices, &phrases.ordinals))
+    }
+
     /// Returns the positions where one question may end and another start.
     fn borders(&self, utterance: &Utterance) -> Vec<(usize, usize)> {
-        let is_conjunction = |word: &str| self.phrases.conjunctions.iter().any(|known| known == word);
+        let is_conjunction =
+            |word: &str| self.phrases.iter().flat_map(|phrases| &phrases.conjunctions).any(|known| known == word);
         let words = utterance.words().iter().enumerate();
         let borders = words.filter_map(|(at, word)| {
             if word.ends_sentence {

@@ -1,20 +1,26 @@
 //! Turns frames into tool calls, and results into answers.
 
-use threadkeep_core::{ChatAnswer, ChatMessage, ChatRequest, Finish, JsonText, Part, Role, ToolCall, ToolChoice, Usage, Value};
+use threadkeep_core::text::Language;
+use threadkeep_core::{
+    ChatAnswer, ChatMessage, ChatRequest, Finish, JsonText, Part, Role, ToolCall, ToolChoice, Usage, Value,
+};
 
+use crate::acts::Act;
 use crate::frame::{Frame, OpenSlot};
 use crate::history::History;
 use crate::intent::Intent;
-use crate::acts::Act;
 use crate::model::{NAME, OfflineModel, Unanswered};
 use crate::outcome::Outcome;
-use crate::phrases::fill;
+use crate::phrases::{Phrases, fill};
 use crate::quote::answer_by_quoting;
 use crate::resolver::Resolution;
 use crate::{Exchange, Turn};
 
 /// The maximum length of quoted tool output, in characters.
 const QUOTED_CHARACTERS: usize = 4_000;
+
+/// The number of messages that are searched for the language to answer in.
+const MAX_LANGUAGE_MESSAGES: usize = 5;
 
 /// The next step for a frame.
 enum NextStep {
@@ -28,11 +34,12 @@ impl OfflineModel {
         let frames = match self.resolver.resolve(&History::of(&turn)) {
             Resolution::Frames(frames) => frames,
             Resolution::Act(act) => return text_answer(self.reply(act, &turn)),
+            Resolution::Answer(answer) => return text_answer(self.answers[answer](&turn)),
             Resolution::OffTopic => return text_answer(self.fallback_answer(&turn, Unanswered::OffTopic)),
             Resolution::NotUnderstood => return text_answer(self.fallback_answer(&turn, Unanswered::NotUnderstood)),
         };
         let mut exchanges_left = turn.exchanges().into_iter();
-        let steps = self.next_steps(&frames, request, &mut exchanges_left);
+        let steps = self.next_steps(&frames, request, self.phrases_for(&turn), &mut exchanges_left);
         let calls: Vec<&(String, Value)> = steps
             .iter()
             .filter_map(|step| if let NextStep::Call(calls) = step { Some(calls) } else { None })
@@ -54,9 +61,11 @@ impl OfflineModel {
         &self,
         frames: &'a [Frame],
         request: &ChatRequest,
+        phrases: &Phrases,
         exchanges_left: &mut impl Iterator<Item = Exchange<'a>>,
     ) -> Vec<NextStep> {
-        let mut all_progress: Vec<FrameProgress<'a>> = frames.iter().map(FrameProgress::new).collect();
+        let start = |frame| FrameProgress::new(frame, phrases.language);
+        let mut all_progress: Vec<FrameProgress<'a>> = frames.iter().map(start).collect();
         let most_rounds =
             frames.iter().map(|frame| self.resolver.intents[frame.intent].rounds.len()).max().unwrap_or(0);
         for round in 0..most_rounds {
@@ -69,14 +78,25 @@ impl OfflineModel {
                 break;
             }
         }
-        all_progress.into_iter().map(|progress| self.next(progress)).collect()
+        all_progress.into_iter().map(|progress| self.next(progress, phrases)).collect()
     }
 
-    fn next(&self, progress: FrameProgress<'_>) -> NextStep {
+    /// Returns the phrases in the language of the question, or of the last message that shows one.
+    fn phrases_for(&self, turn: &Turn<'_>) -> &Phrases {
+        let all = &self.resolver.phrases;
+        if all.len() == 1 {
+            return &all[0];
+        }
+        let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
+        let texts = std::iter::once(turn.question()).chain(earlier.map(ChatMessage::plain_text));
+        let language = texts.take(MAX_LANGUAGE_MESSAGES).find_map(|text| Language::of(&text));
+        all.iter().find(|phrases| Some(phrases.language) == language).unwrap_or(&all[0])
+    }
+
+    fn next(&self, progress: FrameProgress<'_>, phrases: &Phrases) -> NextStep {
         let intent = &self.resolver.intents[progress.frame.intent];
-        let phrases = &self.resolver.phrases;
         if let Some(open) = progress.frame.open.first() {
-            return NextStep::Say(self.ask(intent, open));
+            return NextStep::Say(self.ask(intent, open, phrases));
         }
         if let Some(tool) = &progress.disabled {
             return NextStep::Say(fill(&phrases.disabled, &[("tool", tool)]));
@@ -95,24 +115,14 @@ impl OfflineModel {
             }
             (None, _, None) => raw_results(&outcome, &phrases.done),
         };
-        NextStep::Say(self.with_notes(text, frame))
-    }
-
-    /// Names the parts of the message that the answer does not take into account.
-    fn with_notes(&self, text: String, frame: &Frame) -> String {
-        let parts: Vec<String> =
-            frame.unused.iter().chain(&frame.unexplained).map(|words| format!("“{words}”")).collect();
-        if parts.is_empty() {
-            return text;
-        }
-        format!("{text}\n\n{}", fill(&self.resolver.phrases.ignored, &[("words", &parts.join(", "))]))
+        NextStep::Say(with_notes(text, frame, phrases))
     }
 
     fn reply(&self, act: Act, turn: &Turn<'_>) -> String {
         if let Some((_, reply)) = self.replies.iter().find(|(known, _)| *known == act) {
             return reply(turn);
         }
-        let phrases = &self.resolver.phrases;
+        let phrases = self.phrases_for(turn);
         match act {
             Act::Greet => self.phrase(&phrases.greeting),
             Act::Thank | Act::Affirm => phrases.welcome.clone(),
@@ -127,20 +137,22 @@ impl OfflineModel {
 
     /// The model's description of itself; one line once the conversation contains it.
     fn describe(&self, turn: &Turn<'_>) -> String {
-        let description = self.phrase(&self.resolver.phrases.self_description);
+        let phrases = self.phrases_for(turn);
+        let description = self.phrase(&phrases.self_description);
         let is_known = |message: &ChatMessage| message.role == Role::Assistant && message.plain_text() == description;
         let example = self.resolver.intents.iter().find_map(|intent| intent.example.as_deref());
         match example.filter(|_| turn.earlier().iter().any(is_known)) {
-            Some(example) => fill(&self.resolver.phrases.help_again, &[("example", example)]),
+            Some(example) => fill(&phrases.help_again, &[("example", example)]),
             None => description,
         }
     }
 
-    fn ask(&self, intent: &Intent, open: &OpenSlot) -> String {
-        let phrases = &self.resolver.phrases;
+    fn ask(&self, intent: &Intent, open: &OpenSlot, phrases: &Phrases) -> String {
         let slot = &intent.slots[open.slot];
         if open.choices.is_empty() {
-            return slot.question.clone().unwrap_or_else(|| fill(&phrases.missing, &[("slot", &slot.kind)]));
+            return slot
+                .question(phrases.language)
+                .map_or_else(|| fill(&phrases.missing, &[("slot", &slot.kind)]), str::to_owned);
         }
         let labels: Vec<&str> = open.choices.iter().map(|choice| choice.label.as_str()).collect();
         let choices = match labels.split_last() {
@@ -151,7 +163,7 @@ impl OfflineModel {
     }
 
     fn fallback_answer(&self, turn: &Turn<'_>, cause: Unanswered) -> String {
-        let phrases = &self.resolver.phrases;
+        let phrases = self.phrases_for(turn);
         let own = || match &self.quotes {
             Some(passages) => answer_by_quoting(turn, passages(turn), phrases),
             None => self.phrase(&phrases.not_understood),
@@ -180,8 +192,8 @@ struct FrameProgress<'a> {
 }
 
 impl<'a> FrameProgress<'a> {
-    fn new(frame: &'a Frame) -> Self {
-        let outcome = Outcome { slots: &frame.slots, exchanges: Vec::new() };
+    fn new(frame: &'a Frame, language: Language) -> Self {
+        let outcome = Outcome { slots: &frame.slots, exchanges: Vec::new(), language };
         Self { frame, outcome, calls: Vec::new(), disabled: None }
     }
 
@@ -209,6 +221,15 @@ impl<'a> FrameProgress<'a> {
         }
         !self.calls.is_empty()
     }
+}
+
+/// Names the parts of the message that the answer does not take into account.
+fn with_notes(text: String, frame: &Frame, phrases: &Phrases) -> String {
+    let parts: Vec<String> = frame.unused.iter().chain(&frame.unexplained).map(|words| format!("“{words}”")).collect();
+    if parts.is_empty() {
+        return text;
+    }
+    format!("{text}\n\n{}", fill(&phrases.ignored, &[("words", &parts.join(", "))]))
 }
 
 fn may_call(request: &ChatRequest, tool: &str) -> bool {

@@ -121,7 +121,8 @@ mod tests {
     fn files_are_split_into_sections() {
         let text = "# hello\n[one]\na (b|c)\n\n[two]\nd\n[one]\ne\n";
         let found = sections(text).unwrap();
-        let expected = [Section { class: "one", lines: vec!["a (b|c)", "e"] }, Section { class: "two", lines: vec!["d"] }];
+        let expected =
+            [Section { class: "one", lines: vec!["a (b|c)", "e"] }, Section { class: "two", lines: vec!["d"] }];
         assert_eq!(found, expected);
         assert_eq!(sections("a\n"), Err(PhraseError::NoSection { line: 1 }));
         assert_eq!(sections("[x]\na (b\n"), Err(PhraseError::Unbalanced { line: 2 }));

@@ -100,7 +100,11 @@ fn harbour() -> OfflineModel {
         )
         .intent(
             Intent::new("note")
-                .examples(["(please|) remember (that|) i like {pier}", "remember that my boat is {boat}", "remember to call ana"])
+                .examples([
+                    "(please|) remember (that|) i like {pier}",
+                    "remember that my boat is {boat}",
+                    "remember to call ana",
+                ])
                 .slot(Slot::text("note").after(["remember that", "remember"]))
                 .calls("save_note"),
         )
@@ -236,7 +240,7 @@ async fn a_return_trip_starts_at_the_destination() {
     let mut conversation = Conversation::start();
     conversation.say("When is the next ferry at the Fort?").await;
     let words = conversation.words("and back?").await;
-    assert!(words.starts_with("I did not understand that."), "there is no trip to return from: {words}");
+    assert_eq!(words, "I do not know what that refers to.", "there is no trip to return from");
 }
 
 #[tokio::test]
@@ -278,7 +282,12 @@ async fn ambiguous_words_are_resolved_by_context() {
 fn with_bare_names() -> OfflineModel {
     OfflineModel::builder("x")
         .kind("pier", Names::words(["Fort", "Mill Island"]))
-        .intent(Intent::new("about").examples(["{pier}", "what is {pier}", "tell me about {pier}"]).slot(Slot::required("pier", "pier")).calls("get_home"))
+        .intent(
+            Intent::new("about")
+                .examples(["{pier}", "what is {pier}", "tell me about {pier}"])
+                .slot(Slot::required("pier", "pier"))
+                .calls("get_home"),
+        )
         .intent(
             Intent::new("departures")
                 .examples(["departures", "departures (from|at) {pier}", "when are the departures"])
@@ -391,7 +400,8 @@ async fn unknown_requests_are_reported_without_calls() {
     assert!(words.starts_with("I did not understand that. I know the ferries of the harbour."), "{words}");
     assert!(words.contains("- When is the next ferry from North Quay?"), "{words}");
     assert_eq!(conversation.words("Give me a joke").await, REFUSAL);
-    assert_eq!(conversation.words("how was the weather yesterday").await, conversation.words("").await);
+    let (calls, words) = conversation.say("how was the weather yesterday").await;
+    assert_eq!((calls.len(), words.as_str()), (1, "Waves of 1.5 m.\n\nI did not take this into account: “yesterday”."));
     conversation.words("Is there a delay?").await;
     let words = conversation.words("Who are you?").await;
     assert!(words.starts_with("I am the offline model: I use a small classifier"), "{words}");
@@ -451,7 +461,11 @@ async fn phrases_can_be_in_another_language() {
         .intent(
             Intent::new("search")
                 .example("Busca tesis en materia civil")
-                .examples(["busca (tesis|algo|) (en materia|) {materia}", "(encuentra|necesito) (tesis|criterios) en materia {materia}", "buscame (algo|tesis) {materia}"])
+                .examples([
+                    "busca (tesis|algo|) (en materia|) {materia}",
+                    "(encuentra|necesito) (tesis|criterios) en materia {materia}",
+                    "buscame (algo|tesis) {materia}",
+                ])
                 .slot(Slot::required("materia", "materia"))
                 .calls("searchTesis"),
         )
@@ -499,7 +513,7 @@ async fn an_assistant_without_tools_only_quotes() {
         "harbour.md, line 3: “The lighthouse was built in 1871 by Ana Ruiz.”"
     );
     let nothing = "I found nothing about that in your messages.";
-    for question in ["What is the capital of France?", "What did my brother say?", "How are you?"] {
+    for question in ["What is the capital of France?", "What did my brother say?", "How did the race end?"] {
         assert_eq!(quoted(&earlier, question).await, nothing);
     }
     assert_eq!(quoted(&[], "Where does my sister live?").await, nothing);

@@ -115,6 +115,7 @@ impl OfflineModel {
             resolver: IntentResolver::default(),
             fallbacks: Vec::new(),
             replies: Vec::new(),
+            answers: Vec::new(),
             quotes: None,
         };
         OfflineModelBuilder { model }

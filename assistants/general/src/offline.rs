@@ -4,7 +4,8 @@ mod outcome;
 pub(crate) mod quoting;
 
 use serde_json::json;
-use threadkeep::dialogue::{Intent, OfflineModel, Outcome, Turn, is_question};
+use threadkeep::dialogue::time::Times;
+use threadkeep::dialogue::{Intent, OfflineModel, Outcome, Phrases, Slot, Turn, is_question};
 use threadkeep::{Role, Value};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \
@@ -14,79 +15,87 @@ const NOTED: &str = "I will keep that in mind.";
 /// The most words of a preference's name. A longer text is not a preference.
 const NAME_WORDS: usize = 6;
 
-/// Greetings and thanks, as whole messages.
-const COURTESIES: [&str; 14] = [
-    "hello",
-    "hi",
-    "hey",
-    "good morning",
-    "good evening",
-    "thanks",
-    "thank you",
-    "ok",
-    "okay",
-    "hola",
-    "gracias",
-    "buenos dias",
-    "bye",
-    "great",
+const GREETING: &str = "Hello. Tell me something to remember, or ask about what you told me.";
+const GREETING_IN_SPANISH: &str = "Hola. Cuéntame algo que deba recordar, o pregunta por lo que me contaste.";
+
+/// The words that precede a preference's name and value.
+const SETTING_CUES: [&str; 22] = [
+    "remember that my",
+    "remember my",
+    "set my",
+    "change my",
+    "update my",
+    "my",
+    "set preference",
+    "set the preference",
+    "recuerda que mi",
+    "recuerda mi",
+    "pon mi",
+    "cambia mi",
+    "configura mi",
+    "mi",
+    "note that my",
+    "save my",
+    "keep my",
+    "make my",
+    "switch my",
+    "set the",
+    "change the",
+    "anota que mi",
 ];
-/// The first words of messages that request an action.
-const COMMANDS: [&str; 34] = [
-    "write",
-    "translate",
-    "summarise",
-    "summarize",
-    "book",
-    "send",
-    "buy",
-    "call",
-    "draw",
-    "calculate",
-    "compute",
-    "explain",
-    "compose",
-    "make",
-    "generate",
-    "code",
-    "play",
-    "open",
-    "order",
-    "create",
-    "convert",
-    "run",
-    "execute",
-    "delete",
-    "restart",
-    "deploy",
-    "pay",
-    "ignore",
-    "pretend",
-    "imagine",
-    "escribe",
-    "traduce",
-    "resume",
-    "haz",
+/// The words that precede the name of a preference to remove.
+const FORGET_CUES: [&str; 20] = [
+    "forget my preference",
+    "forget my",
+    "forget the preference",
+    "forget preference",
+    "remove my preference",
+    "remove my",
+    "remove the preference",
+    "remove preference",
+    "delete my preference",
+    "delete my",
+    "delete the preference",
+    "delete preference",
+    "clear my",
+    "drop my",
+    "unset my",
+    "olvida mi",
+    "borra mi",
+    "elimina mi",
+    "quita mi",
+    "olvida la preferencia",
 ];
+
+/// The example messages of the intents.
+const PHRASES: &str = include_str!("offline/phrases.txt");
 
 /// Returns the model that the general assistant uses without a language model.
 #[must_use]
 pub fn offline_model() -> OfflineModel {
     OfflineModel::builder(ABOUT)
+        .phrases(Phrases { greeting: GREETING.to_owned(), ..Phrases::english() })
+        .phrases(Phrases { greeting: GREETING_IN_SPANISH.to_owned(), ..Phrases::spanish() })
+        .kind("time", Times::all())
         .intent(set_preference())
         .intent(list_preferences())
         .intent(forget_preference())
         .intent(list_documents())
-        .otherwise(|turn| Some(answer(turn)))
+        .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()))
+        .answer("statement", |_| NOTED.to_owned())
+        .answer("question", answer)
+        .answer("command", |_| command_answer())
+        .otherwise(|turn, _| Some(if is_question(&turn.question()) { answer(turn) } else { NOTED.to_owned() }))
+        .phrase_file(PHRASES)
+        .expect("a test reads the phrases")
         .build()
-        .expect("no intent needs a kind, and the names are unique")
+        .expect("the kinds are declared, and the names are unique")
 }
 
 fn set_preference() -> Intent {
     Intent::new("set_preference")
         .example("Remember that my seat is the window.")
-        .patterns(["remember [that] my {setting...}", "set my {setting...}", "set preference {setting...}"])
-        .unless("do|did|does|can|could|what|where|who|when|which|how|why|i|we remember|set")
+        .slot(Slot::text("setting").after(SETTING_CUES))
         .then_calls("set_preference", |outcome| {
             let (name, value) = parse_setting(outcome.slots().label("setting"))?;
             Some(json!({"name": name, "value": value}))
@@ -96,11 +105,9 @@ fn set_preference() -> Intent {
             set => format!("I will remember that your {} is {}.", text(&set["name"]), text(&set["value"])),
         })
 }
-
 fn list_preferences() -> Intent {
     Intent::new("list_preferences")
         .example("What are my preferences?")
-        .patterns(["what are my preferences", "list|show my preferences", "what do you know about me"])
         .calls_with("list_preferences", |_| json!({}))
         .says(|outcome| {
             let found = outcome.result("list_preferences");
@@ -116,8 +123,7 @@ fn list_preferences() -> Intent {
 fn forget_preference() -> Intent {
     Intent::new("forget_preference")
         .example("Forget my seat.")
-        .patterns(["forget my {name...}", "forget preference {name...}"])
-        .unless("do|did|i|we|not|never|don't forget")
+        .slot(Slot::text("name").after(FORGET_CUES))
         .then_calls("forget_preference", |outcome| {
             let name = outcome.slots().label("name");
             (name.split_whitespace().count() <= NAME_WORDS).then(|| json!({"name": name}))
@@ -138,7 +144,6 @@ fn forget_preference() -> Intent {
 fn list_documents() -> Intent {
     Intent::new("list_documents")
         .example("Which documents do you have?")
-        .patterns(["what|which documents do you have|know", "list|show documents", "list|show my|the|all documents"])
         .calls_with("list_documents", |_| json!({}))
         .says(documents)
 }
@@ -169,32 +174,19 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Answers a message that matches no intent.
+fn command_answer() -> String {
+    format!("I cannot do that without a language model. Your message is stored. {ABOUT}")
+}
+
+/// Answers a question with quotations.
 fn answer(turn: &Turn<'_>) -> String {
-    let question = turn.question();
-    let words = quoting::folded_words(&question);
-    let message = words.join(" ");
-    if COURTESIES.contains(&message.as_str()) {
-        return "Hello. Tell me something to remember, or ask about what you told me.".to_owned();
-    }
-    if let Some(outcome) = outcome::describe_outcome(&words, turn.earlier()) {
-        return outcome;
-    }
-    if !is_question(&question) {
-        let is_command =
-            words.iter().find(|word| *word != "please").is_some_and(|first| COMMANDS.contains(&first.as_str()));
-        return match is_command {
-            true => format!("I cannot do that without a language model. Your message is stored. {ABOUT}"),
-            false => NOTED.to_owned(),
-        };
-    }
     let instructions: Vec<String> = turn
         .earlier()
         .iter()
         .filter(|message| message.role == Role::System)
         .map(threadkeep::ChatMessage::plain_text)
         .collect();
-    quoting::quote(&question, &instructions.join("\n\n"))
+    quoting::quote(&turn.question(), &instructions.join("\n\n"))
         .unwrap_or_else(|| "I found nothing about that in what you told me or in your documents.".to_owned())
 }
 

@@ -281,8 +281,11 @@ fn is_after_cue(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot
     })
 }
 
-/// Returns the words after the first cue of a slot; of cues at the same word, the longest.
+/// Returns the words after the first cue of a slot; of cues at the same word, the longest. Without cues, all words.
 fn words_after_cue(annotated: &AnnotatedUtterance, clause: &Range<usize>, slot: &Slot) -> Option<Range<usize>> {
+    if slot.cues.is_empty() {
+        return Some(clause.clone());
+    }
     let length_at = |at: usize| {
         let lengths = slot.cues.iter().filter_map(|cue| {
             let words: Vec<&str> = cue.split(' ').collect();

@@ -243,7 +243,7 @@ impl Slot {
 
     /// Makes a slot that takes the words of the message after a cue, up to the end of the clause: "remember that …".
     /// [`Slot::after`] declares the cues; the longest one that occurs first counts. Without a cue in the message, the slot is
-    /// empty.
+    /// empty; a slot without declared cues takes the whole clause.
     #[must_use]
     pub fn text(name: impl Into<String>) -> Self {
         Self { is_text: true, ..Self::optional(name, TEXT_KIND) }

@@ -3,36 +3,17 @@
 use threadkeep::context::WAITING;
 use threadkeep::{ChatMessage, ToolCall, ToolResult};
 
-/// Questions about the outcome of a call, as whole messages.
-const QUESTIONS: [&str; 14] = [
-    "did it work",
-    "did that work",
-    "has it worked",
-    "was it done",
-    "was that done",
-    "is it done",
-    "is that done",
-    "is it done yet",
-    "did you do it",
-    "what happened",
-    "what came of it",
-    "funciono",
-    "esta hecho",
-    "ya esta",
-];
-
-/// Answers a question about the outcome of the last call. Returns `None` for any other message, or if there was no call.
-pub(super) fn describe_outcome(words: &[String], earlier: &[ChatMessage]) -> Option<String> {
-    if !QUESTIONS.contains(&words.join(" ").as_str()) {
-        return None;
-    }
-    let (call, result) = last_exchange(earlier)?;
+/// Answers a question about the outcome of the last call.
+pub(super) fn describe_outcome(earlier: &[ChatMessage]) -> String {
+    let Some((call, result)) = last_exchange(earlier) else {
+        return "I have not called a tool in this conversation.".to_owned();
+    };
     let call = format!("{} {}", call.name, call.arguments);
-    Some(match result {
+    match result {
         result if result.output == WAITING => format!("Not yet: {call} is waiting for approval."),
         result if result.is_error => format!("No: {call} – {}", result.output),
         result => format!("Yes: {call} returned {}", result.output),
-    })
+    }
 }
 
 fn last_exchange(messages: &[ChatMessage]) -> Option<(&ToolCall, &ToolResult)> {

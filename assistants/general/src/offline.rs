@@ -5,7 +5,7 @@ pub(crate) mod quoting;
 
 use serde_json::json;
 use threadkeep::dialogue::time::Times;
-use threadkeep::dialogue::{Intent, OfflineModel, Outcome, Phrases, Slot, Turn, is_question};
+use threadkeep::dialogue::{Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, is_question};
 use threadkeep::{Role, Value};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \
@@ -70,9 +70,17 @@ const FORGET_CUES: [&str; 20] = [
 /// The example messages of the intents.
 const PHRASES: &str = include_str!("offline/phrases.txt");
 
+/// The classifier that was trained from the phrases: `cargo xtask train` makes it.
+const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
+
 /// Returns the model that the general assistant uses without a language model.
 #[must_use]
 pub fn offline_model() -> OfflineModel {
+    let classifier = Classifier::from_bytes(WEIGHTS).expect("a test makes the same bytes");
+    declaration().classifier(classifier).build().expect("the kinds are declared, and the names are unique")
+}
+
+fn declaration() -> OfflineModelBuilder {
     OfflineModel::builder(ABOUT)
         .phrases(Phrases { greeting: GREETING.to_owned(), ..Phrases::english() })
         .phrases(Phrases { greeting: GREETING_IN_SPANISH.to_owned(), ..Phrases::spanish() })
@@ -88,8 +96,6 @@ pub fn offline_model() -> OfflineModel {
         .otherwise(|turn, _| Some(if is_question(&turn.question()) { answer(turn) } else { NOTED.to_owned() }))
         .phrase_file(PHRASES)
         .expect("a test reads the phrases")
-        .build()
-        .expect("the kinds are declared, and the names are unique")
 }
 
 fn set_preference() -> Intent {
@@ -193,6 +199,12 @@ fn answer(turn: &Turn<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_classifier_is_trained_from_the_phrases() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/offline/weights.bin");
+        declaration().check_classifier(path, WEIGHTS);
+    }
 
     #[test]
     fn a_setting_is_split_into_name_and_value() {

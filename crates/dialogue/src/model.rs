@@ -248,6 +248,20 @@ impl OfflineModelBuilder {
         acts::train(&acts::examples(of_intents.chain(others), &kinds))
     }
 
+    /// Checks in a test that `weights` are what training makes. With `THREADKEEP_TRAIN` in the environment, writes them to
+    /// `path` instead.
+    ///
+    /// # Panics
+    /// If they differ, or the file cannot be written.
+    pub fn check_classifier(&self, path: &str, weights: &[u8]) {
+        let trained = self.train().to_bytes();
+        if std::env::var_os("THREADKEEP_TRAIN").is_some() {
+            std::fs::write(path, trained).expect("the file can be written");
+        } else {
+            assert!(trained == weights, "the phrases changed: run `cargo xtask train`");
+        }
+    }
+
     /// Builds the model.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! Selects and formats the quotations that answer a question.
 
 use threadkeep::agent::DynamicContext;
-use threadkeep::core::text::fold;
 use threadkeep::dialogue::Passage;
 
 use crate::evidence::is_quotable;
@@ -107,12 +106,6 @@ fn truncated(text: &str) -> String {
         }
         None => text.to_owned(),
     }
-}
-
-/// Splits a text into words without case, accents and apostrophes.
-pub(super) fn folded_words(text: &str) -> Vec<String> {
-    let text: String = text.chars().filter(|c| !matches!(c, '\'' | '’')).collect();
-    fold(&text).split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

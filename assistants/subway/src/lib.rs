@@ -40,7 +40,9 @@ pub use place::{Assumption, QueryError, StationView};
 pub use plugin::PLUGIN;
 pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, list_preferences, save_preference};
 pub use prompt::REFUSAL;
-pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteRequest, RouteSource, RouteWithArrivals};
+pub use route::{
+    MetConditions, RideLeg, RouteAnswer, RouteLeg, RouteRequest, RouteSource, RouteWithArrivals, TripConditions,
+};
 pub use subway::{Subway, SubwayOptions};
 pub use system::{names, network};
 pub use threadkeep_transit::Timetable;

@@ -6,6 +6,7 @@
 
 mod boards;
 mod comparing;
+mod conditions;
 mod corridor;
 mod lines;
 mod personal;
@@ -15,7 +16,10 @@ mod trips;
 mod words;
 
 use threadkeep::ChatMessage;
-use threadkeep::dialogue::{Choice, Mention, OfflineModel, Phrases, Turn, Utterance};
+use threadkeep::dialogue::time::{Relation, Times};
+use threadkeep::dialogue::{
+    Act, Choice, Classifier, Mention, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
+};
 
 use crate::prompt::REFUSAL;
 
@@ -25,119 +29,100 @@ const GREETING: &str = "Hello. Ask me about the New York City subway: “How do 
                         “Next 6 at Astor Place”, “Is Bleecker St accessible?”";
 const WELCOME: &str = "You are welcome.";
 
-/// Whole messages that are greetings.
-const GREETINGS: [&str; 12] = [
-    "hello",
-    "hi",
-    "hey",
-    "hi there",
-    "hello there",
-    "good morning",
-    "good evening",
-    "good afternoon",
-    "whats up",
-    "sup",
-    "yo",
-    "hola",
-];
-/// Whole messages that are thanks or goodbyes.
-const THANKS: [&str; 14] = [
-    "thanks",
-    "thank you",
-    "thx",
-    "ty",
-    "thanks a lot",
-    "thank you very much",
-    "ok",
-    "okay",
-    "great",
-    "cool",
-    "bye",
-    "goodbye",
-    "perfect",
-    "ok thanks",
+/// The example messages of the intents.
+const PHRASES: &str = include_str!("offline/phrases.txt");
+/// The classifier that was trained from the phrases: `cargo xtask train` makes it.
+const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
+
+/// Questions about the subway that no tool answers, and where the answer is.
+const REFERRALS: [(&str, &str); 7] = [
+    (
+        "fares",
+        "I do not know the fares. See mta.info/fares, or a fare machine; you pay by tapping a card or a phone (OMNY).",
+    ),
+    (
+        "alerts",
+        "I do not read the MTA's service alerts, so I do not know of delays or changes. See mta.info/alerts. I can tell you \
+         when the next trains are announced at a station.",
+    ),
+    (
+        "elevators",
+        "I do not know which elevators work now: see mta.info/elevator-escalator-status. I only know which \
+                   stations are accessible.",
+    ),
+    (
+        "timetable",
+        "I cannot look up first or last trains or how often a line runs. See the line's timetable at \
+                   mta.info/schedules.",
+    ),
+    (
+        "airports",
+        "The subway does not go into the airports. For JFK, take the A to Howard Beach-JFK or the E, J or Z to \
+                  Sutphin Blvd-Archer Av-JFK and change to the AirTrain. For LaGuardia, take a bus: the Q70 from \
+                  Jackson Hts-Roosevelt Av. Newark has no subway: trains leave from Penn Station. Ask me for the way to \
+                  one of these stations.",
+    ),
+    ("other_transport", "I only know the subway: no buses, ferries, other railways, or ways on foot."),
+    ("rules", "I do not know the rules and services at stations. See mta.info, or ask the station's staff."),
 ];
 
 /// Creates the model that answers for the subway assistant if there is no language model.
 #[must_use]
 pub fn offline_model() -> OfflineModel {
+    let classifier = Classifier::from_bytes(WEIGHTS).expect("a test makes the same bytes");
+    let model = declaration().classifier(classifier).build();
+    model.expect("intents have unique names and use defined slot kinds: a test builds the model")
+}
+
+fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .phrases(phrases())
         .kind("station", stations::find)
         .kind("saved", stations::find_saved)
-        .kind("lines", lines::find)
+        .kind("avoided", lines::find_avoided)
         .kind("rivals", lines::find_rivals)
+        .kind("lines", lines::find)
+        .kind("depart", Times::with([Relation::At, Relation::After, Relation::Since]))
+        .kind("arrive", Times::with([Relation::By, Relation::Before, Relation::Until]))
+        .kind("stepfree", conditions::step_free)
+        .kind("direction", conditions::directions)
         .kind("now", now)
-        .kind("elsewhere", elsewhere)
         .kind("topic", personal::topics)
-        .kind("key", personal::keys)
         .pronoun("there", "station")
         .pronoun("here", "station")
         .pronoun("that station", "station")
         .pronoun("this station", "station")
-        .otherwise(answer);
+        .reply(Act::Source, whether_live)
+        .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
+        .phrase_file(PHRASES)
+        .expect("a test reads the phrases");
+    let builder =
+        REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.answer(class, move |_| text.to_owned()));
     let intents =
         trips::intents().into_iter().chain(boards::intents()).chain(comparing::intents()).chain(personal::intents());
-    let model = intents.fold(builder, threadkeep::dialogue::OfflineModelBuilder::intent).build();
-    model.expect("intents have unique names and use defined slot kinds: a test builds the model")
+    intents.fold(builder, OfflineModelBuilder::intent)
 }
 
 fn phrases() -> Phrases {
     let english = Phrases::english();
     let mut continuations = english.continuations.clone();
     continuations.extend(["no", "actually", "sorry", "on second thought", "also"].map(str::to_owned));
-    let mut who_are_you = english.who_are_you.clone();
-    who_are_you
-        .extend(["what do you do", "what can i ask", "what do you know", "what can i ask you"].map(str::to_owned));
-    Phrases { failed: "I could not look that up: {output}".to_owned(), continuations, who_are_you, ..english }
+    Phrases {
+        failed: "I could not look that up: {output}".to_owned(),
+        greeting: GREETING.to_owned(),
+        welcome: WELCOME.to_owned(),
+        continuations,
+        ..english
+    }
 }
 
 fn now(message: &Utterance) -> Vec<Mention> {
-    words_matching(message, |at| {
-        let word = message.word(at);
+    let is_now = |at: &usize| {
+        let word = message.word(*at);
         word == "right" && message.word(at + 1) == "now" || words::NOW_WORDS.contains(&word)
-    })
-}
-
-fn elsewhere(message: &Utterance) -> Vec<Mention> {
-    words_matching(message, |at| words::OTHER_TRANSPORT.contains(&message.word(at)))
-}
-
-fn words_matching(message: &Utterance, is_match: impl Fn(usize) -> bool) -> Vec<Mention> {
-    let matches = (0..message.words().len()).filter(|at| is_match(*at));
-    matches.map(|at| Mention { words: at..at + 1, choices: vec![Choice::new(true, message.word(at))] }).collect()
-}
-
-/// Answers a message that matches no intent; `None` if it is about the subway but was not understood.
-fn answer(turn: &Turn<'_>) -> Option<String> {
-    let message = Utterance::new(turn.question());
-    let folded: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
-    let whole = folded.join(" ");
-    if GREETINGS.contains(&whole.as_str()) {
-        return Some(GREETING.to_owned());
-    }
-    if THANKS.contains(&whole.as_str()) {
-        return Some(WELCOME.to_owned());
-    }
-    if asks_whether_live(&folded) {
-        return Some(whether_live(turn));
-    }
-    let is_about_the_subway =
-        folded.iter().any(|word| words::SUBWAY_WORDS.contains(word)) || !lines::find(&message).is_empty();
-    let is_only_a_place = folded.len() <= 4 && !stations::find(&message).is_empty();
-    let is_cut_short = folded.len() <= 6
-        && folded.last().is_some_and(|word| matches!(*word, "from" | "to" | "at"))
-        && folded.iter().any(|word| words::TRAVEL_WORDS.contains(word));
-    let is_a_follow_up =
-        folded.len() <= 4 && folded.first().is_some_and(|word| matches!(*word, "and" | "or" | "but" | "no"));
-    (!is_about_the_subway && !is_only_a_place && !is_cut_short && !is_a_follow_up).then(|| REFUSAL.to_owned())
-}
-
-fn asks_whether_live(words: &[&str]) -> bool {
-    let begins = words.first().is_some_and(|word| matches!(*word, "is" | "are" | "was" | "were" | "and" | "so"));
-    let asks = words.iter().any(|word| matches!(*word, "real" | "realtime" | "live" | "actual"));
-    let points = words.iter().any(|word| matches!(*word, "that" | "this" | "it" | "those" | "these" | "they"));
-    begins && asks && points && words.len() <= 8
+    };
+    let matches = (0..message.words().len()).filter(is_now);
+    matches.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).collect()
 }
 
 /// Answers in one sentence where the times of the last answer came from, based on its tool results.
@@ -160,6 +145,12 @@ fn whether_live(turn: &Turn<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_classifier_is_trained_from_the_phrases() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/offline/weights.bin");
+        super::declaration().check_classifier(path, super::WEIGHTS);
+    }
+
     #[test]
     fn the_model_is_complete() {
         assert!(format!("{:?}", super::offline_model()).contains("comparison"));

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Serialize;
-use threadkeep_transit::{Journey, Leg, Line, NetworkLeg, Query, Ride, SECONDS_A_STOP, Schedule};
+use threadkeep_transit::{Journey, Leg, Line, NetworkLeg, PathConditions, Query, Ride, SECONDS_A_STOP, Schedule};
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, clock, routes_at, status_of};
 use crate::place::{Assumption, QueryError, StationMatch, StationView, direction_at, find, name_of};
@@ -19,16 +19,60 @@ const CHANGE_SECONDS: u32 = 180 + 240;
 const WORTH_A_CHANGE_SECONDS: u32 = 120;
 
 /// A request for a route.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RouteRequest<'a> {
     /// The origin, in the user's words.
     pub from: &'a str,
     /// The destination, in the user's words.
     pub to: &'a str,
-    /// The earliest time to leave.
-    pub at: Timestamp,
+    /// The present time.
+    pub now: Timestamp,
+    /// Conditions on the trip.
+    pub conditions: TripConditions,
+}
+
+/// Conditions on a trip.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TripConditions {
+    /// The earliest time to leave. Default: now.
+    pub leave_at: Option<Timestamp>,
+    /// The latest time to arrive.
+    pub arrive_by: Option<Timestamp>,
     /// Whether to board and alight only at accessible platforms.
-    pub accessible_only: bool,
+    pub step_free: bool,
+    /// The names on the signs of the lines not to use.
+    pub avoid: Vec<String>,
+}
+
+impl TripConditions {
+    /// Whether the trip is planned for a time, so that live trains say nothing about it.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        self.leave_at.is_some() || self.arrive_by.is_some()
+    }
+
+    /// Returns the ids of the lines not to use.
+    fn avoided_lines(&self) -> Vec<&'static str> {
+        let lines = self.avoid.iter().flat_map(|sign| network().lines_named(sign));
+        lines.map(|line| line.id.as_str()).collect()
+    }
+}
+
+/// The conditions that a route meets, in local time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MetConditions {
+    /// The requested time to leave, such as `Wed 6 May 08:00`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leave_at: Option<String>,
+    /// The requested time to arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrive_by: Option<String>,
+    /// Whether all platforms at which to board and alight are accessible.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub step_free: bool,
+    /// The lines that the route does not use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<String>,
 }
 
 /// A route: the answer of `get_route`.
@@ -52,6 +96,8 @@ pub struct RouteAnswer {
     pub arrives: Option<String>,
     /// The source of the times.
     pub source: RouteSource,
+    /// The conditions that the route meets.
+    pub conditions: MetConditions,
     /// The assumptions made about station names.
     pub assumptions: Vec<Assumption>,
 }
@@ -140,7 +186,7 @@ impl Subway {
     /// # Errors
     /// [`QueryError`] if a station is unknown or ambiguous, both are the same, or no route connects them.
     pub fn get_route(&self, from: &str, to: &str, now: Timestamp) -> Result<RouteAnswer, QueryError> {
-        self.find_route(&RouteRequest { from, to, at: now, accessible_only: false })
+        self.find_route(&RouteRequest { from, to, now, conditions: TripConditions::default() })
     }
 
     /// Finds the best route, with more options than [`get_route`](Self::get_route).
@@ -161,9 +207,18 @@ impl Subway {
         to: &str,
         now: Timestamp,
     ) -> Result<RouteWithArrivals, QueryError> {
-        let ends = ends_of(from, to)?;
-        let request = RouteRequest { from, to, at: now, accessible_only: false };
-        let scheduled = self.route_between(&ends, &request)?;
+        let request = RouteRequest { from, to, now, conditions: TripConditions::default() };
+        self.find_route_with_arrivals(&request).await
+    }
+
+    /// Finds the best route with live trains, with more options than
+    /// [`get_route_with_arrivals`](Self::get_route_with_arrivals). A trip that is planned for a time uses no live trains.
+    ///
+    /// # Errors
+    /// Those of [`get_route`](Self::get_route).
+    pub async fn find_route_with_arrivals(&self, request: &RouteRequest<'_>) -> Result<RouteWithArrivals, QueryError> {
+        let (ends, now) = (ends_of(request.from, request.to)?, request.now);
+        let scheduled = self.route_between(&ends, request)?;
         let mut routes = routes_at(&ends.from.ids(), &[]);
         for leg in rides(&scheduled) {
             routes.extend(network().lines_named(&leg.line).map(|line| line.id.as_str()));
@@ -173,8 +228,8 @@ impl Subway {
         let snapshot = self.live.snapshot(&routes, now).await;
         let with_live = self.live_schedule(&snapshot, now).filter(|_| !snapshot.feeds.is_empty());
         let with_live = with_live.and_then(|(schedule, moment)| {
-            let journey = best(&schedule, moment, &ends, &request)?;
-            Some(timed_route(&schedule, &journey, &ends, RouteSource::LiveTrains))
+            let journey = best(&schedule, moment, &ends, &request.conditions)?;
+            Some(timed_route(&schedule, &journey, &ends, RouteSource::LiveTrains, &request.conditions))
         });
         let route = with_live.unwrap_or(scheduled);
         let next_trains = next_trains(&route, |station, lines| arrivals_in(&snapshot, &[station], lines, now));
@@ -183,28 +238,23 @@ impl Subway {
 
     fn route_between(&self, ends: &Ends, request: &RouteRequest<'_>) -> Result<RouteAnswer, QueryError> {
         let no_route = || QueryError::NoRoute { from: ends.from.view().name, to: ends.to.view().name };
-        if let Some((schedule, moment)) = self.schedule(request.at)
-            && let Some(journey) = best(&schedule, moment, ends, request)
+        let conditions = &request.conditions;
+        let at = conditions.arrive_by.or(conditions.leave_at).unwrap_or(request.now);
+        if let Some((schedule, moment)) = self.schedule(at)
+            && let Some(journey) = best(&schedule, moment, ends, conditions)
         {
             let source = if moment.is_covered {
                 RouteSource::Timetable
             } else {
                 RouteSource::OlderTimetable { date: moment.at.date().to_string() }
             };
-            return Ok(timed_route(&schedule, &journey, ends, source));
+            return Ok(timed_route(&schedule, &journey, ends, source, conditions));
         }
-        let path = network().find_path(&ends.from.ids(), &ends.to.ids(), CHANGE_SECONDS).ok_or_else(no_route)?;
-        let accessible = |leg: &NetworkLeg| {
-            let ends = [leg.stations.first(), leg.stations.last()];
-            ends.into_iter()
-                .flatten()
-                .all(|id| network().find_station(id).is_some_and(|station| station.accessible.contains(&leg.way)))
-        };
-        if request.accessible_only && !path.legs.iter().all(accessible) {
-            return Err(no_route());
-        }
+        let limits = PathConditions { accessible_only: conditions.step_free, avoid: conditions.avoided_lines() };
+        let path =
+            network().find_path(&ends.from.ids(), &ends.to.ids(), CHANGE_SECONDS, &limits).ok_or_else(no_route)?;
         let legs: Vec<RouteLeg> = path.legs.iter().map(untimed_leg).collect();
-        Ok(answer(ends, legs, path.seconds, None, RouteSource::TwoMinutesAStop))
+        Ok(answer(ends, legs, path.seconds, None, RouteSource::TwoMinutesAStop, conditions))
     }
 }
 
@@ -217,9 +267,17 @@ fn ends_of(from: &str, to: &str) -> Result<Ends, QueryError> {
 }
 
 /// Returns the journey that arrives first, or one with fewer changes that arrives shortly after.
-fn best(schedule: &Schedule, moment: ServiceMoment, ends: &Ends, request: &RouteRequest<'_>) -> Option<Journey> {
-    let query = Query { accessible_only: request.accessible_only, ..Query::between(ends.from.ids(), ends.to.ids()) };
-    let choices = schedule.choices(&query, schedule.time(instant_of(moment.at)?)?);
+fn best(schedule: &Schedule, moment: ServiceMoment, ends: &Ends, conditions: &TripConditions) -> Option<Journey> {
+    let query = Query {
+        accessible_only: conditions.step_free,
+        avoid: conditions.avoided_lines(),
+        ..Query::between(ends.from.ids(), ends.to.ids())
+    };
+    let at = schedule.time(instant_of(moment.at)?)?;
+    if conditions.arrive_by.is_some() {
+        return schedule.latest_departure(&query, at);
+    }
+    let choices = schedule.choices(&query, at);
     let earliest = choices.last()?.arrives().0;
     choices.into_iter().find(|journey| journey.arrives().0 <= earliest + WORTH_A_CHANGE_SECONDS)
 }
@@ -228,7 +286,13 @@ fn instant_of(at: DateTime) -> Option<Timestamp> {
     new_york().to_ambiguous_timestamp(at).compatible().ok()
 }
 
-fn timed_route(schedule: &Schedule, journey: &Journey, ends: &Ends, source: RouteSource) -> RouteAnswer {
+fn timed_route(
+    schedule: &Schedule,
+    journey: &Journey,
+    ends: &Ends,
+    source: RouteSource,
+    conditions: &TripConditions,
+) -> RouteAnswer {
     let is_today = !matches!(source, RouteSource::OlderTimetable { .. });
     let clock_at = |time| schedule.instant(time).filter(|_| is_today).map(clock);
     let legs = journey.legs.iter().map(|leg| match leg {
@@ -241,7 +305,7 @@ fn timed_route(schedule: &Schedule, journey: &Journey, ends: &Ends, source: Rout
     });
     let seconds = journey.arrives().0 - journey.departs().0;
     let clocks = clock_at(journey.departs()).zip(clock_at(journey.arrives()));
-    answer(ends, legs.collect(), seconds, clocks, source)
+    answer(ends, legs.collect(), seconds, clocks, source, conditions)
 }
 
 fn timed_leg(ride: &Ride) -> RideLeg {
@@ -286,6 +350,7 @@ fn answer(
     seconds: u32,
     clocks: Option<(String, String)>,
     source: RouteSource,
+    conditions: &TripConditions,
 ) -> RouteAnswer {
     let rides = legs.iter().filter(|leg| matches!(leg, RouteLeg::Ride(_))).count();
     let (departs, arrives) = clocks.unzip();
@@ -300,7 +365,18 @@ fn answer(
         departs,
         arrives,
         source,
+        conditions: met(conditions),
         assumptions,
+    }
+}
+
+fn met(conditions: &TripConditions) -> MetConditions {
+    let local = |at: Timestamp| at.to_zoned(new_york()).strftime("%a %-d %b %H:%M").to_string();
+    MetConditions {
+        leave_at: conditions.leave_at.map(local),
+        arrive_by: conditions.arrive_by.map(local),
+        step_free: conditions.step_free,
+        avoided: conditions.avoid.clone(),
     }
 }
 

@@ -19,8 +19,8 @@ mod walks;
 pub use feed::{FeedError, FieldProblem};
 pub use names::{Names, Place, Resolution, Vocabulary};
 pub use network::{
-    Line, LineDefinition, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, SECONDS_A_STOP,
-    Station,
+    Line, LineDefinition, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, PathConditions,
+    SECONDS_A_STOP, Station,
 };
 pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip, Replacement};
 pub use routing::{Journey, Leg, Query, Ride, Walk};

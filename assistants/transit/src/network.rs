@@ -6,7 +6,7 @@
 mod path;
 mod table;
 
-pub use path::{NetworkLeg, NetworkPath};
+pub use path::{NetworkLeg, NetworkPath, PathConditions};
 pub use table::{LineDefinition, NetworkError};
 
 /// The assumed time per stop, in seconds, without a timetable.

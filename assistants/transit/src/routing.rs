@@ -7,7 +7,7 @@
 mod journey;
 mod search;
 
-use crate::schedule::{Schedule, Time};
+use crate::schedule::{RunSource, Schedule, Time};
 pub use journey::{Journey, Leg, Ride, Walk};
 use search::{FoundJourney, Request};
 
@@ -26,6 +26,8 @@ pub struct Query<'a> {
     pub may_walk: bool,
     /// Whether to use only platforms that are wheelchair accessible, according to [`Schedule::set_accessible`] or the feed.
     pub accessible_only: bool,
+    /// Ids of routes that are not used. Unknown ids are ignored.
+    pub avoid: Vec<&'a str>,
 }
 
 impl<'a> Query<'a> {
@@ -36,7 +38,7 @@ impl<'a> Query<'a> {
 
     /// Creates a query between two sets of stations, with up to four changes and with walking.
     pub fn between(from: Vec<&'a str>, to: Vec<&'a str>) -> Self {
-        Self { from, to, max_changes: 4, may_walk: true, accessible_only: false }
+        Self { from, to, max_changes: 4, may_walk: true, accessible_only: false, avoid: Vec::new() }
     }
 
     /// Creates a query for a direct ride, without changes or walking.
@@ -121,6 +123,28 @@ impl Schedule {
             may_walk: query.may_walk,
             before: search::NEVER,
             platforms: query.accessible_only.then_some(&self.accessible),
+            blocked: self.blocked(&query.avoid, is_mirrored),
+        }
+    }
+
+    /// Returns for each sequence whether it belongs to one of the routes; empty if no routes are given.
+    fn blocked(&self, avoid: &[&str], is_mirrored: bool) -> Vec<bool> {
+        if avoid.is_empty() {
+            return Vec::new();
+        }
+        let layout = if is_mirrored { self.mirrored() } else { &self.layout };
+        let sequences = (0..).zip(&layout.sequences);
+        sequences.map(|(number, _)| avoid.contains(&self.route_of(layout.run(number, 0).source))).collect()
+    }
+
+    /// Returns the id of a run's route.
+    pub(crate) fn route_of(&self, source: RunSource) -> &str {
+        match source {
+            RunSource::Scheduled { trip, .. } => {
+                let row = &self.timetable.trips[trip as usize];
+                &self.timetable.routes[row.route as usize].id
+            }
+            RunSource::Live { index } => &self.layout.live[index as usize].route,
         }
     }
 }

@@ -8,7 +8,9 @@
 //!
 //! `(a|b|)` stands for each of its alternatives, which may be empty; `{kind}` for a mention of a kind.
 
-/// The maximum number of messages that a line stands for; further ones are dropped.
+/// The maximum depth of groups within groups.
+const MAX_DEPTH: i32 = 4;
+/// The maximum number of messages that a line stands for; of more, every n-th is kept.
 const MAX_EXPANSIONS: usize = 64;
 
 /// A section of a phrase file.
@@ -75,7 +77,7 @@ fn is_balanced(line: &str) -> bool {
             ')' => depth -= 1,
             _ => {}
         }
-        if !(0..=1).contains(&depth) {
+        if !(0..=MAX_DEPTH).contains(&depth) {
             return false;
         }
     }
@@ -85,25 +87,60 @@ fn is_balanced(line: &str) -> bool {
 /// Returns the messages that a line stands for.
 #[must_use]
 pub fn expand(line: &str) -> Vec<String> {
+    let messages = expand_part(line).into_iter();
+    messages.map(|message| message.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn expand_part(line: &str) -> Vec<String> {
     let mut messages = vec![String::new()];
     let mut rest = line;
     while let Some((before, inside, after)) = split_at_alternatives(rest) {
-        let mut longer = Vec::with_capacity(messages.len() * 2);
+        let alternatives: Vec<String> = split_alternatives(inside).into_iter().flat_map(expand_part).collect();
+        let mut longer = Vec::with_capacity(messages.len() * alternatives.len());
         for message in &messages {
-            for alternative in inside.split('|') {
-                longer.push(format!("{message}{before}{alternative}"));
-            }
+            longer.extend(alternatives.iter().map(|alternative| format!("{message}{before}{alternative}")));
         }
-        longer.truncate(MAX_EXPANSIONS);
-        (messages, rest) = (longer, after);
+        // Of too many, keep some of each combination: a step that shares no factor with the sizes of groups does.
+        let mut step = longer.len().div_ceil(MAX_EXPANSIONS);
+        while step > 1 && [2, 3, 5].iter().any(|factor| step % factor == 0) {
+            step += 1;
+        }
+        (messages, rest) = (longer.into_iter().step_by(step).collect(), after);
     }
-    messages.iter().map(|message| format!("{message}{rest}").split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    messages.into_iter().map(|message| format!("{message}{rest}")).collect()
 }
 
+/// Returns the text before the first group, the group without its parentheses, and the text after it.
 fn split_at_alternatives(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = text.split_once('(')?;
-    let (inside, after) = rest.split_once(')')?;
-    Some((before, inside, after))
+    let start = text.find('(')?;
+    let mut depth = 0;
+    let end = text[start..].char_indices().find_map(|(at, character)| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(start + at)
+    })?;
+    Some((&text[..start], &text[start + 1..end], &text[end + 1..]))
+}
+
+/// Splits a group at the bars that are not within an inner group.
+fn split_alternatives(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
+    for (at, character) in group.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '|' if depth == 0 => {
+                parts.push(&group[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&group[start..]);
+    parts
 }
 
 #[cfg(test)]
@@ -114,7 +151,8 @@ mod tests {
     fn lines_are_expanded() {
         assert_eq!(expand("(how|) to {station}"), ["how to {station}", "to {station}"]);
         assert_eq!(expand("(a|b) (c|d)"), ["a c", "a d", "b c", "b d"]);
-        assert_eq!(expand(&"(a|b|c|d) ".repeat(9)).len(), MAX_EXPANSIONS);
+        assert_eq!(expand("(a (b|c)|) d"), ["a b d", "a c d", "d"]);
+        assert!(expand(&"(a|b|c|d) ".repeat(9)).len() <= MAX_EXPANSIONS);
     }
 
     #[test]

@@ -38,21 +38,6 @@ pub(super) fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
 fn arrivals() -> Intent {
     let intent = Intent::new("arrivals")
         .example("When is the next 6 at Astor Place?")
-        .patterns([
-            "next [uptown|downtown] {lines}",
-            "when|whens|soon|minutes|mins|far|until [next] {lines} [at|from|in] [{station}]",
-            "when|how [long] [until] next [train|trains|one] [at|from|in] [{station}]",
-            "next [uptown|downtown] train|trains|subway|departure|departures [at|from|in] [{station}]",
-            "trains|arrivals|departures|departure|board at|from|in|for|near {station}",
-            "train times",
-            "{lines} [train] at|in|near {station}",
-            "any {lines}",
-            "next at|from|in {station}",
-            "when train|trains [come*|leave*|arrive*]",
-        ])
-        .unless("{elsewhere}")
-        .unless("next|when|which train|trains to {station}")
-        .unless("vs|versus|faster|quicker|switch|change|stay|hop")
         .slot(at_station("station_name"))
         .slot(Slot::optional("lines", "lines"))
         .slot(Slot::optional("now", "now"));
@@ -62,8 +47,6 @@ fn arrivals() -> Intent {
 /// "And the express?", after a departure board.
 fn express_arrivals() -> Intent {
     let intent = Intent::new("express_arrivals")
-        .pattern("express")
-        .unless("{station} {station}")
         .follows(["arrivals"])
         .slot(at_station("station_name"))
         .slot(Slot::optional("lines", "lines").carried_from("lines"));
@@ -106,7 +89,6 @@ fn board_texts(outcome: &Outcome<'_>) -> String {
 fn stops_at() -> Intent {
     let intent = Intent::new("stops_at")
         .example("Does the 4 stop at 96 St?")
-        .pattern("does|do|will|can|is {lines} [train] stop|stops|stopping|go|run|serve [at|to|in] {station}")
         .slot(at_station("station"))
         .slot(Slot::required("lines", "lines").fresh().asks("Which line?"));
     with_saved(intent, &["station"])
@@ -149,24 +131,7 @@ fn whether_it_stops(outcome: &Outcome<'_>) -> String {
 }
 
 fn station_info() -> Intent {
-    let intent = Intent::new("station_info")
-        .example("Is Bleecker St accessible?")
-        .patterns([
-            "trains|train|platform|platforms at {station} accessible|accessibility|ada|wheelchair",
-            "{station} accessible|accessibility|ada|wheelchair",
-            "accessible|accessibility|ada|wheelchair|wheelchairs|elevator*|escalator*|stairs|ramp|ramps|disabled [at|to|in|for] [{station}]",
-            "step|steps free [{station}]",
-            "info|information|details|deal|facts [about|on|for|with|at] [{station}]",
-            "tell about {station}",
-            "which|what|whats lines|line|trains|train|services [stop*|serve*|go|run|call|come|are|is|at] [at|to|in] {station}",
-            "what|whats|which is|are|there|lines at|in {station}",
-            "lines at|serving|serve {station}",
-            "what|which lines|trains there",
-        ])
-        .unless("next|when|whens")
-        .unless("from {station} to {station}")
-        .unless("{lines} or|vs|versus {lines}")
-        .slot(at_station("station"));
+    let intent = Intent::new("station_info").example("Is Bleecker St accessible?").slot(at_station("station"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
         .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
@@ -175,13 +140,6 @@ fn station_info() -> Intent {
 fn stations_on_line() -> Intent {
     Intent::new("stations_on_line")
         .example("Which stations are on the G?")
-        .patterns([
-            "what|which|where|list|show|all|every stops|stations|stop|station [on|of|for] {lines}",
-            "what|which|list|show|all|every stops|stations [does|do|are|of|on] {lines}",
-            "stops|stations on|of|for|along {lines}",
-            "where does|do|is {lines} stop|stops|go|run",
-            "{lines} [train] stops|stations",
-        ])
         .slot(Slot::required("lines", "lines").fresh().asks("Which line?"))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 1))

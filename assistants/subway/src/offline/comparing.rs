@@ -15,24 +15,6 @@ pub(super) fn intents() -> [Intent; 2] {
 fn comparison() -> Intent {
     Intent::new("comparison")
         .example("Should I stay on the 1 or change to the 2 at Chambers, from South Ferry to Penn?")
-        .patterns([
-            "express",
-            "local or|vs|versus express",
-            "express or|vs|versus local",
-            "{rivals} [from] [{station}] [to] [{station}]",
-            "switch|switching|change|changing|transfer|hop|get to|on|onto|for {lines}",
-            "switch|change|transfer to express",
-            "faster|quicker|worth|better to switch|change|changing|transfer|switching",
-            "faster|quicker|worth|better switch|change|changing|transfer|switching",
-            "stay on {lines}",
-            "{lines} or switch|change|transfer|hop|take",
-            "compare {lines}",
-            "which faster|quicker",
-            "local",
-        ])
-        .unless("{elsewhere}")
-        .unless("next|when|whens {lines}")
-        .unless("next|when|whens train|trains")
         .slot(
             Slot::required("from_station", "station")
                 .after(["from", "leaving", "im at"])
@@ -56,13 +38,6 @@ fn comparison() -> Intent {
 fn example() -> Intent {
     Intent::new("example_trip")
         .example("Plan a trip with transfers.")
-        .patterns([
-            "plan trip transfer|transfers",
-            "trip with transfer|transfers",
-            "transfer|transfers example",
-            "example trip",
-        ])
-        .unless("{station}")
         .calls_with("plan_trip_with_transfers", |_| json!({}))
 }
 

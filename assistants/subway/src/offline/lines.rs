@@ -19,6 +19,8 @@ pub(super) struct Run {
 
 /// Words that may join lines of one run.
 const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
+/// Words before lines not to use.
+const AVOIDING_WORDS: [&str; 8] = ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping"];
 const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
 /// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
 const MAX_GAP: usize = 4;
@@ -36,6 +38,25 @@ pub(super) fn find_rivals(message: &Utterance) -> Vec<Mention> {
     mentions
 }
 
+/// Finds runs of lines not to use, with the words that say so: "avoiding the E".
+pub(super) fn find_avoided(message: &Utterance) -> Vec<Mention> {
+    let found = runs(message).into_iter().filter_map(|run| {
+        let mut start = run.words.start;
+        while start > 0 && matches!(message.word(start - 1), "the" | "using" | "taking" | "any") {
+            start -= 1;
+        }
+        let cue = start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)))?;
+        // "not using" and "but not" are one cue, while "not the E" corrects something.
+        let is_correction = message.word(cue) == "not"
+            && message.word(cue + 1) != "using"
+            && cue.checked_sub(1).map_or("", |at| message.word(at)) != "but";
+        let words = cue..run.words.end;
+        let label = message.said(words.clone());
+        (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.signs), label)]))
+    });
+    found.collect()
+}
+
 fn mentions(message: &Utterance, runs: &[Run]) -> Vec<Mention> {
     let mut all: Vec<&String> = Vec::new();
     for sign in runs.iter().flat_map(|run| &run.signs) {
@@ -43,10 +64,8 @@ fn mentions(message: &Utterance, runs: &[Run]) -> Vec<Mention> {
             all.push(sign);
         }
     }
-    let mention = |run: &Run| Mention {
-        words: run.words.clone(),
-        choices: vec![Choice::new(json!(all), message.said(run.words.clone()))],
-    };
+    let mention =
+        |run: &Run| Mention::new(run.words.clone(), vec![Choice::new(json!(all), message.said(run.words.clone()))]);
     runs.iter().map(mention).collect()
 }
 

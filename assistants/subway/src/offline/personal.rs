@@ -7,6 +7,24 @@ use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 use super::saved::last_result_text;
 use super::stations;
 
+/// The words that precede a preference's name and value.
+const SETTING_CUES: [&str; 14] = [
+    "remember that my",
+    "remember my",
+    "remember that",
+    "remember",
+    "save that my",
+    "save my",
+    "save",
+    "set my",
+    "change my",
+    "update my",
+    "switch my",
+    "note that my",
+    "keep my",
+    "my",
+];
+
 /// Maximum number of words in a preference's name; longer phrases are not names.
 const MAX_KEY_WORDS: usize = 4;
 
@@ -17,21 +35,9 @@ pub(super) fn intents() -> [Intent; 4] {
 fn save() -> Intent {
     Intent::new("save_preference")
         .example("My home station is Jay St.")
-        .patterns([
-            "remember [that] [my] {setting...}",
-            "set [my|the] {setting...}",
-            "save [my|the] {setting...}",
-            "my {key} is|are {value...}",
-        ])
-        .unless("what|whats|which|where|wheres|show|tell|how|does|do|did|when|whens my")
-        .unless("save|remember|set|keep it|that|this as")
-        .slot(Slot::optional("name", "key"))
+        .slot(Slot::text("setting").after(SETTING_CUES))
         .then_calls("save_preference", |outcome| {
-            let slots = outcome.slots();
-            let (key, value) = match slots.value("name").as_str() {
-                Some(key) => (key.to_owned(), station_of(without_place_words(slots.label("value")))),
-                None => parse(slots.label("setting"))?,
-            };
+            let (key, value) = parse(outcome.slots().label("setting"))?;
             Some(json!({"key": key, "value": value}))
         })
         .says(|outcome| match outcome.exchanges().is_empty() {
@@ -43,8 +49,8 @@ fn save() -> Intent {
 /// "I live near Prospect Park, save it as my home station."
 fn save_it() -> Intent {
     Intent::new("save_it")
-        .pattern("save|remember|set|keep it|that|this as [my] {key...}")
         .slot(Slot::required("station", "station").asks("Which station?"))
+        .slot(Slot::text("key").after(["as my", "my"]))
         .then_calls("save_preference", |outcome| {
             let key = key_of(outcome.slots().label("key"))?;
             Some(json!({"key": key, "value": outcome.slots().label("station")}))
@@ -55,14 +61,7 @@ fn save_it() -> Intent {
 fn get() -> Intent {
     Intent::new("get_preference")
         .example("What is my home station?")
-        .patterns([
-            "what|whats|which|wheres|where is|are|line|station my {name...}",
-            "what|whats|which|wheres|where my {name...}",
-            "what|which {topic} is my favorite|favourite",
-            "get|show|tell [me] my {name...}",
-            "do you know|remember my {name...}",
-        ])
-        .unless("usual|common|frequent|often|trips|trip|transfer|connection|preferences")
+        .slot(Slot::text("name").after(["is my", "are my", "whats my", "wheres my", "know my", "remember my", "my"]))
         .slot(Slot::optional("topic", "topic"))
         .then_calls("get_preference", |outcome| Some(json!({"key": wanted(outcome)?})))
         .says(|outcome| match outcome.exchanges().is_empty() {
@@ -89,15 +88,7 @@ fn saved_station(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
 }
 
 fn common_trips() -> Intent {
-    Intent::new("common_trips")
-        .example("What are my usual trips?")
-        .patterns([
-            "usual|common|frequent|regular|favorite|favourite|recent trips|trip|routes|route|commute",
-            "trips|routes|trip|where often|usually|most",
-            "often|usually go|travel|ride",
-        ])
-        .unless("remember|save|set that|my")
-        .calls_with("get_common_trips", |_| json!({}))
+    Intent::new("common_trips").example("What are my usual trips?").calls_with("get_common_trips", |_| json!({}))
 }
 
 /// Splits "home station is jay st", "work station to union square" or "gym stop as 23rd st" into name and value.
@@ -110,12 +101,6 @@ fn parse(setting: &str) -> Option<(String, String)> {
     let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
     let (key, value) = (key_of(key)?, value.trim().trim_end_matches(['.', '!']).to_owned());
     (!value.is_empty()).then(|| (key, station_of(&value)))
-}
-
-/// Removes a leading preposition: "at wtc" becomes "wtc".
-fn without_place_words(value: &str) -> &str {
-    let value = value.trim().trim_end_matches(['.', '!']);
-    ["at ", "near ", "in "].iter().find_map(|word| value.strip_prefix(word)).unwrap_or(value)
 }
 
 /// Returns the canonical text of a station; any other value unchanged.
@@ -140,26 +125,11 @@ fn key_of(name: &str) -> Option<String> {
     }
 }
 
-/// Finds names of preferences that may be set without a word such as "remember": "my home station is …".
-pub(super) fn keys(message: &Utterance) -> Vec<Mention> {
-    const QUALIFIERS: [&str; 10] =
-        ["home", "work", "office", "gym", "school", "favorite", "favourite", "preferred", "usual", "default"];
-    const THINGS: [&str; 5] = ["station", "stop", "line", "train", "route"];
-    let begins = (0..message.words().len()).filter(|at| QUALIFIERS.contains(&message.word(*at)));
-    let found = begins.filter_map(|at| {
-        let end = if THINGS.contains(&message.word(at + 1)) { at + 2 } else { at + 1 };
-        let key = key_of(message.said(at..end))?;
-        Some(Mention { words: at..end, choices: vec![Choice::new(key.clone(), key)] })
-    });
-    found.collect()
-}
-
 /// Finds things that a user may have a favourite of.
 pub(super) fn topics(message: &Utterance) -> Vec<Mention> {
     let words = message.words().iter().enumerate();
     let is_topic = |word: &str| matches!(word, "line" | "station" | "stop" | "train" | "route");
-    let mention =
-        |at: usize, word: &str| Mention { words: at..at + 1, choices: vec![Choice::new(Value::from(word), word)] };
+    let mention = |at: usize, word: &str| Mention::new(at..at + 1, vec![Choice::new(Value::from(word), word)]);
     words.filter(|(_, word)| is_topic(&word.folded)).map(|(at, word)| mention(at, &word.folded)).collect()
 }
 

@@ -102,7 +102,7 @@ fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
     // "get home" needs no preposition, whereas "work" is a place only after one.
     let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);
     let choice = || Choice::new(json!({"saved": key}), message.word(at));
-    (is_a_place && !is_key).then(|| Mention { words: at..at + 1, choices: vec![choice()] })
+    (is_a_place && !is_key).then(|| Mention::new(at..at + 1, vec![choice()]))
 }
 
 /// Splits the message into runs of consecutive words that may be names.
@@ -179,7 +179,7 @@ fn station_at(
         end = longer;
     }
     let words = at..end;
-    Some(Mention { choices: choices(message, words.clone(), &lines_after(message, end, lines)), words })
+    Some(Mention::new(words.clone(), choices(message, words, &lines_after(message, end, lines))))
 }
 
 /// Whether words can be a station name in their context. Misspelt names and common words count only where a name is expected,
@@ -270,7 +270,7 @@ fn unknown_place(message: &Utterance, run: &Range<usize>) -> Option<Mention> {
         && run.len() <= MAX_UNKNOWN_WORDS
         && !run.clone().any(|at| NON_PLACE_WORDS.contains(&message.word(at)));
     let text = message.said(run.clone());
-    is_a_name.then(|| Mention { words: run.clone(), choices: vec![Choice::new(text, text)] })
+    is_a_name.then(|| Mention::new(run.clone(), vec![Choice::new(text, text)]))
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Intent, Outcome, Slot};
 
-use super::boards::on_lines;
+use super::boards::{lines_of, on_lines};
 use super::saved::{last_result_text, missing, station, with_saved};
 
 const ENDS: [&str; 2] = ["from_station", "to_station"];
 
-pub(super) fn intents() -> [Intent; 3] {
-    [route(), back(), timing()]
+pub(super) fn intents() -> [Intent; 2] {
+    [route(), timing()]
 }
 
 fn from() -> Slot {
@@ -26,44 +26,13 @@ fn to() -> Slot {
 fn route() -> Intent {
     let intent = Intent::new("route")
         .example("How do I get from Penn Station to Yankee Stadium?")
-        .patterns([
-            "from {station} to {station}",
-            "to {station} from {station}",
-            "{station} to {station}",
-            "between {station} and {station}",
-            "get|go|take|going|head|heading|ride|travel|way|route|directions [from] [{station}] to {station}",
-            "best|fastest|quickest|shortest route|way [{station}] [{station}]",
-            "route|way|directions {station} {station}",
-            "how|long|far get|go|take [{station}] to {station}",
-            "how get|go {station}",
-            "get|take|go|going|way|way|fastest|quickest {saved}",
-            "how get|go from|to",
-            "next|when train|trains to {station}",
-            "from there to {station}",
-        ])
-        .unless("{elsewhere}")
-        .unless("{rivals}")
-        .unless("express|local|switch|switching|versus|transfer|connection|layover")
-        .unless("stay on")
-        .unless("wait|compare")
-        .unless("or change|switch|hop|transfer")
-        .unless("change|changing to|on|onto {lines}")
-        .unless("worth change|changing")
-        .unless("accessible|wheelchair|elevator|elevators|ada|stairs")
-        .unless("when|whens|next|soon|minutes {lines}")
+        .swaps("from_station", "to_station")
         .slot(from())
         .slot(to())
-        .slot(Slot::optional("now", "now"))
-        .slot(Slot::optional("lines", "lines"));
-    routed(intent)
-}
-
-fn back() -> Intent {
-    let intent = Intent::new("back")
-        .patterns(["back", "return", "other way [around]", "reverse"])
-        .follows(["route", "back"])
-        .slot(from().carried_from("to_station"))
-        .slot(to().carried_from("from_station"))
+        .slot(Slot::optional("leave_at", "depart"))
+        .slot(Slot::optional("arrive_by", "arrive"))
+        .slot(Slot::optional("avoid_lines", "avoided"))
+        .slot(Slot::optional("step_free", "stepfree"))
         .slot(Slot::optional("now", "now"));
     routed(intent)
 }
@@ -73,7 +42,57 @@ fn routed(intent: Intent) -> Intent {
     with_saved(intent, &ENDS)
         .then_calls("get_route", |outcome| ends(outcome).filter(|_| !asks_about_now(outcome)))
         .then_calls("get_route_with_arrivals", |outcome| ends(outcome).filter(|_| asks_about_now(outcome)))
-        .says(|outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
+        .says(|outcome| answer(outcome, str::to_owned))
+        .aspect("ask:duration", |outcome| answer(outcome, summary))
+        .aspect("ask:depart", |outcome| answer(outcome, summary))
+        .aspect("ask:arrive", |outcome| answer(outcome, summary))
+        .aspect("ask:stops", |outcome| answer(outcome, stops))
+        .aspect("ask:changes", |outcome| answer(outcome, changes))
+        .aspect("ask:line", |outcome| answer(outcome, first_ride))
+        .aspect("ask:direction", |outcome| answer(outcome, first_ride))
+}
+
+/// Words the tool's text; an error of the query is returned unchanged.
+fn answer(outcome: &Outcome<'_>, words: fn(&str) -> String) -> String {
+    missing(outcome, &ENDS).unwrap_or_else(|| {
+        let text = last_result_text(outcome);
+        if steps(&text).next().is_some() { words(&text) } else { text }
+    })
+}
+
+/// The numbered steps of a route.
+fn steps(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| line.split_once(". ").is_some_and(|(number, _)| number.parse::<usize>().is_ok()))
+}
+
+/// The lines around the steps: ends, duration and clock times; and where the times come from.
+fn summary(text: &str) -> String {
+    let is_step = |line: &&str| steps(text).any(|step| step == *line);
+    text.lines().filter(|line| !is_step(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn stops(text: &str) -> String {
+    let count = |step: &str| {
+        let words: Vec<&str> = step.split([' ', ',']).collect();
+        let at = words.iter().position(|word| matches!(*word, "stop" | "stops"))?;
+        words.get(at.checked_sub(1)?)?.parse::<usize>().ok()
+    };
+    let total: usize = steps(text).filter_map(count).sum();
+    let noun = if total == 1 { "stop" } else { "stops" };
+    format!("{total} {noun} in all:\n{}", steps(text).collect::<Vec<_>>().join("\n"))
+}
+
+fn changes(text: &str) -> String {
+    let rides: Vec<&str> = steps(text).filter(|step| step.contains("ake the ")).collect();
+    match rides.len() {
+        0 | 1 => format!("No change is needed:\n{}", rides.join("\n")),
+        2 => format!("One change:\n{}", steps(text).collect::<Vec<_>>().join("\n")),
+        count => format!("{} changes:\n{}", count - 1, steps(text).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+fn first_ride(text: &str) -> String {
+    steps(text).find(|step| step.contains("ake the ")).unwrap_or(text).to_owned()
 }
 
 fn asks_about_now(outcome: &Outcome<'_>) -> bool {
@@ -82,21 +101,24 @@ fn asks_about_now(outcome: &Outcome<'_>) -> bool {
 
 fn ends(outcome: &Outcome<'_>) -> Option<Value> {
     let [from, to] = ENDS.map(|slot| station(outcome, slot));
-    Some(json!({"from_station": from?, "to_station": to?}))
+    let mut arguments = json!({"from_station": from?, "to_station": to?});
+    for condition in ["leave_at", "arrive_by", "step_free"] {
+        let value = outcome.slots().value(condition);
+        if !value.is_null() {
+            arguments[condition] = value;
+        }
+    }
+    let avoided = lines_of(&outcome.slots().value("avoid_lines"));
+    if !avoided.is_empty() {
+        arguments["avoid_lines"] = Value::from(avoided.join(","));
+    }
+    Some(arguments)
 }
 
 fn timing() -> Intent {
     let intent = Intent::new("transfer_timing")
         .example("Do I make my connection from 1 Av to Broadway on the G?")
-        .patterns([
-            "transfer|connection|change timing|time",
-            "make|catch|miss transfer|connection",
-            "wait when|where|while change|changing|transfer|switch trains",
-            "how long wait change|changing|transfer|transferring|connection|switch",
-            "time to|for catch|change|transfer|connection|switch",
-            "layover",
-        ])
-        .unless("express|local")
+        .swaps("from_station", "to_station")
         .slot(from())
         .slot(to());
     with_saved(intent, &ENDS)

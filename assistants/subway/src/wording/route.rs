@@ -7,7 +7,40 @@ use crate::transfer::TransferTiming;
 
 /// Formats a route, step by step.
 pub(crate) fn route(route: &RouteAnswer) -> String {
-    super::lines_of([Some(steps(route)), Some(source(&route.source)), assumptions(&route.assumptions)])
+    super::lines_of([
+        conditions(route),
+        Some(steps(route)),
+        Some(source(&route.source)),
+        assumptions(&route.assumptions),
+    ])
+}
+
+/// Formats the conditions that the route meets, and what they mean without a timetable.
+fn conditions(route: &RouteAnswer) -> Option<String> {
+    let met = &route.conditions;
+    let has_times = route.departs.is_some();
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(at) = &met.leave_at {
+        parts.push(format!("Leaving {at}."));
+    }
+    if let Some(at) = &met.arrive_by {
+        parts.push(match has_times {
+            true => format!("To arrive by {at}."),
+            false => format!("To arrive by {at}, leave at least {} min before, and allow for the wait.", route.minutes),
+        });
+    }
+    if (met.leave_at.is_some() || met.arrive_by.is_some()) && !has_times {
+        parts.push("There is no timetable for that time, so I do not know which trains run then.".to_owned());
+    }
+    if !met.avoided.is_empty() {
+        parts.push(format!("Avoiding the {}.", met.avoided.join(", ")));
+    }
+    if met.step_free {
+        let known =
+            "Step-free platforms only; I do not know which elevators work now, or whether each change is step-free.";
+        parts.push(known.to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
@@ -21,6 +54,7 @@ pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
         .then(|| "No train is announced there right now.".to_owned());
     let live = super::live(&answer.live);
     super::lines_of([
+        conditions(route),
         Some(steps(route)),
         board.or(silence),
         live,

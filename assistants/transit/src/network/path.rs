@@ -14,6 +14,15 @@ pub struct NetworkPath {
     pub seconds: u32,
 }
 
+/// Conditions on a [`NetworkPath`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PathConditions<'a> {
+    /// Whether to board and alight only at accessible platforms.
+    pub accessible_only: bool,
+    /// Ids of lines that are not used.
+    pub avoid: Vec<&'a str>,
+}
+
 /// A ride of a [`NetworkPath`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkLeg {
@@ -46,16 +55,23 @@ struct NodeCost {
 
 impl Network {
     /// Returns the fastest path at [`SECONDS_A_STOP`] per stop and `change_seconds` per change of trains. Changes between
-    /// stations are possible within a complex.
+    /// stations are possible within a complex; whether the way between their platforms has steps is not known.
     ///
     /// The path from a station to itself is empty. Returns `None` if there is no path or a station is unknown.
-    pub fn find_path(&self, from: &[&str], to: &[&str], change_seconds: u32) -> Option<NetworkPath> {
+    pub fn find_path(
+        &self,
+        from: &[&str],
+        to: &[&str],
+        change_seconds: u32,
+        conditions: &PathConditions<'_>,
+    ) -> Option<NetworkPath> {
         let indexes = |ids: &[&str]| ids.iter().filter_map(|id| self.index(id)).collect::<Vec<_>>();
         let (from, to) = (indexes(from), indexes(to));
         if from.iter().any(|station| to.contains(station)) {
             return Some(NetworkPath { legs: Vec::new(), seconds: 0 });
         }
-        let mut search = PathSearch { network: self, change_seconds, reached: HashMap::new(), open: BinaryHeap::new() };
+        let mut search =
+            PathSearch { network: self, change_seconds, conditions, reached: HashMap::new(), open: BinaryHeap::new() };
         for station in &from {
             search.reach(SearchNode::At(*station), 0, None);
         }
@@ -74,6 +90,7 @@ impl Network {
 struct PathSearch<'a> {
     network: &'a Network,
     change_seconds: u32,
+    conditions: &'a PathConditions<'a>,
     reached: HashMap<SearchNode, NodeCost>,
     open: BinaryHeap<Reverse<(u32, SearchNode)>>,
 }
@@ -91,13 +108,16 @@ impl PathSearch<'_> {
         let before = Some(SearchNode::At(station));
         let boarded_at = if is_origin { seconds } else { seconds + self.change_seconds };
         let complex = &self.network.stations[station].complex;
-        for (line, of) in self.network.lines.iter().enumerate() {
+        let is_allowed = |line: &crate::Line| !self.conditions.avoid.contains(&line.id.as_str());
+        for (line, of) in self.network.lines.iter().enumerate().filter(|(_, line)| is_allowed(line)) {
             for (sequence, way) in of.sequences.iter().enumerate() {
                 let here = |index: &usize| {
                     *index == station || !is_origin && self.network.stations[*index].complex == *complex
                 };
                 for position in way.stations.iter().enumerate().filter(|(_, index)| here(index)).map(|(at, _)| at) {
-                    self.reach(SearchNode::Riding { line, sequence, position }, boarded_at, before);
+                    if self.is_usable(way.stations[position], &way.way) {
+                        self.reach(SearchNode::Riding { line, sequence, position }, boarded_at, before);
+                    }
                 }
             }
         }
@@ -105,8 +125,11 @@ impl PathSearch<'_> {
 
     fn ride_on(&mut self, node: SearchNode, seconds: u32) {
         let SearchNode::Riding { line, sequence, position } = node else { return };
-        let stations = &self.network.lines[line].sequences[sequence].stations;
-        self.reach(SearchNode::At(stations[position]), seconds, Some(node));
+        let way = &self.network.lines[line].sequences[sequence];
+        let stations = &way.stations;
+        if self.is_usable(stations[position], &way.way) {
+            self.reach(SearchNode::At(stations[position]), seconds, Some(node));
+        }
         if position + 1 < stations.len() {
             self.reach(
                 SearchNode::Riding { line, sequence, position: position + 1 },
@@ -114,6 +137,11 @@ impl PathSearch<'_> {
                 Some(node),
             );
         }
+    }
+
+    /// Whether a platform may be boarded and alighted at.
+    fn is_usable(&self, station: usize, way: &str) -> bool {
+        !self.conditions.accessible_only || self.network.stations[station].accessible.iter().any(|known| known == way)
     }
 
     fn path_to(&self, node: SearchNode, seconds: u32) -> NetworkPath {

@@ -16,6 +16,8 @@ pub(super) struct Request<'a> {
     pub(super) before: u32,
     /// The usable platforms; `None` for all.
     pub(super) platforms: Option<&'a Vec<bool>>,
+    /// Whether each sequence is excluded; empty for none.
+    pub(super) blocked: Vec<bool>,
 }
 
 /// A journey found by the search, as positions in the layout.
@@ -138,6 +140,9 @@ impl<'a> Search<'a> {
         for station in std::mem::take(&mut self.improved) {
             self.ready_before[station as usize] = self.ready[station as usize];
             for (sequence, position) in self.layout.calls_at(station) {
+                if self.request.blocked.get(*sequence as usize) == Some(&true) {
+                    continue;
+                }
                 let from = &mut scan_from[*sequence as usize];
                 if *from == NEVER {
                     sequences.push(*sequence);

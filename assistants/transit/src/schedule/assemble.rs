@@ -48,11 +48,20 @@ impl<'a> Assembly<'a> {
         for (pattern, scheduled) in self.timetable.patterns.iter().zip(self.scheduled) {
             let stops: Vec<Stop> = pattern.stops.iter().map(|stop| stop_at(*stop, station_of)).collect();
             let runs = scheduled.iter().map(|run| times_of(self.timetable, run)).collect();
-            push_sequences(&mut layout, &stops, runs);
+            let route = |run: &Run| match run.source {
+                RunSource::Scheduled { trip, .. } => self.timetable.trips[trip as usize].route,
+                RunSource::Live { .. } => u32::MAX,
+            };
+            push_sequences(&mut layout, &stops, runs, route);
         }
         for (stops, runs) in self.live {
             let stops: Vec<Stop> = stops.into_iter().map(|stop| stop_at(stop, station_of)).collect();
-            push_sequences(&mut layout, &stops, runs);
+            let routes: Vec<String> = layout.live.iter().map(|run| run.route.clone()).collect();
+            let route = |run: &Run| match run.source {
+                RunSource::Scheduled { .. } => None,
+                RunSource::Live { index } => routes.get(index as usize),
+            };
+            push_sequences(&mut layout, &stops, runs, route);
         }
         layout
     }
@@ -73,13 +82,20 @@ fn times_of(timetable: &Timetable, run: &ScheduledRun) -> TimedRun {
     (Run { source: RunSource::Scheduled { trip: run.trip, day: run.day } }, times.collect())
 }
 
-/// Splits runs with the same stops into sequences without overtaking.
-fn push_sequences(layout: &mut Layout, stops: &[Stop], mut runs: Vec<TimedRun>) {
+/// Splits runs with the same stops into sequences of one route without overtaking.
+fn push_sequences<R: PartialEq>(
+    layout: &mut Layout,
+    stops: &[Stop],
+    mut runs: Vec<TimedRun>,
+    route: impl Fn(&Run) -> R,
+) {
     runs.sort_by_key(|(_, times)| times.first().map(|time| (time.departure, time.arrival)));
     let mut sequences: Vec<Vec<TimedRun>> = Vec::new();
     for run in runs {
-        let follows =
-            |sequence: &&mut Vec<TimedRun>| sequence.last().is_none_or(|(_, ahead)| stays_behind(ahead, &run.1));
+        let follows = |sequence: &&mut Vec<TimedRun>| {
+            let behind = |(last, ahead): &TimedRun| route(last) == route(&run.0) && stays_behind(ahead, &run.1);
+            sequence.last().is_none_or(behind)
+        };
         match sequences.iter_mut().find(follows) {
             Some(sequence) => sequence.push(run),
             None => sequences.push(vec![run]),

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use threadkeep_transit::{Arrival, Station};
 
+use crate::direction::way_of;
 use crate::live::LiveSnapshot;
 use crate::place::{Assumption, QueryError, StationView, direction_at, find, name_of};
 use crate::subway::{Subway, find_lines, sign_of};
@@ -66,6 +67,9 @@ pub struct ArrivalsAnswer {
     pub station: StationView,
     /// The requested line, if any.
     pub line: Option<String>,
+    /// The requested direction in the user's words, if any. The trains are all in this direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<String>,
     /// The trains, soonest first.
     pub arrivals: Vec<TrainArrival>,
     /// For which lines live times are available.
@@ -85,32 +89,57 @@ impl Subway {
         line: Option<&str>,
         now: Timestamp,
     ) -> Result<ArrivalsAnswer, QueryError> {
+        self.get_train_arrivals_towards(station_name, line, None, now).await
+    }
+
+    /// [`get_train_arrivals`](Self::get_train_arrivals) in one direction, such as "uptown" or "toward Manhattan".
+    ///
+    /// # Errors
+    /// Those of [`get_train_arrivals`](Self::get_train_arrivals), and [`QueryError::UnknownDirection`].
+    pub async fn get_train_arrivals_towards(
+        &self,
+        station_name: &str,
+        line: Option<&str>,
+        direction: Option<&str>,
+        now: Timestamp,
+    ) -> Result<ArrivalsAnswer, QueryError> {
         let line = line.map(str::trim).filter(|line| !line.is_empty());
         let sign = line.map(find_lines).transpose()?.map(|lines| lines[0].name.clone());
         let signs: Vec<&str> = sign.iter().map(String::as_str).collect();
         let found = match find(station_name, &signs) {
-            Err(error) => return self.off_hours_arrivals(error, now).await,
+            Err(error) => return self.off_hours_arrivals(error, direction, now).await,
             Ok(found) => found,
         };
+        let way = direction.map(|direction| way_of(direction, &found.ids())).transpose()?;
         let (mut arrivals, live) = self.get_arrivals(&found.ids(), &signs, now).await;
+        arrivals.retain(|train| way.as_ref().is_none_or(|way| train.direction == *way));
         arrivals.truncate(MAX_TRAINS);
-        Ok(ArrivalsAnswer { station: found.view(), line: sign, arrivals, live, assumption: found.assumption })
+        let direction = direction.map(str::to_owned);
+        Ok(ArrivalsAnswer { station: found.view(), line: sign, direction, arrivals, live, assumption: found.assumption })
     }
 
     /// Returns the trains of a line at a station where it does not stop during the day: late at night, expresses run as
     /// locals. Returns `error` unchanged if no train is announced.
-    async fn off_hours_arrivals(&self, error: QueryError, now: Timestamp) -> Result<ArrivalsAnswer, QueryError> {
+    async fn off_hours_arrivals(
+        &self,
+        error: QueryError,
+        direction: Option<&str>,
+        now: Timestamp,
+    ) -> Result<ArrivalsAnswer, QueryError> {
         let QueryError::NotOnLine { lines, choices, .. } = &error else { return Err(error) };
         let [station] = choices.as_slice() else { return Err(error) };
         let ids: Vec<&str> = station.stop_ids.iter().map(String::as_str).collect();
         let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let way = direction.map(|direction| way_of(direction, &ids)).transpose()?;
         let (mut arrivals, live) = self.get_arrivals(&ids, &signs, now).await;
+        arrivals.retain(|train| way.as_ref().is_none_or(|way| train.direction == *way));
         if arrivals.is_empty() {
             return Err(error);
         }
         arrivals.truncate(MAX_TRAINS);
         let line = Some(lines.join("/"));
-        Ok(ArrivalsAnswer { station: station.clone(), line, arrivals, live, assumption: None })
+        let direction = direction.map(str::to_owned);
+        Ok(ArrivalsAnswer { station: station.clone(), line, direction, arrivals, live, assumption: None })
     }
 
     /// Returns the next trains of `lines` (all lines if empty) at the stations with the given ids, soonest first.

@@ -11,6 +11,7 @@
 mod arrivals;
 mod assistant;
 mod compare;
+mod direction;
 mod graph;
 mod gtfs;
 mod info;

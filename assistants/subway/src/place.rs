@@ -64,6 +64,14 @@ pub enum QueryError {
         /// The name in the user's words.
         line: String,
     },
+    /// The direction matches no sign, or trains go there in both directions.
+    #[error("unknown direction {direction:?}; the signs say {}", signs.join(", "))]
+    UnknownDirection {
+        /// The direction in the user's words.
+        direction: String,
+        /// The directions on the station's signs.
+        signs: Vec<String>,
+    },
     /// Origin and destination are the same place.
     #[error("origin and destination are the same station: {}", station.name)]
     SameStation {

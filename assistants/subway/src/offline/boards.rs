@@ -40,6 +40,7 @@ fn arrivals() -> Intent {
         .example("When is the next 6 at Astor Place?")
         .slot(at_station("station_name"))
         .slot(Slot::optional("lines", "lines"))
+        .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("now", "now"));
     boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
 }
@@ -69,11 +70,15 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
         intent.then_calls("get_train_arrivals", move |outcome| {
             let name = station(outcome, "station_name")?;
-            match (lines(outcome).get(number).filter(|line| !line.is_empty()), number) {
-                (Some(line), _) => Some(json!({"station_name": name, "line": line})),
-                (None, 0) => Some(json!({"station_name": name})),
-                (None, _) => None,
+            let mut arguments = match (lines(outcome).get(number).filter(|line| !line.is_empty()), number) {
+                (Some(line), _) => json!({"station_name": name, "line": line}),
+                (None, 0) => json!({"station_name": name}),
+                (None, _) => return None,
+            };
+            if let Some(direction) = outcome.slots().value("direction").as_str() {
+                arguments["direction"] = Value::from(direction);
             }
+            Some(arguments)
         })
     });
     intent.says(|outcome| missing(outcome, &["station_name"]).unwrap_or_else(|| board_texts(outcome)))

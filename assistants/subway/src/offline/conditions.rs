@@ -45,20 +45,44 @@ const DIRECTIONS: [(&str, &str); 6] = [
     ("westbound", "eastbound"),
 ];
 
+/// Areas that directions are named after.
+const BOROUGHS: [&str; 5] = ["manhattan", "brooklyn", "bronx", "queens", "staten island"];
+
 /// Finds requests for a trip without stairs.
 pub(super) fn step_free(message: &Utterance) -> Vec<Mention> {
     let found = longest(message, &STEP_FREE);
     found.into_iter().map(|words| Mention::new(words.clone(), vec![Choice::new(true, message.said(words))])).collect()
 }
 
-/// Finds directions.
+/// Finds directions: "uptown", "Queens-bound", "toward Manhattan".
 pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
-    let words = 0..message.words().len();
-    let found = words.filter_map(|at| Some((at, DIRECTIONS.iter().find(|(word, _)| *word == message.word(at))?)));
-    let mention = |(at, (word, opposite)): (usize, &(&str, &str))| {
-        Mention::new(at..at + 1, vec![Choice::new(*word, *word).opposite_of(*opposite, *opposite)])
-    };
-    found.map(mention).collect()
+    let mut found: Vec<Mention> = Vec::new();
+    for at in 0..message.words().len() {
+        if found.last().is_none_or(|last| last.words.end <= at) {
+            found.extend(direction_at(message, at));
+        }
+    }
+    found
+}
+
+fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
+    if let Some((word, opposite)) = DIRECTIONS.iter().find(|(word, _)| *word == message.word(at)) {
+        return Some(Mention::new(at..at + 1, vec![Choice::new(*word, *word).opposite_of(*opposite, *opposite)]));
+    }
+    let is_after_cue = matches!(message.word(at), "toward" | "towards" | "into");
+    let start = if is_after_cue { at + 1 } else { at };
+    let start = if message.word(start) == "the" { start + 1 } else { start };
+    let length = BOROUGHS.iter().find_map(|borough| {
+        let count = borough.split(' ').count();
+        borough.split(' ').enumerate().all(|(i, word)| message.word(start + i) == word).then_some(count)
+    })?;
+    let name = start..start + length;
+    let is_bound = message.word(name.end) == "bound";
+    if !is_after_cue && !is_bound {
+        return None;
+    }
+    let (name, end) = (message.said(name.clone()), if is_bound { name.end + 1 } else { name.end });
+    Some(Mention::new(at..end, vec![Choice::new(name, name)]))
 }
 
 /// Finds phrases, at each word the longest.

@@ -21,6 +21,8 @@ struct Board {
     station_name: TextArgument,
     /// Only this line, such as "7"; all lines if left out.
     line: Option<TextArgument>,
+    /// Only this direction, as the user says it: "uptown", "toward Manhattan", "Queens-bound"; both if left out.
+    direction: Option<TextArgument>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -66,7 +68,11 @@ async fn arrivals(tools: SubwayTools, context: ToolContext, board: Board) -> Res
         None => None,
     };
     let now = now_of(&context);
-    let answer = tools.subway.get_train_arrivals(station, line, now).await;
+    let direction = match board.direction.as_ref().filter(|direction| direction.non_empty().is_some()) {
+        Some(direction) => Some(direction.required("direction", MAX_STATION_BYTES)?),
+        None => None,
+    };
+    let answer = tools.subway.get_train_arrivals_towards(station, line, direction, now).await;
     tool_output(&answer, |answer| wording::arrivals(answer, now))
 }
 

@@ -22,6 +22,9 @@ pub(crate) fn query_error(error: &QueryError) -> String {
             }
         }
         QueryError::UnknownLine { line } => format!("There is no {line} train. The lines are {}.", all_lines()),
+        QueryError::UnknownDirection { direction, signs } => {
+            format!("I do not know which direction \"{direction}\" is there. The signs say: {}.", signs.join(", "))
+        }
         QueryError::SameStation { station } => {
             format!("That is the same station: {}. No train is needed.", with_lines(station))
         }

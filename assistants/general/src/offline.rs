@@ -5,7 +5,9 @@ pub(crate) mod quoting;
 
 use serde_json::json;
 use threadkeep::dialogue::time::Times;
-use threadkeep::dialogue::{Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, is_question};
+use threadkeep::dialogue::{
+    Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, is_question,
+};
 use threadkeep::{Role, Value};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \
@@ -90,7 +92,10 @@ fn declaration() -> OfflineModelBuilder {
         .intent(forget_preference())
         .intent(list_documents())
         .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()))
-        .answer("statement", |_| NOTED.to_owned())
+        .answer(
+            "statement",
+            |turn| if turn.question().trim_end().ends_with('?') { answer(turn) } else { NOTED.to_owned() },
+        )
         .answer("question", answer)
         .answer("command", |_| command_answer())
         .otherwise(|turn, _| Some(if is_question(&turn.question()) { answer(turn) } else { NOTED.to_owned() }))

@@ -115,7 +115,14 @@ impl Subway {
         arrivals.retain(|train| way.as_ref().is_none_or(|way| train.direction == *way));
         arrivals.truncate(MAX_TRAINS);
         let direction = direction.map(str::to_owned);
-        Ok(ArrivalsAnswer { station: found.view(), line: sign, direction, arrivals, live, assumption: found.assumption })
+        Ok(ArrivalsAnswer {
+            station: found.view(),
+            line: sign,
+            direction,
+            arrivals,
+            live,
+            assumption: found.assumption,
+        })
     }
 
     /// Returns the trains of a line at a station where it does not stop during the day: late at night, expresses run as

@@ -31,7 +31,7 @@ pub(crate) fn way_of(direction: &str, stations: &[&str]) -> Result<String, Query
         "" => BTreeSet::new(),
         words => {
             let signed = ways_on_signs(words, &here);
-            if signed.is_empty() { ways_to(direction, words, &here) } else { signed }
+            if signed.is_empty() { ways_to(words, &here) } else { signed }
         }
     };
     let mut ways = ways.into_iter();
@@ -49,7 +49,7 @@ fn ways_on_signs(words: &str, here: &[&Station]) -> BTreeSet<String> {
 }
 
 /// Returns the directions in which trains go to a borough or a station.
-fn ways_to(direction: &str, words: &str, here: &[&Station]) -> BTreeSet<String> {
+fn ways_to(words: &str, here: &[&Station]) -> BTreeSet<String> {
     let area = BOROUGHS.iter().find(|(name, _)| *name == words).map(|(_, area)| *area);
     let targets: Vec<String> = match area {
         // In the borough itself, every direction leads to other stations of it.
@@ -58,7 +58,10 @@ fn ways_to(direction: &str, words: &str, here: &[&Station]) -> BTreeSet<String> 
             let stations = network().stations().iter().filter(|station| station.area == area);
             stations.map(|station| station.id.clone()).collect()
         }
-        None => find(direction, &[]).map(|found| found.place.stations).unwrap_or_default(),
+        None => {
+            let lines: Vec<&str> = here.iter().flat_map(|station| &station.lines).map(String::as_str).collect();
+            find(words, &lines).map(|found| found.place.stations).unwrap_or_default()
+        }
     };
     let mut ways = BTreeSet::new();
     for station in here {

@@ -36,7 +36,7 @@ pub use compare::{Comparison, ComparisonAnswer, ComparisonRemark, Recommendation
 pub use gtfs::{GTFS_ADDRESS, GtfsError, covers_today, download_gtfs, load_timetable, read_gtfs, read_gtfs_at};
 pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stations_on_line, get_station_info};
 pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LiveSnapshot, LiveTrains};
-pub use offline::offline_model;
+pub use offline::{REFERRALS, offline_model};
 pub use place::{Assumption, QueryError, StationView};
 pub use plugin::PLUGIN;
 pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, list_preferences, save_preference};

@@ -18,7 +18,8 @@ mod words;
 use threadkeep::ChatMessage;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{
-    Act, Choice, Classifier, Mention, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
+    Act, Choice, Classifier, Extractor as _, Mention, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered,
+    Utterance,
 };
 
 use crate::prompt::REFUSAL;
@@ -34,8 +35,8 @@ const PHRASES: &str = include_str!("offline/phrases.txt");
 /// The classifier that was trained from the phrases: `cargo xtask train` makes it.
 const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
 
-/// Questions about the subway that no tool answers, and where the answer is.
-const REFERRALS: [(&str, &str); 7] = [
+/// The classes of questions about the subway that no tool answers, and the replies: what is not known, and where the answer is.
+pub const REFERRALS: [(&str, &str); 7] = [
     (
         "fares",
         "I do not know the fares. See mta.info/fares, or a fare machine; you pay by tapping a card or a phone (OMNY).",
@@ -63,7 +64,10 @@ const REFERRALS: [(&str, &str); 7] = [
                   one of these stations.",
     ),
     ("other_transport", "I only know the subway: no buses, ferries, other railways, or ways on foot."),
-    ("rules", "I do not know the rules and services at stations. See mta.info, or ask the station's staff."),
+    (
+        "rules",
+        "I do not know the rules, services and conditions at stations. See mta.info, or ask the station's staff.",
+    ),
 ];
 
 /// Creates the model that answers for the subway assistant if there is no language model.
@@ -82,8 +86,8 @@ fn declaration() -> OfflineModelBuilder {
         .kind("avoided", lines::find_avoided)
         .kind("rivals", lines::find_rivals)
         .kind("lines", lines::find)
-        .kind("depart", Times::with([Relation::At, Relation::After, Relation::Since]))
-        .kind("arrive", Times::with([Relation::By, Relation::Before, Relation::Until]))
+        .kind("depart", times([Relation::At, Relation::After, Relation::Since]))
+        .kind("arrive", times([Relation::By, Relation::Before, Relation::Until]))
         .kind("stepfree", conditions::step_free)
         .kind("direction", conditions::directions)
         .kind("now", now)
@@ -101,6 +105,16 @@ fn declaration() -> OfflineModelBuilder {
     let intents =
         trips::intents().into_iter().chain(boards::intents()).chain(comparing::intents()).chain(personal::intents());
     intents.fold(builder, OfflineModelBuilder::intent)
+}
+
+/// Finds times. "Until the 7" is about a line, not about a day.
+fn times(relations: [Relation; 3]) -> impl Fn(&Utterance) -> Vec<Mention> {
+    let times = Times::with(relations);
+    move |message| {
+        let lines = lines::find(message);
+        let ends_with_line = |mention: &Mention| lines.iter().any(|line| line.words.end == mention.words.end);
+        times.find(message).into_iter().filter(|mention| !ends_with_line(mention)).collect()
+    }
 }
 
 fn phrases() -> Phrases {

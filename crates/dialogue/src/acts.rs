@@ -1,6 +1,10 @@
 //! Dialogue acts: what a message does in a conversation, whatever the conversation is about.
 
-use crate::classifier::{Example, Features};
+use std::collections::HashSet;
+
+use threadkeep_core::text::Language;
+
+use crate::classifier::{Example, tokens_of};
 use crate::templates::{Section, expand, sections};
 
 /// The name of the class of messages that no intent covers.
@@ -83,37 +87,69 @@ impl Act {
 /// The example messages of the acts.
 const PHRASES: &str = include_str!("acts.txt");
 
-/// Returns the class and the text of each example message: those of the acts, and those of an assistant. `{any}` stands for
-/// each kind in turn.
-pub(crate) fn examples<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>, kinds: &[&str]) -> Vec<(String, String)> {
+/// An example message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExampleMessage {
+    class: String,
+    text: String,
+    /// The number of the line that it is an expansion of.
+    line: usize,
+}
+
+/// Returns the example messages: those of the acts, and an assistant's own. `{any}` stands for each kind in turn. Built-in
+/// messages that are off topic elsewhere are left out if most of their content words are the assistant's own.
+pub(crate) fn examples<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>, kinds: &[&str]) -> Vec<ExampleMessage> {
     let builtin = sections(PHRASES).expect("the built-in phrases are well formed: a test reads them");
+    let builtin_count: usize = builtin.iter().map(|section| section.lines.len()).sum();
     let builtin = builtin.iter().flat_map(|Section { class, lines }| lines.iter().map(move |line| (*class, *line)));
+    let own: Vec<(&str, &str)> = own.into_iter().collect();
+    let own_words: HashSet<String> = own
+        .iter()
+        .filter(|(class, _)| *class != OFF_TOPIC)
+        .flat_map(|(_, phrase)| expand(phrase))
+        .flat_map(|message| content_tokens(&message))
+        .collect();
+    let is_own = |message: &String| {
+        let words = content_tokens(message);
+        words.iter().filter(|word| own_words.contains(*word)).count() * 2 >= words.len()
+    };
     let mut found = Vec::new();
-    for (class, line) in builtin.chain(own) {
-        for message in expand(line) {
+    let own_line = |at: usize| at >= builtin_count;
+    for (line, (class, phrase)) in builtin.chain(own.iter().copied()).enumerate() {
+        let mut add = |text| found.push(ExampleMessage { class: class.to_owned(), text, line });
+        for message in expand(phrase) {
+            if class == OFF_TOPIC && !own_line(line) && is_own(&message) {
+                continue;
+            }
             if message.contains("{any}") {
-                found.extend(
-                    kinds.iter().map(|kind| (class.to_owned(), message.replace("{any}", &format!("{{{kind}}}")))),
-                );
+                kinds.iter().for_each(|kind| add(message.replace("{any}", &format!("{{{kind}}}"))));
             } else {
-                found.push((class.to_owned(), message));
+                add(message);
             }
         }
     }
     found
 }
 
+/// Returns the tokens of a message that are neither function words nor kinds.
+fn content_tokens(message: &str) -> Vec<String> {
+    let is_content = |token: &String| {
+        !token.starts_with('{') && !Language::ALL.iter().any(|language| language.is_function_word(token))
+    };
+    tokens_of(message).into_iter().filter(is_content).collect()
+}
+
 /// Trains a classifier from classes and texts.
-pub(crate) fn train(examples: &[(String, String)]) -> crate::Classifier {
+pub(crate) fn train(examples: &[ExampleMessage]) -> crate::Classifier {
     let mut classes: Vec<String> = Vec::new();
     let examples: Vec<Example> = examples
         .iter()
-        .map(|(class, text)| {
+        .map(|ExampleMessage { class, text, line }| {
             let class = classes.iter().position(|known| known == class).unwrap_or_else(|| {
                 classes.push(class.clone());
                 classes.len() - 1
             });
-            Example { class, features: Features::of_text(text) }
+            Example { class, line: *line, tokens: tokens_of(text) }
         })
         .collect();
     crate::classifier::train(classes, &examples)
@@ -127,9 +163,9 @@ mod tests {
     fn every_act_has_examples() {
         let examples = examples([], &["station", "line"]);
         for act in Act::ALL {
-            assert!(examples.iter().filter(|(class, _)| class == act.class()).count() >= 8, "{act:?}");
+            assert!(examples.iter().filter(|example| example.class == act.class()).count() >= 8, "{act:?}");
         }
-        assert!(examples.contains(&("act:change".to_owned(), "{line} instead".to_owned())));
-        assert!(examples.iter().all(|(_, text)| !text.contains("{any}")));
+        assert!(examples.iter().any(|example| example.class == "act:change" && example.text == "{line} instead"));
+        assert!(examples.iter().all(|example| !example.text.contains("{any}")));
     }
 }

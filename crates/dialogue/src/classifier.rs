@@ -7,14 +7,15 @@ mod features;
 mod format;
 mod training;
 
+pub(crate) use features::tokens_of;
 pub use features::{FeatureHash, Features};
 pub use format::ClassifierError;
 pub use training::{Example, train};
 
 /// Classifies the features of a message.
 ///
-/// The weights are stored by feature. A feature that occurred in training has an entry for each class that it occurred in or
-/// that it distinguishes.
+/// The weights are stored by feature. Each word of the examples is also stored with the classes of these examples, as a
+/// feature of weight 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classifier {
     classes: Vec<String>,
@@ -23,13 +24,13 @@ pub struct Classifier {
     /// The end of each feature's weights; they start where the previous feature's end.
     ends: Vec<u32>,
     weights: Vec<ClassWeight>,
+    /// The median score of the examples for their own class before scores are divided by it.
+    typical_score: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClassWeight {
     class: u8,
-    /// Whether the feature occurred in an example of the class.
-    is_attested: bool,
     weight: i8,
 }
 
@@ -38,8 +39,8 @@ struct ClassWeight {
 pub struct Score {
     /// The index of the class in [`Classifier::classes`].
     pub class: usize,
-    /// The sum of the weights, divided by the square root of the number of features: comparable between messages of different
-    /// length.
+    /// The sum of the weights, divided by the square root of the number of features, so that messages of different length
+    /// compare, and scaled: half of the examples have a score of at least 1,000 for their class.
     pub score: i64,
 }
 
@@ -65,24 +66,31 @@ impl Classifier {
                 sums[usize::from(entry.class)] += i64::from(entry.weight);
             }
         }
-        let divisor = square_root(features.hashes().len() as u64 * SCALE * SCALE).max(1) as i64;
+        let divisor = i64::from(self.typical_score.max(1));
         let scores = sums.into_iter().enumerate();
-        let mut scores: Vec<Score> =
-            scores.map(|(class, sum)| Score { class, score: sum * 100 * SCALE as i64 / divisor }).collect();
+        let mut scores: Vec<Score> = scores
+            .map(|(class, sum)| Score { class, score: unscaled(sum, features) * TYPICAL_SCORE / divisor })
+            .collect();
         scores.sort_by_key(|score| (std::cmp::Reverse(score.score), score.class));
         scores
     }
 
-    /// Whether a feature occurred in an example of a class.
+    /// Computes the features of a message: its normalized words, and names of kinds in braces.
     #[must_use]
-    pub fn is_attested(&self, feature: FeatureHash, class: usize) -> bool {
-        self.weights_of(feature).iter().any(|entry| usize::from(entry.class) == class && entry.is_attested)
+    pub fn features<T: AsRef<str>>(&self, tokens: &[T]) -> Features {
+        Features::of_tokens(tokens, |word| !self.weights_of(FeatureHash::of_word(word)).is_empty())
     }
 
-    /// Whether a feature occurred in any example.
+    /// Whether a word occurred in an example of a class.
     #[must_use]
-    pub fn is_known(&self, feature: FeatureHash) -> bool {
-        self.weights_of(feature).iter().any(|entry| entry.is_attested)
+    pub fn is_attested(&self, word: &str, class: usize) -> bool {
+        self.weights_of(FeatureHash::of_attestation(word)).iter().any(|entry| usize::from(entry.class) == class)
+    }
+
+    /// Whether a word occurred in any example.
+    #[must_use]
+    pub fn is_known(&self, word: &str) -> bool {
+        !self.weights_of(FeatureHash::of_attestation(word)).is_empty()
     }
 
     fn weights_of(&self, feature: FeatureHash) -> &[ClassWeight] {
@@ -93,6 +101,13 @@ impl Classifier {
 }
 
 const SCALE: u64 = 16;
+/// The median score of the examples.
+const TYPICAL_SCORE: i64 = 1_000;
+
+fn unscaled(sum: i64, features: &Features) -> i64 {
+    let root = square_root(features.hashes().len() as u64 * SCALE * SCALE).max(1);
+    sum * 100 * SCALE as i64 / root as i64
+}
 
 /// Returns the integer square root.
 fn square_root(value: u64) -> u64 {
@@ -122,12 +137,13 @@ mod tests {
         let mut classes: Vec<String> = Vec::new();
         let examples: Vec<Example> = lines
             .iter()
-            .map(|(class, text)| {
+            .enumerate()
+            .map(|(line, (class, text))| {
                 let class = classes.iter().position(|known| known == class).unwrap_or_else(|| {
                     classes.push((*class).to_owned());
                     classes.len() - 1
                 });
-                Example { class, features: Features::of_text(text) }
+                Example { class, line, tokens: tokens_of(text) }
             })
             .collect();
         train(classes, &examples)
@@ -145,7 +161,7 @@ mod tests {
     ];
 
     fn class<'a>(classifier: &'a Classifier, text: &str) -> &'a str {
-        &classifier.classes()[classifier.scores(&Features::of_text(text))[0].class]
+        &classifier.classes()[classifier.scores(&classifier.features(&tokens_of(text)))[0].class]
     }
 
     #[test]
@@ -166,12 +182,11 @@ mod tests {
     #[test]
     fn attested_words_are_those_of_the_examples() {
         let classifier = trained(&LINES);
-        let word = |word: &str| FeatureHash::of_word(word);
         let class = |name: &str| classifier.classes().iter().position(|class| class == name).unwrap();
-        assert!(classifier.is_attested(word("ticket"), class("price")));
-        assert!(!classifier.is_attested(word("ticket"), class("open")));
-        assert!(classifier.is_known(word("ticket")));
-        assert!(!classifier.is_known(word("giraffe")));
+        assert!(classifier.is_attested("ticket", class("price")));
+        assert!(!classifier.is_attested("ticket", class("open")));
+        assert!(classifier.is_known("ticket"));
+        assert!(!classifier.is_known("giraffe"));
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(crate) struct SlotFiller<'a> {
     alternatives: Vec<(String, Vec<Choice>)>,
     used: HashSet<usize>,
     filled: HashSet<usize>,
+    /// The words that slots took as they are.
+    texts: Vec<Range<usize>>,
 }
 
 impl<'a> SlotFiller<'a> {
@@ -69,6 +71,7 @@ impl<'a> SlotFiller<'a> {
             alternatives: Vec::new(),
             used: HashSet::new(),
             filled: HashSet::new(),
+            texts: Vec::new(),
         }
     }
 
@@ -132,6 +135,11 @@ impl<'a> SlotFiller<'a> {
                 self.open.push(OpenSlot { slot, ambiguous_text, choices: choices.to_vec() });
             }
         }
+    }
+
+    /// Returns the words that slots took as they are.
+    pub(crate) fn texts(&self) -> Vec<Range<usize>> {
+        self.texts.clone()
     }
 
     /// Whether any slot was filled from a mention.
@@ -198,6 +206,7 @@ impl<'a> SlotFiller<'a> {
                 }
                 self.filled.insert(index);
                 self.slots.set(&slot.name, Choice::new(text, text));
+                self.texts.push(words);
             }
         }
     }

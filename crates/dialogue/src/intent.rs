@@ -33,6 +33,8 @@ pub struct Intent {
     pub(crate) follows: Vec<String>,
     /// The intent that "yes" expresses after this one.
     pub(crate) confirmed_by: Option<String>,
+    /// The aspects that this intent answers after intents that do not have them.
+    pub(crate) answers_aspects: Vec<String>,
 }
 
 /// A part of an answer that users ask for separately.
@@ -75,6 +77,7 @@ impl Intent {
             swaps: Vec::new(),
             follows: Vec::new(),
             confirmed_by: None,
+            answers_aspects: Vec::new(),
         }
     }
 
@@ -99,6 +102,14 @@ impl Intent {
     #[must_use]
     pub fn aspect(mut self, class: &str, says: impl Fn(&Outcome<'_>) -> String + Portable) -> Self {
         self.aspects.push(Aspect { name: class.to_owned(), says: Box::new(says) });
+        self
+    }
+
+    /// Answers questions about an aspect after intents that do not have it: "is it accessible?" after a departure board is a
+    /// question about the station.
+    #[must_use]
+    pub fn answers_aspect(mut self, class: &str) -> Self {
+        self.answers_aspects.push(class.to_owned());
         self
     }
 

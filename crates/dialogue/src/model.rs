@@ -122,6 +122,14 @@ impl OfflineModel {
     }
 }
 
+impl OfflineModel {
+    /// Returns the classes of a message by itself with their scores, best first: for tuning the examples.
+    #[must_use]
+    pub fn scores(&self, message: &str) -> Vec<(String, i64)> {
+        self.resolver.scores(message)
+    }
+}
+
 impl fmt::Debug for OfflineModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OfflineModel").field("intents", &self.resolver.intents).finish_non_exhaustive()

@@ -5,6 +5,8 @@ use threadkeep_core::text::Language;
 pub struct Phrases {
     /// Their language.
     pub language: Language,
+    /// Words that show the language of messages that are too short to detect it: "gracias".
+    pub markers: Vec<String>,
     /// The message was not understood. `{about}`, `{examples}`.
     pub not_understood: String,
     /// The model's description of itself. `{about}`, `{examples}`.
@@ -63,6 +65,7 @@ impl Phrases {
     pub fn english() -> Self {
         Self {
             language: Language::English,
+            markers: Vec::new(),
             not_understood: "I did not understand that. {about}{examples}".to_owned(),
             self_description: "I am the offline model: I use a small classifier and tools, not a language model. \
                                {about}{examples}"
@@ -98,6 +101,11 @@ impl Phrases {
     pub fn spanish() -> Self {
         Self {
             language: Language::Spanish,
+            markers: [
+                "hola", "gracias", "si", "adios", "ayuda", "vale", "buenas", "claro", "perfecto", "olvidalo", "chao",
+            ]
+            .map(str::to_owned)
+            .into(),
             not_understood: "No entendí eso. {about}{examples}".to_owned(),
             self_description:
                 "Soy el modelo sin conexión: detrás de mí no hay un modelo de lenguaje, sólo un clasificador pequeño y \

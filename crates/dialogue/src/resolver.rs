@@ -7,7 +7,7 @@ use threadkeep_core::text::Language;
 
 use crate::acts::{Act, OFF_TOPIC};
 use crate::annotated::{AnnotatedUtterance, KindMention};
-use crate::classifier::{Classifier, FeatureHash, Features};
+use crate::classifier::Classifier;
 use crate::dialogue_state::DialogueState;
 use crate::extract::{Choice, Extractor, Mention};
 use crate::frame::{Frame, OpenSlot, SlotFiller, content_words, select_choice};
@@ -24,9 +24,19 @@ const MAX_QUESTIONS: usize = 4;
 const MAX_EARLIER_MESSAGES: usize = 20;
 
 /// The least score with which a class is accepted.
-const MIN_SCORE: i64 = 60;
+const MIN_SCORE: i64 = 250;
+/// The least score of a class that is tried after the best one, in percent of the best score.
+const MIN_PERCENT_OF_BEST: i64 = 45;
+/// How much the best class has to lead for a message to be off topic although it mentions entities, in percent.
+const OFF_TOPIC_LEAD_PERCENT: i64 = 30;
+/// What a message that starts with the cue of a text adds to the score of its intent.
+const TEXT_CUE_SCORE: i64 = 500;
 /// The least score with which a part of a message is a question of its own.
-const MIN_SPLIT_SCORE: i64 = 120;
+const MIN_SPLIT_SCORE: i64 = 500;
+/// The least score of both parts, in percent of the whole message's score.
+const MIN_PERCENT_OF_WHOLE: i64 = 80;
+/// The least score of a change, in percent of the best intent's, with which mentions alone change the last question.
+const MIN_CHANGE_PERCENT: i64 = 60;
 /// The number of classes that are tried, best first.
 const MAX_TRIED: usize = 4;
 
@@ -90,6 +100,14 @@ impl IntentResolver {
         };
         self.classes = classifier.classes().iter().map(class).collect();
         self.classifier = classifier;
+    }
+
+    /// Returns the classes of a message and their scores, best first.
+    pub(crate) fn scores(&self, text: &str) -> Vec<(String, i64)> {
+        let annotated = self.annotate(text, &DialogueState::default());
+        let tokens = annotated.tokens(&(0..annotated.utterance.words().len()));
+        let scores = self.classifier.scores(&self.classifier.features(&tokens)).into_iter();
+        scores.map(|score| (self.classifier.classes()[score.class].clone(), score.score)).collect()
     }
 
     /// Resolves the last message. Every earlier message updates what later ones may refer to.
@@ -250,8 +268,13 @@ impl IntentResolver {
         {
             return Resolution::Frames(vec![frame]);
         }
-        for (class, _) in ranked.iter().take(MAX_TRIED).filter(|(_, score)| *score >= MIN_SCORE) {
-            let is_explained = || self.unexplained(annotated, clause, &[*class]).is_empty();
+        let best = ranked.first().map_or(0, |(_, score)| *score);
+        if self.is_clearly_off_topic(&ranked) {
+            return Resolution::OffTopic;
+        }
+        let least = MIN_SCORE.max(best * MIN_PERCENT_OF_BEST / 100);
+        for (class, _) in ranked.iter().take(MAX_TRIED).filter(|(_, score)| *score >= least) {
+            let is_explained = || self.unexplained(annotated, clause, &[*class], &[]).is_empty();
             let frames = match &self.classes[*class] {
                 Class::Intent(intent) => {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
@@ -294,9 +317,17 @@ impl IntentResolver {
         }
     }
 
+    /// Whether a message is off topic even if it mentions entities: "the weather at Times Square".
+    fn is_clearly_off_topic(&self, ranked: &[Ranked]) -> bool {
+        let [(class, best), (_, second), ..] = ranked else { return false };
+        self.classes[*class] == Class::OffTopic
+            && *best >= MIN_SPLIT_SCORE
+            && second * 100 <= best * (100 - OFF_TOPIC_LEAD_PERCENT)
+    }
+
     /// Returns the classes that apply in this state with their scores, best first.
     fn rank(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> Vec<Ranked> {
-        let features = Features::of_tokens(&annotated.tokens(clause));
+        let features = self.classifier.features(&annotated.tokens(clause));
         let applies = |class: &Class| match class {
             Class::Intent(intent) => {
                 let follows = &self.intents[*intent].follows;
@@ -309,7 +340,30 @@ impl IntentResolver {
             Class::Act(_) | Class::Answer(_) | Class::OffTopic | Class::Absent => true,
         };
         let scores = self.classifier.scores(&features).into_iter();
-        scores.map(|score| (score.class, score.score)).filter(|(class, _)| applies(&self.classes[*class])).collect()
+        let mut ranked: Vec<Ranked> = scores
+            .map(|score| (score.class, score.score))
+            .filter(|(class, _)| applies(&self.classes[*class]))
+            .collect();
+        for (class, score) in &mut ranked {
+            if let Class::Intent(intent) = &self.classes[*class]
+                && self.starts_with_text_cue(*intent, annotated, clause)
+            {
+                *score += TEXT_CUE_SCORE;
+            }
+        }
+        ranked.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+        ranked
+    }
+
+    /// Whether a clause starts with words that a slot takes text after, such as "remember that my": what follows can be
+    /// anything, so it says little about the intent.
+    fn starts_with_text_cue(&self, intent: usize, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let cues = self.intents[intent].slots.iter().filter(|slot| slot.is_text).flat_map(|slot| &slot.cues);
+        cues.map(|cue| cue.split(' ').collect::<Vec<_>>()).any(|words| {
+            words.len() > 1
+                && words.len() < clause.len()
+                && words.iter().enumerate().all(|(at, word)| annotated.utterance.word(clause.start + at) == *word)
+        })
     }
 
     /// Whether a clause has words of an intent, other than the one that the model asked about.
@@ -323,10 +377,10 @@ impl IntentResolver {
         let Some((class, score)) = ranked.first() else { return false };
         let Class::Intent(intent) = self.classes[*class] else { return false };
         let is_open = dialogue.frames.iter().any(|frame| frame.intent == intent && !frame.open.is_empty());
-        let own_words = self.content_words(annotated, clause).into_iter().filter(|at| {
-            let word = FeatureHash::of_word(annotated.utterance.word(*at));
-            self.classifier.is_attested(word, *class)
-        });
+        let own_words = self
+            .content_words(annotated, clause)
+            .into_iter()
+            .filter(|at| self.classifier.is_attested(annotated.utterance.word(*at), *class));
         !is_open && *score >= MIN_SPLIT_SCORE && own_words.count() > 0
     }
 
@@ -339,15 +393,18 @@ impl IntentResolver {
         dialogue: &DialogueState,
     ) -> Option<Frame> {
         let changed = self.changed(annotated, clause, dialogue).filter(|frame| frame.unused.is_empty());
-        let (class, intent) = ranked.iter().find_map(|(class, score)| match self.classes[*class] {
-            Class::Intent(intent) if *score >= MIN_SCORE => Some((*class, intent)),
+        let best = ranked.iter().find_map(|(class, score)| match self.classes[*class] {
+            Class::Intent(intent) if *score >= MIN_SCORE => Some((*class, intent, *score)),
             _ => None,
-        })?;
+        });
+        let Some((class, intent, score)) = best else { return changed };
         let fresh = self.new_frame(intent, class, annotated, clause, &DialogueState::default());
         let is_complete = fresh.open.iter().all(|open| !open.choices.is_empty()) && fresh.unused.is_empty();
         let is_continuation = self.starts_as_continuation(&annotated.utterance, clause);
+        let change = ranked.iter().find(|(class, _)| self.classes[*class] == Class::Act(Act::Change));
+        let is_change = || change.is_some_and(|(_, change)| *change * 100 >= score * MIN_CHANGE_PERCENT);
         match changed {
-            Some(frame) if is_continuation || !is_complete || frame.intent == intent => Some(frame),
+            Some(frame) if is_continuation || !is_complete || frame.intent == intent || is_change() => Some(frame),
             _ => is_complete.then_some(fresh),
         }
     }
@@ -370,8 +427,9 @@ impl IntentResolver {
         let mut filler = SlotFiller::new(&self.intents[intent], annotated, Slots::default());
         filler.fill_from_text(clause);
         filler.fill_from_mentions(clause, false);
+        let texts = filler.texts();
         let mut frame = filler.finish(intent, clause, dialogue);
-        frame.unexplained = self.unexplained(annotated, clause, &[class]);
+        frame.unexplained = self.unexplained(annotated, clause, &[class], &texts);
         frame
     }
 
@@ -384,10 +442,17 @@ impl IntentResolver {
         dialogue: &DialogueState,
     ) -> Option<Frame> {
         let has_aspect = |frame: &&Frame| self.aspect(frame.intent, name).is_some();
-        let last = dialogue.frames.iter().rev().find(has_aspect)?;
+        let Some(last) = dialogue.frames.iter().rev().find(has_aspect) else {
+            let intent =
+                self.intents.iter().position(|intent| intent.answers_aspects.iter().any(|known| known == name))?;
+            let mut frame = self.new_frame(intent, class, annotated, clause, dialogue);
+            // Words that ask for the aspect are no condition: "accessible" is what the question is about.
+            frame.unused.clear();
+            return Some(frame);
+        };
         let mut frame = self.changed_frame(last, annotated, clause, dialogue).unwrap_or_else(|| last.repeated());
         frame.aspect = self.aspect(frame.intent, name);
-        frame.unexplained = self.unexplained(annotated, clause, &[class]);
+        frame.unexplained = self.unexplained(annotated, clause, &[class], &[]);
         Some(frame)
     }
 
@@ -477,12 +542,13 @@ impl IntentResolver {
         if !filler.has_filled() {
             return None;
         }
+        let texts = filler.texts();
         let mut frame = filler.finish(last.intent, clause, dialogue);
         let class = self.classes.iter().position(|class| *class == Class::Intent(last.intent));
         let change = self.classes.iter().position(|class| *class == Class::Act(Act::Change));
         let correct = self.classes.iter().position(|class| *class == Class::Act(Act::Correct));
         let classes: Vec<usize> = class.into_iter().chain(change).chain(correct).collect();
-        frame.unexplained = self.unexplained(annotated, clause, &classes);
+        frame.unexplained = self.unexplained(annotated, clause, &classes, &texts);
         frame.aspect = last.aspect;
         Some(frame)
     }
@@ -501,10 +567,29 @@ impl IntentResolver {
         self.content_words(annotated, clause).is_empty()
     }
 
-    /// Returns the content words that occur in no example of these classes.
-    fn unexplained(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, classes: &[usize]) -> Vec<String> {
+    /// Whether a clause has words other than mentions and the words that connect them.
+    fn has_own_words(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let is_mentioned = |at: usize| annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
+        let is_connecting = |at: usize| {
+            let word = annotated.utterance.word(at);
+            self.is_cue(word) || matches!(word, "the" | "a" | "el" | "la" | "train" | "station")
+        };
+        clause.clone().any(|at| !is_mentioned(at) && !is_connecting(at))
+    }
+
+    /// Returns the content words that occur in no example of these classes, and that no slot took as they are.
+    fn unexplained(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        classes: &[usize],
+        texts: &[Range<usize>],
+    ) -> Vec<String> {
         let is_explained = |at: &usize| {
-            let word = FeatureHash::of_word(annotated.utterance.word(*at));
+            if texts.iter().any(|words| words.contains(at)) {
+                return true;
+            }
+            let word = annotated.utterance.word(*at);
             classes.iter().any(|class| self.classifier.is_attested(word, *class))
         };
         let words = self.content_words(annotated, clause).into_iter().filter(|at| !is_explained(at));
@@ -521,7 +606,7 @@ impl IntentResolver {
     /// Whether most content words occur in no example.
     fn is_unfamiliar(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
         let words = self.content_words(annotated, clause);
-        let is_known = |at: &&usize| self.classifier.is_known(FeatureHash::of_word(annotated.utterance.word(**at)));
+        let is_known = |at: &&usize| self.classifier.is_known(annotated.utterance.word(**at));
         let known = words.iter().filter(is_known).count();
         !words.is_empty() && known * 2 < words.len()
     }
@@ -535,8 +620,10 @@ impl IntentResolver {
                 continue;
             }
             let (left, right) = (rest.start..end, start..rest.end);
-            if self.is_question_of_its_own(annotated, &left, dialogue)
-                && self.is_question_of_its_own(annotated, &right, dialogue)
+            let parts = [&left, &right].map(|clause| self.score_as_question(annotated, clause, dialogue));
+            let whole = self.best_score(annotated, &rest);
+            if let [Some(left_score), Some(right_score)] = parts
+                && left_score.min(right_score) * 100 > whole * MIN_PERCENT_OF_WHOLE
             {
                 clauses.push(left);
                 rest = right;
@@ -546,14 +633,20 @@ impl IntentResolver {
         clauses
     }
 
-    fn is_question_of_its_own(
+    fn best_score(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> i64 {
+        let features = self.classifier.features(&annotated.tokens(clause));
+        self.classifier.scores(&features).first().map_or(0, |best| best.score)
+    }
+
+    /// Returns the score of a clause if it is a question of its own.
+    fn score_as_question(
         &self,
         annotated: &AnnotatedUtterance,
         clause: &Range<usize>,
         dialogue: &DialogueState,
-    ) -> bool {
-        let features = Features::of_tokens(&annotated.tokens(clause));
-        let Some(best) = self.classifier.scores(&features).into_iter().next() else { return false };
+    ) -> Option<i64> {
+        let features = self.classifier.features(&annotated.tokens(clause));
+        let best = self.classifier.scores(&features).into_iter().next()?;
         let is_intent = match &self.classes[best.class] {
             Class::Intent(intent) => {
                 let intent = &self.intents[*intent];
@@ -564,7 +657,8 @@ impl IntentResolver {
             Class::Act(Act::Reverse | Act::Again) => !dialogue.frames.is_empty(),
             Class::Act(_) | Class::Answer(_) | Class::OffTopic | Class::Absent => false,
         };
-        is_intent && best.score >= MIN_SPLIT_SCORE && !self.has_only_mentions(annotated, clause)
+        let is_question = is_intent && best.score >= MIN_SPLIT_SCORE && self.has_own_words(annotated, clause);
+        is_question.then_some(best.score)
     }
 
     /// Interprets the message as the answer to an open question of the model.

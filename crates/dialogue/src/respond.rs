@@ -14,6 +14,7 @@ use crate::outcome::Outcome;
 use crate::phrases::{Phrases, fill};
 use crate::quote::answer_by_quoting;
 use crate::resolver::Resolution;
+use crate::utterance::folded_words;
 use crate::{Exchange, Turn};
 
 /// The maximum length of quoted tool output, in characters.
@@ -89,7 +90,13 @@ impl OfflineModel {
         }
         let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
         let texts = std::iter::once(turn.question()).chain(earlier.map(ChatMessage::plain_text));
-        let language = texts.take(MAX_LANGUAGE_MESSAGES).find_map(|text| Language::of(&text));
+        let marked = |text: &str| {
+            let words = folded_words(text);
+            let marks = |phrases: &&Phrases| words.iter().any(|word| phrases.markers.contains(word));
+            all.iter().find(marks).map(|phrases| phrases.language)
+        };
+        let language_of = |text: String| Language::of(&text).or_else(|| marked(&text));
+        let language = texts.take(MAX_LANGUAGE_MESSAGES).find_map(language_of);
         all.iter().find(|phrases| Some(phrases.language) == language).unwrap_or(&all[0])
     }
 

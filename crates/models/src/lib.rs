@@ -32,8 +32,8 @@ pub use provider::{
     SystemPacing, client_tls,
 };
 pub use scripted::{Failure, Reply, ScriptedModel};
-pub use threadkeep_dialogue::{Exchange, Turn};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Secret;
 #[cfg(not(target_arch = "wasm32"))]
 pub use selection::{AvailableModel, Origin, Selected, SelectionError, find_models, select, select_embedder};
+pub use threadkeep_dialogue::{Exchange, Turn};

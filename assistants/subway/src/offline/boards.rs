@@ -136,7 +136,10 @@ fn whether_it_stops(outcome: &Outcome<'_>) -> String {
 }
 
 fn station_info() -> Intent {
-    let intent = Intent::new("station_info").example("Is Bleecker St accessible?").slot(at_station("station"));
+    let intent = Intent::new("station_info")
+        .example("Is Bleecker St accessible?")
+        .answers_aspect("ask:accessible")
+        .slot(at_station("station"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
         .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))

@@ -130,7 +130,14 @@ pub(super) fn topics(message: &Utterance) -> Vec<Mention> {
     let words = message.words().iter().enumerate();
     let is_topic = |word: &str| matches!(word, "line" | "station" | "stop" | "train" | "route");
     let mention = |at: usize, word: &str| Mention::new(at..at + 1, vec![Choice::new(Value::from(word), word)]);
-    words.filter(|(_, word)| is_topic(&word.folded)).map(|(at, word)| mention(at, &word.folded)).collect()
+    let is_favorite = |at: usize| {
+        let before = at.checked_sub(1).map_or("", |before| message.word(before));
+        matches!(before, "favorite" | "favourite" | "preferred" | "usual")
+    };
+    words
+        .filter(|(at, word)| is_topic(&word.folded) && is_favorite(*at))
+        .map(|(at, word)| mention(at, &word.folded))
+        .collect()
 }
 
 #[cfg(test)]

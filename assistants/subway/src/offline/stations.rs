@@ -3,6 +3,7 @@
 //! Words that no station name needs split the message into runs: "how do i get from | penn | to | yankee stadium". Within a
 //! run, the part that best matches a station name is the mention.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -78,7 +79,7 @@ fn resolve(text: &str) -> Resolution {
     if cache.len() >= MAX_CACHED {
         cache.clear();
     }
-    let resolution = names().resolve(text);
+    let resolution = names().resolve(&name_of(text));
     cache.insert(text.to_owned(), resolution.clone());
     resolution
 }
@@ -86,6 +87,12 @@ fn resolve(text: &str) -> Resolution {
 /// Returns the preference key if a slot value refers to a saved place.
 pub(super) fn saved_key(value: &Value) -> Option<&str> {
     value.get("saved").and_then(Value::as_str)
+}
+
+/// Returns the name that a user means: "125" is 125 St, not the stop with the id 125.
+fn name_of(text: &str) -> Cow<'_, str> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { Cow::Owned(format!("{text} St")) } else { Cow::Borrowed(text) }
 }
 
 /// Returns text that resolves to exactly this place.
@@ -175,6 +182,16 @@ fn station_at(
         }
     }
     let (_, mut end) = best?;
+    // "times sqare" is the place that "times" is, and no more words need an explanation.
+    let stations = |end: usize| match resolve(message.said(at..end)) {
+        Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => Some(place.complex),
+        _ => None,
+    };
+    if let Some(longer) =
+        (end + 1..=last).rev().find(|longer| stations(end).is_some() && stations(*longer) == stations(end))
+    {
+        end = longer;
+    }
     if let Some(longer) = joined(message, at..end, runs) {
         end = longer;
     }
@@ -192,6 +209,8 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
     match rank {
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
+        // "2+2" is no avenue.
+        _ if !is_expected && letters(message.said(words.clone())) == 0 => false,
         Rank::One => is_expected || !is_common,
         Rank::Several => is_expected || words.len() > 1 || has_digit && message.said(words.clone()).len() > 2,
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 4,
@@ -205,7 +224,7 @@ fn letters(text: &str) -> usize {
 /// Returns the end of a name that continues after "and" or "in": "59th and lex", "86th st in bay ridge".
 fn joined(message: &Utterance, words: Range<usize>, runs: &[Range<usize>]) -> Option<usize> {
     let is_ambiguous = !matches!(resolve(message.said(words.clone())), Resolution::Certain(_));
-    if !is_ambiguous || !CONTINUATION_WORDS.contains(&message.word(words.end)) {
+    if !is_ambiguous && message.word(words.end) != "of" || !CONTINUATION_WORDS.contains(&message.word(words.end)) {
         return None;
     }
     let next = runs.iter().find(|run| run.start == words.end + 1)?;
@@ -230,7 +249,8 @@ fn lines_after(message: &Utterance, end: usize, lines: &[lines::Run]) -> Vec<Str
 
 /// Returns the places that words can refer to, as tool arguments with labels for the user.
 fn choices(message: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Choice> {
-    let text = message.said(words);
+    let text = name_of(message.said(words));
+    let text = text.as_ref();
     let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
     let certain = |place: &Place| Choice::new(text_of(place), view_of(place).name).hinted(hints(place));
     match names().resolve_on(text, &signs) {

@@ -104,7 +104,9 @@ fn ends(outcome: &Outcome<'_>) -> Option<Value> {
     let mut arguments = json!({"from_station": from?, "to_station": to?});
     for condition in ["leave_at", "arrive_by", "step_free"] {
         let value = outcome.slots().value(condition);
-        if !value.is_null() {
+        // "Right now" replaces the time of an earlier question.
+        let is_replaced = condition == "leave_at" && asks_about_now(outcome);
+        if !value.is_null() && !is_replaced {
             arguments[condition] = value;
         }
     }

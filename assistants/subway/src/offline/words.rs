@@ -289,10 +289,12 @@ pub(super) const UNITS: &[&str] =
     &["min", "mins", "minute", "minutes", "hour", "hours", "am", "pm", "stops", "changes", "people", "days", "blocks"];
 
 /// Words after which a name can continue.
-pub(super) const CONTINUATION_WORDS: &[&str] = &["and", "in", "at", "on"];
+pub(super) const CONTINUATION_WORDS: &[&str] = &["and", "in", "at", "of", "on"];
 
 /// Words that are not a place after "to" or "at", or not a name on their own.
 pub(super) const NON_PLACE_WORDS: &[&str] = &[
+    "bus",
+    "terminal",
     "airport",
     "another",
     "anything",

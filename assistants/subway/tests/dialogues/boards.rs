@@ -16,10 +16,10 @@ async fn next_trains_of_a_line_with_follow_up_questions() {
     );
     let conversation = env.conversation("ana").await;
     let (calls, reply) = conversation.ask("next uptown 6 at astor").await;
-    assert_eq!(calls, [r#"get_train_arrivals{"station_name":"Astor Pl","line":"6"}"#]);
+    assert_eq!(calls, [r#"get_train_arrivals{"station_name":"Astor Pl","line":"6","direction":"uptown"}"#]);
     assert!(reply.contains("Uptown") && reply.contains("in 2 min (10:02)"), "{reply}");
     let (calls, reply) = conversation.ask("what about at bleecker?").await;
-    assert_eq!(calls, [r#"get_train_arrivals{"station_name":"Bleecker St","line":"6"}"#]);
+    assert_eq!(calls, [r#"get_train_arrivals{"station_name":"Bleecker St","line":"6","direction":"uptown"}"#]);
     assert!(reply.contains("in less than a minute"), "{reply}");
     let (_, reply) = conversation.ask("and the 4?").await;
     assert!(reply.contains("The 4 does not stop at"), "{reply}");

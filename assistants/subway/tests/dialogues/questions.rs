@@ -64,10 +64,12 @@ async fn judged(
 
 fn matches_outcome(turn: &Turn, expected: &str) -> bool {
     let asks = || turn.reply.trim_end().ends_with('?');
-    let is_unclear = || turn.reply.starts_with("I did not understand");
+    // A referral names what the assistant does not know and where the answer is.
+    let is_referral = || threadkeep_subway::REFERRALS.iter().any(|(_, text)| turn.reply == *text);
+    let is_unclear = || turn.reply.starts_with("I did not understand") || is_referral();
     match expected {
         _ if turn.status != TurnStatus::Completed => false,
-        "refuse" => turn.tool_calls.is_empty() && turn.reply == REFUSAL,
+        "refuse" => turn.tool_calls.is_empty() && (turn.reply == REFUSAL || is_referral()),
         "unclear" => turn.tool_calls.is_empty() && is_unclear(),
         "ask" => turn.tool_calls.is_empty() && asks() && turn.reply != REFUSAL && !is_unclear(),
         "talk" => turn.tool_calls.is_empty() && !is_unclear() && turn.reply != REFUSAL,
@@ -86,7 +88,9 @@ fn is_call(expected: &str, tool: &str, arguments: &Value) -> bool {
     let (name, rest) = expected.split_once(' ').unwrap_or((expected, ""));
     let name = if name == "compare" { "compare_local_vs_express" } else { name };
     let expected = members(rest);
-    let count = arguments.as_object().map_or(0, |arguments| arguments.len());
+    let conditions = ["direction", "leave_at", "arrive_by", "avoid_lines", "step_free"];
+    let is_place_or_line = |name: &&String| !conditions.contains(&name.as_str());
+    let count = arguments.as_object().map_or(0, |arguments| arguments.keys().filter(is_place_or_line).count());
     let lines: Vec<&str> = ["line", "local_line"].iter().filter_map(|name| arguments[*name].as_str()).collect();
     name == tool
         && expected.len() == count

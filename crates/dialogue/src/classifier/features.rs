@@ -8,25 +8,42 @@ pub struct FeatureHash(pub(super) u32);
 
 /// The number of characters of the parts of words.
 const PART_CHARS: [usize; 2] = [3, 4];
+/// The token of all words outside of the vocabulary.
+const UNKNOWN: &str = "*";
 /// The maximum number of tokens that are used.
 const MAX_TOKENS: usize = 60;
 
 /// The features of a message, each once.
 ///
 /// A mention of an entity counts as one token, the name of its kind in braces: a classifier that has seen "from {station} to
-/// {station}" needs no names of stations.
+/// {station}" needs no names of stations. Words outside of the vocabulary count as one token too, `*`: what people speak
+/// about has no limit, how they ask has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
     hashes: Vec<FeatureHash>,
-    /// Those of them that are words or kinds.
+    /// The words, and the names of kinds in braces.
     words: Vec<FeatureHash>,
 }
 
 impl Features {
-    /// Computes the features of normalized words and names of kinds (`{station}`).
+    /// Computes the features of a message to classify: normalized words and names of kinds (`{station}`). Words outside of
+    /// the vocabulary also count by their parts, so that misspelt words resemble the words that they stand for.
     #[must_use]
-    pub fn of_tokens<T: AsRef<str>>(tokens: &[T]) -> Self {
-        let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).take(MAX_TOKENS).collect();
+    pub fn of_tokens<T: AsRef<str>>(tokens: &[T], is_known: impl Fn(&str) -> bool) -> Self {
+        Self::with_vocabulary(tokens, is_known, true)
+    }
+
+    /// Computes the features of an example.
+    pub(super) fn of_example<T: AsRef<str>>(tokens: &[T], is_known: impl Fn(&str) -> bool) -> Self {
+        Self::with_vocabulary(tokens, is_known, false)
+    }
+
+    fn with_vocabulary<T: AsRef<str>>(tokens: &[T], is_known: impl Fn(&str) -> bool, has_all_parts: bool) -> Self {
+        let words: Vec<&str> = tokens.iter().map(AsRef::as_ref).take(MAX_TOKENS).collect();
+        let mut tokens = Vec::with_capacity(words.len());
+        for word in &words {
+            tokens.push(if word.starts_with('{') || is_known(word) { word } else { UNKNOWN });
+        }
         let mut hashes = Vec::with_capacity(tokens.len() * 12);
         let at = |index: usize| tokens.get(index).copied().unwrap_or("$");
         for (index, token) in tokens.iter().enumerate() {
@@ -35,8 +52,8 @@ impl Features {
             if index + 2 < tokens.len() {
                 hashes.push(FeatureHash::of(Sort::Apart, &[token, at(index + 2)]));
             }
-            if !token.starts_with('{') {
-                add_parts(token, &mut hashes);
+            if !token.starts_with('{') && (has_all_parts || *token != UNKNOWN) {
+                add_parts(words[index], &mut hashes);
             }
         }
         if let Some(first) = tokens.first() {
@@ -45,13 +62,7 @@ impl Features {
         hashes.push(FeatureHash::of(Sort::Length, &[length_class(tokens.len())]));
         hashes.sort_unstable();
         hashes.dedup();
-        Self { hashes, words: tokens.iter().map(|token| FeatureHash::of_word(token)).collect() }
-    }
-
-    /// Computes the features of a text; names of kinds are written in braces.
-    #[must_use]
-    pub fn of_text(text: &str) -> Self {
-        Self::of_tokens(&tokens_of(text))
+        Self { hashes, words: words.iter().map(|word| FeatureHash::of_attestation(word)).collect() }
     }
 
     pub(super) fn hashes(&self) -> &[FeatureHash] {
@@ -109,6 +120,7 @@ enum Sort {
     First,
     Part,
     Length,
+    Attestation,
 }
 
 impl FeatureHash {
@@ -116,6 +128,11 @@ impl FeatureHash {
     #[must_use]
     pub fn of_word(word: &str) -> Self {
         Self::of(Sort::Word, &[word])
+    }
+
+    /// Returns the hash under which the classes of a word are stored. Words outside of the vocabulary have one too.
+    pub(super) fn of_attestation(word: &str) -> Self {
+        Self::of(Sort::Attestation, &[word])
     }
 
     /// FNV-1a.
@@ -140,7 +157,15 @@ mod tests {
 
     #[test]
     fn features_do_not_repeat() {
-        let one = Features::of_text("to go to go");
+        let one = Features::of_tokens(&tokens_of("to go to go"), |_| true);
         assert!(one.hashes().windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn unknown_words_are_one_token() {
+        let is_known = |word: &str| matches!(word, "the" | "is");
+        let features = |text| Features::of_example(&tokens_of(text), is_known);
+        assert_eq!(features("the tent is blue").hashes(), features("the boat is red").hashes());
+        assert_ne!(features("the tent is blue").hashes(), features("is the tent blue").hashes());
     }
 }

@@ -1,7 +1,8 @@
 //! The stored form of a classifier.
 //!
-//! `TKDC`, version (u8), number of classes (u16), each class (length u8, UTF-8), number of features (u32), then for each
-//! feature, ascending by hash: the hash (u32), the number of entries (u8), and each entry (class u8, flags u8, weight i8).
+//! `TKDC`, version (u8), typical score (u32), number of classes (u16), each class (length u8, UTF-8), number of features (u32),
+//! then for each
+//! feature, ascending by hash: the hash (u32), the number of entries (u8), and each entry (class u8, weight i8).
 //! Integers are little-endian.
 
 use super::features::FeatureHash;
@@ -9,7 +10,6 @@ use super::{ClassWeight, Classifier};
 
 const MAGIC: &[u8; 4] = b"TKDC";
 const VERSION: u8 = 1;
-const ATTESTED: u8 = 1;
 
 /// An error in a stored classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,7 @@ impl Classifier {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.push(VERSION);
+        bytes.extend(self.typical_score.to_le_bytes());
         let classes = u16::try_from(self.classes.len()).expect("at most 256 classes");
         bytes.extend(classes.to_le_bytes());
         for class in &self.classes {
@@ -46,11 +47,7 @@ impl Classifier {
             // One more than 255 entries is impossible, and a feature without entries is not stored.
             bytes.push(u8::try_from(weights.len() - 1).expect("at most 256 classes"));
             for entry in weights {
-                bytes.extend([
-                    entry.class,
-                    if entry.is_attested { ATTESTED } else { 0 },
-                    entry.weight.to_le_bytes()[0],
-                ]);
+                bytes.extend([entry.class, entry.weight.to_le_bytes()[0]]);
             }
         }
         bytes
@@ -65,6 +62,7 @@ impl Classifier {
         if reader.take(4) != Ok(MAGIC) || reader.byte() != Ok(VERSION) {
             return Err(ClassifierError::Unrecognised);
         }
+        let typical_score = u32::from_le_bytes(reader.array()?);
         let count = u16::from_le_bytes(reader.array()?);
         let mut classes = Vec::new();
         for _ in 0..count {
@@ -81,19 +79,19 @@ impl Classifier {
             }
             hashes.push(hash);
             for _ in 0..=reader.byte()? {
-                let [class, flags, weight] = reader.array()?;
+                let [class, weight] = reader.array()?;
                 if usize::from(class) >= classes.len() {
                     return Err(ClassifierError::Damaged);
                 }
                 let weight = i8::from_le_bytes([weight]);
-                weights.push(ClassWeight { class, is_attested: flags & ATTESTED != 0, weight });
+                weights.push(ClassWeight { class, weight });
             }
             ends.push(u32::try_from(weights.len()).map_err(|_| ClassifierError::Damaged)?);
         }
         if !reader.0.is_empty() {
             return Err(ClassifierError::Damaged);
         }
-        Ok(Self { classes, hashes, ends, weights })
+        Ok(Self { classes, hashes, ends, weights, typical_score })
     }
 }
 
@@ -121,8 +119,8 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_rejected() {
-        let features = super::super::Features::of_text("a word");
-        let classifier = super::super::train(vec!["x".to_owned()], &[super::super::Example { class: 0, features }]);
+        let example = super::super::Example { class: 0, line: 0, tokens: vec!["a".to_owned(), "word".to_owned()] };
+        let classifier = super::super::train(vec!["x".to_owned()], &[example]);
         let bytes = classifier.to_bytes();
         assert_eq!(Classifier::from_bytes(b"else"), Err(ClassifierError::Unrecognised));
         for length in 5..bytes.len() {

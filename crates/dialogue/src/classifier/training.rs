@@ -1,6 +1,6 @@
 //! Training by the averaged perceptron with a margin.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::features::{FeatureHash, Features};
 use super::{ClassWeight, Classifier};
@@ -9,16 +9,20 @@ use super::{ClassWeight, Classifier};
 const EPOCHS: usize = 24;
 /// The score by which an example's class has to lead, in units of weight; otherwise the weights change.
 const MARGIN: i64 = 8;
-/// Parts of words and pairs that occur in fewer examples are not stored unless they are words.
-const MIN_OCCURRENCES: u32 = 2;
+/// Features that occur in fewer examples are not stored, and words that occur in fewer lines are not in the vocabulary.
+const MIN_OCCURRENCES: usize = 2;
+/// A smaller training set has too few repetitions to choose features by them.
+const SMALL_SET: usize = 200;
 
 /// An example of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
     /// The index of the class.
     pub class: usize,
-    /// The features of the message.
-    pub features: Features,
+    /// The number of the line in the phrase file that the message is an expansion of.
+    pub line: usize,
+    /// The normalized words, and names of kinds in braces.
+    pub tokens: Vec<String>,
 }
 
 /// Trains a classifier.
@@ -28,9 +32,16 @@ pub struct Example {
 #[must_use]
 pub fn train(classes: Vec<String>, examples: &[Example]) -> Classifier {
     assert!(classes.len() <= 256, "a class is stored in one byte");
-    let index = FeatureIndex::of(examples);
+    let least = if examples.len() < SMALL_SET { 1 } else { MIN_OCCURRENCES };
+    let vocabulary = vocabulary(examples, least);
+    let features: Vec<Features> = examples
+        .iter()
+        .map(|example| Features::of_example(&example.tokens, |word| vocabulary.contains(word)))
+        .collect();
+    let index = FeatureIndex::of(&features, least);
+    let classified = examples.iter().map(|example| example.class).zip(&features);
     let encoded: Vec<(usize, Vec<usize>)> =
-        examples.iter().map(|example| (example.class, index.positions(&example.features))).collect();
+        classified.map(|(class, features)| (class, index.positions(features))).collect();
     let mut perceptron = Perceptron::new(index.hashes.len(), classes.len());
     let mut order: Vec<usize> = (0..encoded.len()).collect();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -41,13 +52,38 @@ pub fn train(classes: Vec<String>, examples: &[Example]) -> Classifier {
             perceptron.learn(*class, features);
         }
     }
-    let mut attested = vec![false; index.hashes.len() * classes.len()];
-    for (class, features) in &encoded {
-        for feature in features {
-            attested[feature * classes.len() + class] = true;
+    let mut rows = quantize(classes.len(), &index, &perceptron.averages());
+    for word in vocabulary {
+        // A word of the vocabulary without weights is still no unknown word.
+        rows.entry(FeatureHash::of_word(word)).or_default().entry(0).or_default();
+    }
+    for (example, features) in examples.iter().zip(&features) {
+        for word in features.words() {
+            rows.entry(*word).or_default().insert(class_number(example.class), 0);
         }
     }
-    quantize(classes, &index, &perceptron.averages(), &attested)
+    let mut classifier = Classifier::of_rows(classes, rows);
+    let scores = examples.iter().zip(&features).map(|(example, features)| classifier.sum(features, example.class));
+    let mut scores: Vec<i64> = scores.collect();
+    scores.sort_unstable();
+    let median = scores.get(scores.len() / 2).copied().unwrap_or_default();
+    classifier.typical_score = u32::try_from(median.max(1)).unwrap_or(u32::MAX);
+    classifier
+}
+
+/// Returns the words that occur in at least `least` lines.
+fn vocabulary(examples: &[Example], least: usize) -> BTreeSet<&str> {
+    let mut lines: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for example in examples {
+        for token in &example.tokens {
+            lines.entry(token).or_default().insert(example.line);
+        }
+    }
+    lines.into_iter().filter(|(_, lines)| lines.len() >= least).map(|(word, _)| word).collect()
+}
+
+fn class_number(class: usize) -> u8 {
+    u8::try_from(class).expect("at most 256 classes")
 }
 
 /// The features that are stored.
@@ -56,16 +92,12 @@ struct FeatureIndex {
 }
 
 impl FeatureIndex {
-    fn of(examples: &[Example]) -> Self {
-        let mut occurrences: BTreeMap<FeatureHash, u32> = BTreeMap::new();
-        for hash in examples.iter().flat_map(|example| example.features.hashes()) {
+    fn of(examples: &[Features], least: usize) -> Self {
+        let mut occurrences: BTreeMap<FeatureHash, usize> = BTreeMap::new();
+        for hash in examples.iter().flat_map(Features::hashes) {
             *occurrences.entry(*hash).or_default() += 1;
         }
-        // A small training set has too few repetitions to choose by them.
-        let least = if examples.len() < 200 { 1 } else { MIN_OCCURRENCES };
-        let words = examples.iter().flat_map(|example| example.features.words().iter().copied());
-        let words: std::collections::BTreeSet<FeatureHash> = words.collect();
-        let hashes = occurrences.into_iter().filter(|(hash, count)| *count >= least || words.contains(hash));
+        let hashes = occurrences.into_iter().filter(|(_, count)| *count >= least);
         Self { hashes: hashes.map(|(hash, _)| hash).collect() }
     }
 
@@ -119,25 +151,40 @@ impl Perceptron {
     }
 }
 
-fn quantize(classes: Vec<String>, index: &FeatureIndex, averages: &[i64], attested: &[bool]) -> Classifier {
+/// The weights of a feature by class.
+type Row = BTreeMap<u8, i8>;
+
+fn quantize(classes: usize, index: &FeatureIndex, averages: &[i64]) -> BTreeMap<FeatureHash, Row> {
     let largest = averages.iter().map(|weight| weight.abs()).max().unwrap_or(0).max(1);
-    let (mut hashes, mut ends, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-    for (feature, hash) in index.hashes.iter().enumerate() {
-        let start = weights.len();
-        for class in 0..classes.len() {
-            let at = feature * classes.len() + class;
-            let weight = i8::try_from(averages[at] * 127 / largest).expect("scaled by the largest weight");
-            if weight != 0 || attested[at] {
-                let class = u8::try_from(class).expect("at most 256 classes");
-                weights.push(ClassWeight { class, is_attested: attested[at], weight });
-            }
-        }
-        if weights.len() > start {
-            hashes.push(*hash);
-            ends.push(u32::try_from(weights.len()).expect("a classifier has fewer than 2^32 weights"));
-        }
+    let row = |feature: usize| {
+        let weights = averages[feature * classes..][..classes].iter().enumerate();
+        let weights = weights.map(|(class, average)| {
+            (class_number(class), i8::try_from(average * 127 / largest).expect("scaled by the largest weight"))
+        });
+        weights.filter(|(_, weight)| *weight != 0).collect::<Row>()
+    };
+    let rows = index.hashes.iter().enumerate().map(|(feature, hash)| (*hash, row(feature)));
+    rows.filter(|(_, row)| !row.is_empty()).collect()
+}
+
+impl Classifier {
+    /// Returns the unscaled score of a class.
+    fn sum(&self, features: &Features, class: usize) -> i64 {
+        let entries = features.hashes().iter().flat_map(|hash| self.weights_of(*hash));
+        let sum = entries.filter(|entry| usize::from(entry.class) == class).map(|entry| i64::from(entry.weight)).sum();
+        super::unscaled(sum, features)
     }
-    Classifier { classes, hashes, ends, weights }
+
+    fn of_rows(classes: Vec<String>, rows: BTreeMap<FeatureHash, Row>) -> Self {
+        let mut classifier = Self { classes, ..Self::default() };
+        for (hash, row) in rows {
+            classifier.weights.extend(row.into_iter().map(|(class, weight)| ClassWeight { class, weight }));
+            classifier.hashes.push(hash);
+            let end = u32::try_from(classifier.weights.len()).expect("a classifier has fewer than 2^32 weights");
+            classifier.ends.push(end);
+        }
+        classifier
+    }
 }
 
 /// A generator of pseudo-random numbers (xorshift64) for the order of examples, the same in every run.

@@ -66,6 +66,11 @@ impl TestEnv {
         self.clock.0.fetch_add(seconds * 1000, Ordering::SeqCst);
     }
 
+    /// Sets the clock.
+    pub(crate) fn set_time(&self, instant: jiff::Timestamp) {
+        self.clock.0.store(instant.as_millisecond(), Ordering::SeqCst);
+    }
+
     /// Starts a conversation.
     pub(crate) async fn conversation(&self, user: &str) -> Conversation<'_> {
         let scope = Scope::user("acme", user).unwrap();

@@ -14,3 +14,4 @@ mod questions;
 mod readme;
 mod routes;
 mod scripted;
+mod sets;

@@ -85,20 +85,21 @@ pub(crate) fn now() -> Timestamp {
 
 /// A trip in a feed: the line, whether a train is assigned, and the stops with their times in seconds from [`now`].
 pub(crate) struct Train {
-    pub(crate) route: &'static str,
+    pub(crate) route: String,
     pub(crate) is_assigned: bool,
-    pub(crate) calls: Vec<(&'static str, i64)>,
+    pub(crate) calls: Vec<(String, i64)>,
 }
 
-pub(crate) fn train(route: &'static str, calls: &[(&'static str, i64)]) -> Train {
-    Train { route, is_assigned: true, calls: calls.to_vec() }
+pub(crate) fn train(route: &str, calls: &[(&str, i64)]) -> Train {
+    let calls = calls.iter().map(|(stop, seconds)| ((*stop).to_owned(), *seconds)).collect();
+    Train { route: route.to_owned(), is_assigned: true, calls }
 }
 
 /// The responses of the fake MTA, and the requests it received.
 #[derive(Default)]
 pub(crate) struct ServerState {
     /// By path; other paths respond with 503.
-    bodies: BTreeMap<String, Vec<u8>>,
+    pub(crate) bodies: BTreeMap<String, Vec<u8>>,
     /// The heads of all requests, in lower case.
     pub(crate) requests: Vec<String>,
 }
@@ -123,9 +124,18 @@ impl FakeMta {
         Self { base, state }
     }
 
+    /// Publishes trains in a feed, in a message that was created at a time; the times of the trains count from it.
+    #[allow(dead_code, reason = "only the tests of dialogues use it")]
+    pub(crate) fn show_at(&self, feed: &str, instant: Timestamp, trains: &[Train]) {
+        let entity = trains.iter().enumerate().map(|(number, train)| entity_of(number, instant, train)).collect();
+        let timestamp = u64::try_from(instant.as_second()).unwrap();
+        let header = wire::Header { version: "1.0".to_owned(), timestamp: Some(timestamp) };
+        self.put(feed, wire::Feed { header, entity }.encode_to_vec());
+    }
+
     /// Publishes trains in a feed, in a message that was created `age` seconds before [`now`].
     pub(crate) fn show(&self, feed: &str, age: i64, trains: &[Train]) {
-        let entity = trains.iter().enumerate().map(|(number, train)| entity_of(number, train)).collect();
+        let entity = trains.iter().enumerate().map(|(number, train)| entity_of(number, now(), train)).collect();
         let timestamp = u64::try_from(now().as_second() - age).unwrap();
         let header = wire::Header { version: "1.0".to_owned(), timestamp: Some(timestamp) };
         self.put(feed, wire::Feed { header, entity }.encode_to_vec());
@@ -149,18 +159,18 @@ impl FakeMta {
     }
 }
 
-fn entity_of(number: usize, train: &Train) -> wire::Entity {
-    let event = |seconds: i64| Some(wire::Event { time: Some(now().as_second() + seconds) });
+fn entity_of(number: usize, base: Timestamp, train: &Train) -> wire::Entity {
+    let event = |seconds: i64| Some(wire::Event { time: Some(base.as_second() + seconds) });
     let last = train.calls.len() - 1;
     let calls = train.calls.iter().enumerate().map(|(position, (stop, seconds))| wire::Call {
         arrival: if position == 0 { None } else { event(*seconds) },
         departure: if position == last { None } else { event(*seconds) },
-        stop: Some((*stop).to_owned()),
+        stop: Some(stop.clone()),
     });
     let trip = wire::Trip {
         id: Some(format!("{:06}_{}..X", 60_000 + number, train.route)),
-        date: Some("20260114".to_owned()),
-        route: Some(train.route.to_owned()),
+        date: Some(base.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d").to_string()),
+        route: Some(train.route.clone()),
         nyct: Some(wire::NyctTrip { is_assigned: Some(train.is_assigned) }),
     };
     wire::Entity { id: number.to_string(), update: Some(wire::Update { trip, calls: calls.collect() }) }

@@ -1,0 +1,119 @@
+//! Sets of dialogues that measure an assistant by tool calls, facts and effects, never by wording.
+//!
+//! A set is a JSON file (`accept-dialogue/1`) of dialogues; each turn has a message and what is expected of the answer. The
+//! assistant's tests build its world, send the messages, and compare each turn with [`mismatches`].
+
+mod expect;
+mod text;
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+pub use expect::{ObservedCall, ObservedTurn, mismatches};
+
+/// A set of dialogues.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DialogueSet {
+    /// The dialogues.
+    pub dialogues: Vec<Dialogue>,
+}
+
+/// A dialogue.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Dialogue {
+    /// Its name within the set.
+    pub id: String,
+    /// The time at which it starts (RFC 3339).
+    #[serde(default)]
+    pub clock: Option<String>,
+    /// What the outside sources answer.
+    #[serde(default)]
+    pub world: Map<String, Value>,
+    /// The turns, in order.
+    pub turns: Vec<DialogueTurn>,
+}
+
+/// A turn of a dialogue.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DialogueTurn {
+    /// The user's message; empty for a turn without one.
+    #[serde(default)]
+    pub user: String,
+    /// The user, with a separate conversation.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// The conversation: a new name starts a new one.
+    #[serde(default)]
+    pub thread: Option<String>,
+    /// Events before the message, in order.
+    #[serde(default)]
+    pub before: Vec<Map<String, Value>>,
+    /// What the turn must do and contain.
+    #[serde(default)]
+    pub expect: Map<String, Value>,
+    /// `stretch` for turns that do not count.
+    #[serde(default)]
+    pub level: Option<String>,
+    /// The kind of difficulty, for reports.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// An operation without a message.
+    #[serde(default)]
+    pub op: Option<Value>,
+    /// Raw answers of a language model.
+    #[serde(default)]
+    pub llm: Option<Value>,
+}
+
+/// The result of a turn.
+#[derive(Clone, Debug)]
+pub struct TurnResult {
+    /// The dialogue and the number of the turn in it, from 1: `nyc-03 turn 2`.
+    pub name: String,
+    /// The message.
+    pub user: String,
+    /// The kind of difficulty.
+    pub kind: Option<String>,
+    /// Whether the turn counts.
+    pub is_required: bool,
+    /// What differs from the expectation; empty if it holds.
+    pub mismatches: Vec<String>,
+    /// The observed calls and reply, for reports.
+    pub observed: String,
+}
+
+impl DialogueSet {
+    /// Reads a set from a file; `None` if there is no such file.
+    ///
+    /// # Panics
+    /// If the file is not a set.
+    #[must_use]
+    pub fn read(path: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let set = serde_json::from_str(&text);
+        Some(set.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    }
+}
+
+/// Describes results: the share of required turns that pass, then each turn that does not.
+#[must_use]
+pub fn report(results: &[TurnResult]) -> String {
+    let required: Vec<&TurnResult> = results.iter().filter(|result| result.is_required).collect();
+    let passed = required.iter().filter(|result| result.mismatches.is_empty()).count();
+    let mut lines = vec![format!("{passed} of {} required turns pass", required.len())];
+    let mut kinds: Vec<&str> = required.iter().filter_map(|result| result.kind.as_deref()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for kind in kinds {
+        let of_kind: Vec<_> = required.iter().filter(|result| result.kind.as_deref() == Some(kind)).collect();
+        let passed = of_kind.iter().filter(|result| result.mismatches.is_empty()).count();
+        lines.push(format!("  {kind}: {passed} of {}", of_kind.len()));
+    }
+    for result in required.iter().filter(|result| !result.mismatches.is_empty()) {
+        let TurnResult { name, user, mismatches, observed, .. } = result;
+        lines.push(format!("{name}: {user}\n    {}\n    got: {observed}", mismatches.join("\n    ")));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,147 @@
+//! Comparison of texts: without case, accents and typography; numbers as words or digits.
+
+/// A text with its words normalized.
+pub(crate) struct NormalText {
+    text: String,
+    /// The text with its case, for single capital letters.
+    original: String,
+}
+
+const NUMBERS: [(&str, &str); 24] = [
+    ("two", "2"),
+    ("three", "3"),
+    ("four", "4"),
+    ("five", "5"),
+    ("six", "6"),
+    ("seven", "7"),
+    ("eight", "8"),
+    ("nine", "9"),
+    ("ten", "10"),
+    ("eleven", "11"),
+    ("twelve", "12"),
+    ("dos", "2"),
+    ("tres", "3"),
+    ("cuatro", "4"),
+    ("cinco", "5"),
+    ("seis", "6"),
+    ("siete", "7"),
+    ("ocho", "8"),
+    ("nueve", "9"),
+    ("diez", "10"),
+    ("once", "11"),
+    ("doce", "12"),
+    ("uno", "1"),
+    ("una", "1"),
+];
+
+impl NormalText {
+    pub(crate) fn new(text: &str) -> Self {
+        let original = typographic(text);
+        Self { text: normalize(&original), original }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Whether a phrase occurs. A phrase that begins with a letter or digit begins a word; one of one or two characters is a
+    /// word of its own; a single capital letter is a capital.
+    pub(crate) fn contains(&self, phrase: &str) -> bool {
+        let plain = typographic(phrase);
+        let mut characters = plain.chars();
+        if let (Some(only), None) = (characters.next(), characters.next())
+            && only.is_uppercase()
+        {
+            return occurs(&self.original, &plain, true);
+        }
+        let normal = normalize(&plain);
+        occurs(&self.text, &normal, normal.chars().count() <= 2)
+    }
+
+    pub(crate) fn position(&self, phrase: &str) -> Option<usize> {
+        self.text.find(&normalize(&typographic(phrase)))
+    }
+}
+
+fn occurs(text: &str, phrase: &str, is_token: bool) -> bool {
+    let begins_word = phrase.starts_with(char::is_alphanumeric);
+    text.match_indices(phrase).any(|(at, found)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + found.len()..].chars().next();
+        let is_start = !begins_word || !before.is_some_and(char::is_alphanumeric);
+        let is_end = !is_token || !after.is_some_and(char::is_alphanumeric);
+        is_start && is_end
+    })
+}
+
+fn typographic(text: &str) -> String {
+    let replaced = text.chars().map(|character| match character {
+        '‘' | '’' | '‚' => '\'',
+        '“' | '”' | '„' | '«' | '»' => '"',
+        '–' | '—' | '‑' => '-',
+        '\u{a0}' | '\u{202f}' => ' ',
+        other => other,
+    });
+    replaced.collect()
+}
+
+/// Returns the text in lower case without accents, with digits for number words and one word for minutes.
+fn normalize(text: &str) -> String {
+    let mut normal = String::with_capacity(text.len());
+    let mut word = String::new();
+    for character in text.chars() {
+        if character.is_alphanumeric() {
+            word.extend(character.to_lowercase().map(unaccented));
+        } else {
+            push_word(&mut normal, &mut word);
+            match character {
+                '&' => normal.push_str("and"),
+                other => normal.push(other),
+            }
+        }
+    }
+    push_word(&mut normal, &mut word);
+    normal
+}
+
+fn push_word(text: &mut String, word: &mut String) {
+    let number = NUMBERS.iter().find(|(name, _)| name == word).map(|(_, digits)| *digits);
+    match word.as_str() {
+        "mins" | "minute" | "minutes" | "minuto" | "minutos" => text.push_str("min"),
+        other => text.push_str(number.unwrap_or(other)),
+    }
+    word.clear();
+}
+
+fn unaccented(character: char) -> char {
+    match character {
+        'á' | 'à' | 'â' | 'ä' | 'ã' => 'a',
+        'é' | 'è' | 'ê' | 'ë' => 'e',
+        'í' | 'ì' | 'î' | 'ï' => 'i',
+        'ó' | 'ò' | 'ô' | 'ö' | 'õ' => 'o',
+        'ú' | 'ù' | 'û' | 'ü' => 'u',
+        'ñ' => 'n',
+        'ç' => 'c',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_match_whole_words_at_their_start() {
+        let text = NormalText::new("Take the A: “three minutes” to Embankment & 13 mins more. Córdoba’s");
+        for present in ["3 min", "the A", "A", "embankment and 13 min", "cordoba's", "13"] {
+            assert!(text.contains(present), "{present}");
+        }
+        for absent in ["bank", "B", "1", "T", "3 more"] {
+            assert!(!text.contains(absent), "{absent}");
+        }
+    }
+}

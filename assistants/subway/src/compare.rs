@@ -75,6 +75,8 @@ pub struct TripOption {
     pub total_seconds: Option<i64>,
     /// `total_seconds`, rounded to minutes.
     pub total_minutes: Option<i64>,
+    /// The time of arrival in New York, such as `13:26`.
+    pub arrives_at: Option<String>,
 }
 
 /// The answer of `compare_local_vs_express`.
@@ -179,6 +181,7 @@ impl Subway {
                 riding_seconds: local.seconds,
                 total_seconds: None,
                 total_minutes: None,
+                arrives_at: None,
             },
             change: None,
             platform_wait_minutes: None,
@@ -212,7 +215,13 @@ impl Subway {
                 }
                 let riding_seconds = to_transfer + ride.seconds + ride.rest_seconds;
                 let line = crate::subway::sign_of(ride.line);
-                answer.change = Some(TripOption { line, riding_seconds, total_seconds: None, total_minutes: None });
+                answer.change = Some(TripOption {
+                    line,
+                    riding_seconds,
+                    total_seconds: None,
+                    total_minutes: None,
+                    arrives_at: None,
+                });
                 answer.times = ride.source;
             }
         }
@@ -322,7 +331,9 @@ impl TripOption {
     fn set_total(&mut self, arrives_at: i64, now: Timestamp) {
         let seconds = arrives_at - now.as_second();
         self.total_seconds = Some(seconds);
-        self.total_minutes = Some((seconds + 30).div_euclid(60));
+        let minutes = (seconds + 30).div_euclid(60);
+        self.total_minutes = Some(minutes);
+        self.arrives_at = Timestamp::from_second(now.as_second() + minutes * 60).ok().map(crate::arrivals::clock);
     }
 }
 

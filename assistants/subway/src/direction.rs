@@ -21,6 +21,11 @@ const BOROUGHS: [(&str, &str); 5] =
 /// # Errors
 /// [`QueryError::UnknownDirection`] if they mean none, or both.
 pub(crate) fn way_of(direction: &str, stations: &[&str]) -> Result<String, QueryError> {
+    // "Away from Manhattan" is the opposite of "Manhattan": what "the other way" means after a board of one direction.
+    if let Some(opposite) = direction.trim().strip_prefix("away from ") {
+        let way = way_of(opposite, stations)?;
+        return Ok(if way == "N" { "S" } else { "N" }.to_owned());
+    }
     let folded = fold(direction).replace(|c: char| !c.is_alphanumeric(), " ");
     let words: Vec<&str> = folded.split_whitespace().filter(|word| !FILLERS.contains(word)).collect();
     let words = words.join(" ");
@@ -97,6 +102,7 @@ mod tests {
             ("to 8 Av", "L08", Some("N")),
             ("toward Queens", "101", None),
             ("sideways", "127", None),
+            ("away from Manhattan", "L08", Some("S")),
         ] {
             let way = way_of(direction, &[station]);
             assert_eq!(way.as_deref().ok(), expected, "{direction} at {station}: {way:?}");

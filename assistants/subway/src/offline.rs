@@ -146,6 +146,13 @@ fn whether_live(turn: &Turn<'_>) -> String {
     match last {
         None => "I have not given you any times yet.".to_owned(),
         Some(text) if text.contains("Live times unavailable") => "No: live times were unavailable.".to_owned(),
+        Some(text) if text.contains("are live;") && text.contains("estimates") => {
+            "Partly: the waits came live from the MTA's feeds when you asked; the travel times are estimates.".to_owned()
+        }
+        Some(text) if text.contains("are live;") => {
+            "Partly: the waits came live from the MTA's feeds when you asked; the travel times are from the timetable."
+                .to_owned()
+        }
         Some(text) if text.contains("(live") || text.contains("are live") => {
             "Yes: those times came live from the MTA's feeds when you asked.".to_owned()
         }

@@ -30,13 +30,15 @@ pub struct Mention {
     /// Whether the mention need not fill a slot: "now" in a question that is about now anyway. The words of such a mention
     /// are neither reported as ignored nor replaced by their kind for the classifier.
     pub is_incidental: bool,
+    /// Whether the words are a pronoun, such as "there".
+    pub(crate) is_pronoun: bool,
 }
 
 impl Mention {
     /// Makes a mention with its possible meanings.
     #[must_use]
     pub fn new(words: Range<usize>, choices: Vec<Choice>) -> Self {
-        Self { words, choices, is_incidental: false }
+        Self { words, choices, is_incidental: false, is_pronoun: false }
     }
 
     /// Makes a mention that need not fill a slot.

@@ -56,6 +56,8 @@ pub(crate) struct SlotFiller<'a> {
     filled: HashSet<usize>,
     /// The words that slots took as they are.
     texts: Vec<Range<usize>>,
+    /// The slots that pronouns filled.
+    by_pronoun: HashSet<usize>,
 }
 
 impl<'a> SlotFiller<'a> {
@@ -72,6 +74,7 @@ impl<'a> SlotFiller<'a> {
             used: HashSet::new(),
             filled: HashSet::new(),
             texts: Vec::new(),
+            by_pronoun: HashSet::new(),
         }
     }
 
@@ -126,6 +129,9 @@ impl<'a> SlotFiller<'a> {
         let found = &self.annotated.mentions[mention].mention;
         self.used.insert(mention);
         self.filled.insert(slot);
+        if found.is_pronoun {
+            self.by_pronoun.insert(slot);
+        }
         match &found.choices[..] {
             [choice] => self.slots.set(&self.intent.slots[slot].name, choice.clone()),
             choices => {
@@ -237,6 +243,13 @@ impl<'a> SlotFiller<'a> {
                 self.open.push(OpenSlot { slot: index, ambiguous_text: String::new(), choices: Vec::new() });
             }
         }
+        for (index, slot) in self.intent.slots.iter().enumerate() {
+            let Some(origin) = slot.pronoun_from.as_ref().filter(|_| self.by_pronoun.contains(&index)) else { continue };
+            let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
+            if let Some(choice) = earlier {
+                self.slots.set(&slot.name, choice.clone());
+            }
+        }
         // Tools receive arguments in the order of declaration, however they were filled.
         let position = |name: &str| self.intent.slots.iter().position(|slot| slot.name == name);
         self.slots.0.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
@@ -308,9 +321,9 @@ fn words_after_cue(annotated: &AnnotatedUtterance, clause: &Range<usize>, slot: 
 }
 
 /// Words that add nothing to a request.
-const COURTESY_WORDS: [&str; 24] = [
+const COURTESY_WORDS: [&str; 30] = [
     "please", "pls", "plz", "thanks", "hey", "hi", "hello", "ok", "okay", "just", "maybe", "kindly", "well", "oh",
-    "um", "so", "favor", "gracias", "hola", "oye", "bueno", "pues", "quick", "question",
+    "um", "so", "fastest", "quickest", "possible", "guys", "bro", "now", "favor", "gracias", "hola", "oye", "bueno", "pues", "quick", "question",
 ];
 
 /// Returns the positions of the words that are neither part of a mention nor function words nor known to be irrelevant.

@@ -216,6 +216,8 @@ pub struct Slot {
     pub(crate) is_text: bool,
     /// The slot of the previous turn to carry the value from, if it is not the slot itself.
     pub(crate) carried_from: Option<String>,
+    /// The slot of the previous turn that a pronoun in this slot refers to.
+    pub(crate) pronoun_from: Option<String>,
     /// The questions to ask if the slot is missing; the first one is the default.
     pub(crate) questions: Vec<(Language, String)>,
     pub(crate) cues: Vec<String>,
@@ -245,6 +247,7 @@ impl Slot {
             is_carried: false,
             is_text: false,
             carried_from: None,
+            pronoun_from: None,
             questions: Vec::new(),
             cues: Vec::new(),
             default: None,
@@ -289,6 +292,14 @@ impl Slot {
     #[must_use]
     pub fn fresh(mut self) -> Self {
         self.is_carried = false;
+        self
+    }
+
+    /// Declares what a pronoun in this slot refers to, if the previous turn has that slot: in "when is the next one from
+    /// there?", where the trip starts.
+    #[must_use]
+    pub fn pronoun_from(mut self, slot: impl Into<String>) -> Self {
+        self.pronoun_from = Some(slot.into());
         self
     }
 

@@ -199,7 +199,8 @@ impl IntentResolver {
         positions
             .filter_map(|at| {
                 let choice = self.mentioned_before(annotated, kind, at).or_else(|| dialogue.newest(kind, &[]))?;
-                let mention = Mention::new(at..at + words.len(), vec![choice.clone()]);
+                let words = at..at + words.len();
+                let mention = Mention { is_pronoun: true, ..Mention::new(words, vec![choice.clone()]) };
                 Some(KindMention { kind: kind.to_owned(), mention })
             })
             .collect()

@@ -38,7 +38,7 @@ pub(super) fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
 fn arrivals() -> Intent {
     let intent = Intent::new("arrivals")
         .example("When is the next 6 at Astor Place?")
-        .slot(at_station("station_name"))
+        .slot(at_station("station_name").pronoun_from("from_station"))
         .slot(Slot::optional("lines", "lines"))
         .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("now", "now"));
@@ -95,7 +95,7 @@ fn stops_at() -> Intent {
     let intent = Intent::new("stops_at")
         .example("Does the 4 stop at 96 St?")
         .slot(at_station("station"))
-        .slot(Slot::required("lines", "lines").fresh().asks("Which line?"));
+        .slot(Slot::required("lines", "lines").asks("Which line?"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| {
             let name = station(outcome, "station")?;

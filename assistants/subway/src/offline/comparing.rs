@@ -31,7 +31,14 @@ fn comparison() -> Intent {
         .slot(Slot::optional("rivals", "rivals"))
         .slot(Slot::optional("lines", "lines"))
         .then_calls("compare_local_vs_express", |outcome| find(outcome).map(|corridor| arguments(&corridor)))
-        .says(|outcome| if outcome.exchanges().is_empty() { none_found(outcome) } else { last_result_text(outcome) })
+        .says(answer)
+        .aspect("ask:arrive", answer)
+        .aspect("ask:duration", answer)
+        .aspect("ask:depart", answer)
+}
+
+fn answer(outcome: &Outcome<'_>) -> String {
+    if outcome.exchanges().is_empty() { none_found(outcome) } else { last_result_text(outcome) }
 }
 
 /// The example trip, for which the tool needs no arguments.

@@ -69,7 +69,7 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     if let Some((word, opposite)) = DIRECTIONS.iter().find(|(word, _)| *word == message.word(at)) {
         return Some(Mention::new(at..at + 1, vec![Choice::new(*word, *word).opposite_of(*opposite, *opposite)]));
     }
-    let is_after_cue = matches!(message.word(at), "toward" | "towards" | "into");
+    let is_after_cue = matches!(message.word(at), "toward" | "towards" | "into" | "to" | "for");
     let start = if is_after_cue { at + 1 } else { at };
     let start = if message.word(start) == "the" { start + 1 } else { start };
     let length = BOROUGHS.iter().find_map(|borough| {
@@ -82,7 +82,8 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
         return None;
     }
     let (name, end) = (message.said(name.clone()), if is_bound { name.end + 1 } else { name.end });
-    Some(Mention::new(at..end, vec![Choice::new(name, name)]))
+    let away = format!("away from {name}");
+    Some(Mention::new(at..end, vec![Choice::new(name, name).opposite_of(away.as_str(), away.as_str())]))
 }
 
 /// Finds phrases, at each word the longest.

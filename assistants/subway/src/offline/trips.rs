@@ -121,9 +121,13 @@ fn timing() -> Intent {
     let intent = Intent::new("transfer_timing")
         .example("Do I make my connection from 1 Av to Broadway on the G?")
         .swaps("from_station", "to_station")
-        .slot(from())
-        .slot(to());
+        .slot(Slot::required("from_station", "station").after(["from", "leaving"]).asks("From which station?").narrowed_by(on_lines))
+        .slot(to())
+        .slot(Slot::optional("transfer", "station").after(["at", "in", "via"]))
+        .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &ENDS)
         .then_calls("get_transfer_timing", ends)
+        .aspect("ask:arrive", |outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
+        .aspect("ask:duration", |outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
         .says(|outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
 }

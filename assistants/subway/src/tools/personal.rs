@@ -66,9 +66,9 @@ async fn get(tools: SubwayTools, context: ToolContext, wanted: Key) -> Result<To
             let known = preferences::list_preferences(&tools.memory, &context.scope).await.map_err(unavailable)?;
             let known = match known.is_empty() {
                 true => String::new(),
-                false => format!(", only for {}", known.join(", ")),
+                false => format!(", only: {}", known.join(", ")),
             };
-            format!("Nothing is saved for \"{key}\"{known}.")
+            format!("You have no {key} saved{known}.")
         }
     };
     Ok(output(text, &json!({"key": key, "value": value})))

@@ -28,14 +28,18 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
         format!("Option 2, {how}: {}{wait}.", total(option))
     });
     let remarks = answer.remarks.iter().map(|remark| Some(remark_text(remark, answer)));
+    let saved = match (answer.stay.total_minutes, answer.change.as_ref().and_then(|option| option.total_minutes)) {
+        (Some(stay), Some(change)) if stay != change => format!(", {} min faster", (stay - change).abs()),
+        _ => String::new(),
+    };
     let recommendation = answer.recommendation.map(|recommendation| match recommendation {
-        Recommendation::Local => format!("Recommendation: stay on the {local}."),
+        Recommendation::Local => format!("Recommendation: stay on the {local}{saved}."),
         Recommendation::Express => {
             let express = answer.change.as_ref().map_or("express", |option| option.line.as_str());
             if is_same {
-                format!("Recommendation: take the {express}.")
+                format!("Recommendation: take the {express}{saved}.")
             } else {
-                format!("Recommendation: change to the {express}.")
+                format!("Recommendation: change to the {express}{saved}.")
             }
         }
     });
@@ -50,7 +54,10 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
 
 fn total(option: &TripOption) -> String {
     match option.total_minutes {
-        Some(minutes) => format!("{minutes} min in all from now"),
+        Some(minutes) => {
+            let arrival = option.arrives_at.as_ref().map(|time| format!(", arriving {time}")).unwrap_or_default();
+            format!("{minutes} min in all from now{arrival}")
+        }
         None => format!("{} on trains, waiting not counted", super::minutes(i64::from(option.riding_seconds))),
     }
 }
@@ -63,7 +70,7 @@ fn remark_text(remark: &ComparisonRemark, answer: &ComparisonAnswer) -> String {
         }
         ComparisonRemark::NoLocal => format!("No {} is announced at {}.", answer.stay.line, place(&answer.from)),
         ComparisonRemark::NoCatchableExpress => match answer.next_local_minutes {
-            Some(_) => format!("No announced express can be caught at {}.", place(&answer.transfer)),
+            Some(_) => format!("No express can be caught at {}, by the times that are announced.", place(&answer.transfer)),
             None => format!(
                 "Without a {} to take there, no express can be caught at {}.",
                 answer.stay.line,

@@ -30,9 +30,9 @@ async fn follow_up_about_the_express_compares_the_lines() {
         "Next 1 at South Ferry: in 3 min.",
         "stay on the 1: 27 min in all from now",
         "change to the 3 at Chambers St",
-        "15 min in all from now; wait at Chambers St",
+        "15 min in all from now, arriving 10:15; wait at Chambers St",
         " 1 min, from the local's arrival to the express's departure",
-        "Recommendation: change to the 3.",
+        "Recommendation: change to the 3, 12 min faster.",
     ] {
         assert!(reply.contains(fact), "{fact}: {reply}");
     }
@@ -68,7 +68,7 @@ async fn no_transfer_is_needed_where_local_and_express_both_stop() {
         calls[0].contains(r#""from_station":"72 St","to_station":"34 St-Penn Station","transfer_station":"72 St""#),
         "{calls:?}"
     );
-    assert!(reply.contains("Recommendation: take the 2."), "{reply}");
+    assert!(reply.contains("Recommendation: take the 2, 5 min faster."), "{reply}");
 }
 
 #[tokio::test]

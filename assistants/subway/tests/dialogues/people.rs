@@ -32,7 +32,7 @@ async fn preferences_and_trips_are_separate_for_each_user() {
     let (ana, ben) = (env.conversation("ana").await, env.conversation("ben").await);
     ana.say("my home station is jay st").await;
     ana.say("how do i get from astor pl to union square").await;
-    assert_eq!(ben.say("what's my home station").await, "Nothing is saved for \"home station\".");
+    assert_eq!(ben.say("what's my home station").await, "You have no home station saved.");
     assert_eq!(ben.say("what are my usual trips").await, "You have not asked for any trips yet.");
     let (one, other) = tokio::join!(ana.ask("and back?"), ben.ask("and back?"));
     assert_eq!(one.0.len(), 1);

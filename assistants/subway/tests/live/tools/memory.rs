@@ -14,8 +14,8 @@ async fn preferences_are_stored_per_user_and_can_be_replaced() {
     ana.ask("save_preference", r#"{"key": "My home_station", "value": "Astor Pl"}"#).await;
     assert_eq!(ana.facts("get_preference", r#"{"key": "Home station"}"#).await["value"], "Astor Pl");
     let missing = ana.ask("get_preference", r#"{"key": "work"}"#).await;
-    assert_eq!(missing, "Nothing is saved for \"work\", only for home station.");
-    assert_eq!(ben.ask("get_preference", r#"{"key": "home station"}"#).await, "Nothing is saved for \"home station\".");
+    assert_eq!(missing, "You have no work saved, only: home station.");
+    assert_eq!(ben.ask("get_preference", r#"{"key": "home station"}"#).await, "You have no home station saved.");
     let without_user = TestUser { scope: Scope::tenant("acme").unwrap(), ..ana };
     let error = without_user.call("save_preference", r#"{"key": "home", "value": "86 St"}"#).await.unwrap_err();
     assert!(matches!(error, ToolError::Denied(_)), "{error}");

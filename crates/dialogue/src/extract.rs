@@ -59,13 +59,15 @@ pub struct Choice {
     pub hints: Vec<String>,
     /// The value that "the other way" replaces this one by.
     pub opposite: Option<Box<Choice>>,
+    /// The meanings that were less likely: "the one on Lexington" selects one of them.
+    pub others: Vec<Choice>,
 }
 
 impl Choice {
     /// Makes a choice without hints.
     #[must_use]
     pub fn new(value: impl Into<Value>, label: impl Into<String>) -> Self {
-        Self { value: value.into(), label: label.into(), hints: Vec::new(), opposite: None }
+        Self { value: value.into(), label: label.into(), hints: Vec::new(), opposite: None, others: Vec::new() }
     }
 
     /// Sets the value that "the other way" replaces this one by.
@@ -73,6 +75,13 @@ impl Choice {
     pub fn opposite_of(mut self, value: impl Into<Value>, label: impl Into<String>) -> Self {
         let here = Self { opposite: None, ..self.clone() };
         self.opposite = Some(Box::new(Self { opposite: Some(Box::new(here)), ..Self::new(value, label) }));
+        self
+    }
+
+    /// Sets the meanings that were less likely.
+    #[must_use]
+    pub fn preferred_to(mut self, others: impl IntoIterator<Item = Self>) -> Self {
+        self.others.extend(others);
         self
     }
 

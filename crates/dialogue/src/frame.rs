@@ -28,6 +28,19 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// A frame of an earlier message, known by its calls.
+    pub(crate) fn restored(intent: usize, slots: Slots) -> Self {
+        Self {
+            intent,
+            slots,
+            open: Vec::new(),
+            alternatives: Vec::new(),
+            aspect: None,
+            unused: Vec::new(),
+            unexplained: Vec::new(),
+        }
+    }
+
     /// The same question once more, without what its message said besides.
     pub(crate) fn repeated(&self) -> Self {
         Self { aspect: None, unused: Vec::new(), unexplained: Vec::new(), ..self.clone() }
@@ -133,7 +146,13 @@ impl<'a> SlotFiller<'a> {
             self.by_pronoun.insert(slot);
         }
         match &found.choices[..] {
-            [choice] => self.slots.set(&self.intent.slots[slot].name, choice.clone()),
+            [choice] => {
+                if !choice.others.is_empty() {
+                    let all = std::iter::once(choice).chain(&choice.others).cloned().collect();
+                    self.alternatives.push((self.intent.slots[slot].name.clone(), all));
+                }
+                self.slots.set(&self.intent.slots[slot].name, choice.clone());
+            }
             choices => {
                 self.slots.0.retain(|(name, _)| *name != self.intent.slots[slot].name);
                 self.alternatives.push((self.intent.slots[slot].name.clone(), choices.to_vec()));
@@ -265,14 +284,15 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    fn carried(&self, slot: &Slot, dialogue: &DialogueState) -> Option<Choice> {
+    fn carried<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<Choice> {
         if !slot.is_carried {
             return None;
         }
-        let name = slot.carried_from.as_ref().unwrap_or(&slot.name);
+        let names = || std::iter::once(&slot.name).chain(&slot.carried_from);
         let here: Vec<&Choice> = self.slots.0.iter().map(|(_, choice)| choice).collect();
         let is_new = |choice: &&Choice| here.iter().all(|known| known.value != choice.value);
-        let same_slot = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(name)).filter(is_new);
+        let in_frame = |frame: &'b Frame| names().find_map(|name| frame.slots.get(name)).filter(is_new);
+        let same_slot = dialogue.frames.iter().rev().find_map(in_frame);
         same_slot.or_else(|| dialogue.newest(&slot.kind, &here)).cloned()
     }
 }

@@ -33,6 +33,8 @@ pub struct Intent {
     pub(crate) follows: Vec<String>,
     /// The intent that "yes" expresses after this one.
     pub(crate) confirmed_by: Option<String>,
+    /// Whether the calls of the intent's tools show its slots.
+    pub(crate) restores: bool,
     /// The aspects that this intent answers after intents that do not have them.
     pub(crate) answers_aspects: Vec<String>,
 }
@@ -78,6 +80,7 @@ impl Intent {
             follows: Vec::new(),
             confirmed_by: None,
             answers_aspects: Vec::new(),
+            restores: false,
         }
     }
 
@@ -102,6 +105,14 @@ impl Intent {
     #[must_use]
     pub fn aspect(mut self, class: &str, says: impl Fn(&Outcome<'_>) -> String + Portable) -> Self {
         self.aspects.push(Aspect { name: class.to_owned(), says: Box::new(says) });
+        self
+    }
+
+    /// Declares that calls of this intent's tools show its slots: arguments have the names of slots, or those that
+    /// [`Slot::argument`] declares. An earlier message that can no longer be interpreted is known by its calls.
+    #[must_use]
+    pub fn restored_from_calls(mut self) -> Self {
+        self.restores = true;
         self
     }
 
@@ -215,7 +226,9 @@ pub struct Slot {
     /// Whether the slot takes the words after a cue as they are.
     pub(crate) is_text: bool,
     /// The slot of the previous turn to carry the value from, if it is not the slot itself.
-    pub(crate) carried_from: Option<String>,
+    pub(crate) carried_from: Vec<String>,
+    /// The argument of the calls that has the value, if its name differs from the slot's.
+    pub(crate) argument: Option<String>,
     /// The slot of the previous turn that a pronoun in this slot refers to.
     pub(crate) pronoun_from: Option<String>,
     /// The questions to ask if the slot is missing; the first one is the default.
@@ -246,7 +259,8 @@ impl Slot {
             is_required: false,
             is_carried: false,
             is_text: false,
-            carried_from: None,
+            carried_from: Vec::new(),
+            argument: None,
             pronoun_from: None,
             questions: Vec::new(),
             cues: Vec::new(),
@@ -295,6 +309,13 @@ impl Slot {
         self
     }
 
+    /// Sets the name of the argument that has the slot's value in calls.
+    #[must_use]
+    pub fn argument(mut self, name: impl Into<String>) -> Self {
+        self.argument = Some(name.into());
+        self
+    }
+
     /// Declares what a pronoun in this slot refers to, if the previous turn has that slot: in "when is the next one from
     /// there?", where the trip starts.
     #[must_use]
@@ -307,7 +328,7 @@ impl Slot {
     #[must_use]
     pub fn carried_from(mut self, slot: impl Into<String>) -> Self {
         self.is_carried = true;
-        self.carried_from = Some(slot.into());
+        self.carried_from.push(slot.into());
         self
     }
 

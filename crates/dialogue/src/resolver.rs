@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use threadkeep_core::Role;
+use threadkeep_core::{Role, Value};
 use threadkeep_core::text::Language;
 
 use crate::acts::{Act, OFF_TOPIC};
@@ -15,7 +15,7 @@ use crate::history::History;
 use crate::intent::{Intent, Slots};
 use crate::outcome::Outcome;
 use crate::phrases::Phrases;
-use crate::turn::exchanges;
+use crate::turn::{Exchange, exchanges};
 use crate::utterance::{Utterance, folded_words};
 
 /// The maximum number of questions in a message; further ones are ignored.
@@ -35,6 +35,8 @@ const TEXT_CUE_SCORE: i64 = 500;
 const MIN_SPLIT_SCORE: i64 = 500;
 /// The least score of both parts, in percent of the whole message's score.
 const MIN_PERCENT_OF_WHOLE: i64 = 80;
+/// The same if the whole message leaves mentions unused as one question.
+const MIN_PERCENT_IF_UNUSED: i64 = 50;
 /// The least score of a change, in percent of the best intent's, with which mentions alone change the last question.
 const MIN_CHANGE_PERCENT: i64 = 60;
 /// The number of classes that are tried, best first.
@@ -118,10 +120,63 @@ impl IntentResolver {
         let first = user_messages.len().saturating_sub(MAX_EARLIER_MESSAGES);
         for (index, at) in user_messages.iter().enumerate().skip(first) {
             let until = user_messages.get(index + 1).copied().unwrap_or(history.earlier.len());
-            self.resolve_message(&history.earlier[*at].plain_text(), &mut dialogue);
-            self.learn(&history.earlier[at + 1..until], &mut dialogue);
+            let replies = &history.earlier[at + 1..until];
+            let resolution = self.resolve_message(&history.earlier[*at].plain_text(), &mut dialogue);
+            if !matches!(resolution, Resolution::Frames(_)) {
+                self.restore(replies, &mut dialogue);
+            }
+            self.learn(replies, &mut dialogue);
         }
         self.resolve_message(&history.question, &mut dialogue)
+    }
+
+    /// Restores the frames of a message from the calls that were made for it. A follow-up cannot be understood again once the
+    /// question that it refers to is no longer in the context.
+    fn restore(&self, replies: &[threadkeep_core::ChatMessage], dialogue: &mut DialogueState) {
+        let frames: Vec<Frame> =
+            exchanges(replies).iter().filter_map(|exchange| self.frame_of_call(exchange)).collect();
+        if frames.is_empty() {
+            return;
+        }
+        for frame in &frames {
+            for slot in &self.intents[frame.intent].slots {
+                if let Some(choice) = frame.slots.get(&slot.name) {
+                    dialogue.mention(&slot.kind, choice);
+                }
+            }
+        }
+        dialogue.frames = frames;
+    }
+
+    /// Returns the frame whose intent makes such a call: its slots are the arguments of the same name.
+    fn frame_of_call(&self, exchange: &Exchange<'_>) -> Option<Frame> {
+        let makes = |intent: &Intent| {
+            intent.restores && intent.rounds.iter().flat_map(|round| &round.calls).any(|call| call.tool == exchange.call.name)
+        };
+        let intent = self.intents.iter().position(makes)?;
+        let arguments: Value = exchange.call.arguments.read().ok()?;
+        let mut slots = Slots::default();
+        for slot in &self.intents[intent].slots {
+            let name = slot.argument.as_ref().unwrap_or(&slot.name);
+            let value = &arguments[name];
+            if let Some(choice) = self.choice_of_argument(&slot.kind, value) {
+                slots.set(&slot.name, choice);
+            }
+        }
+        Some(Frame::restored(intent, slots))
+    }
+
+    /// Returns the entity that an argument names, as a message would mention it.
+    fn choice_of_argument(&self, kind: &str, value: &Value) -> Option<Choice> {
+        let text = match value {
+            Value::Null => return None,
+            Value::String(text) => text.clone(),
+            other => return Some(Choice::new(other.clone(), other.to_string())),
+        };
+        let (_, extractor) = self.kinds.iter().find(|(known, _)| known == kind)?;
+        let utterance = Utterance::new(format!("at {text}"));
+        let found = extractor.find(&utterance).into_iter().find(|found| found.choices.len() == 1);
+        found.and_then(|found| found.choices.into_iter().next()).or_else(|| Some(Choice::new(text.clone(), text)))
     }
 
     fn resolve_message(&self, text: &str, dialogue: &mut DialogueState) -> Resolution {
@@ -198,7 +253,10 @@ impl IntentResolver {
         let positions = (0..utterance.words().len()).filter(|at| matches_at(*at) && refers(*at));
         positions
             .filter_map(|at| {
-                let choice = self.mentioned_before(annotated, kind, at).or_else(|| dialogue.newest(kind, &[]))?;
+                // "How far is X from there": what the message names is another place.
+                let named = annotated.mentions.iter().filter(|found| found.kind == kind);
+                let named: Vec<&Choice> = named.flat_map(|found| &found.mention.choices).collect();
+                let choice = self.mentioned_before(annotated, kind, at).or_else(|| dialogue.newest(kind, &named))?;
                 let words = at..at + words.len();
                 let mention = Mention { is_pronoun: true, ..Mention::new(words, vec![choice.clone()]) };
                 Some(KindMention { kind: kind.to_owned(), mention })
@@ -287,6 +345,10 @@ impl IntentResolver {
                 Class::Act(Act::Affirm) if is_explained() => {
                     self.confirmed(clause, annotated, dialogue).map(|frame| vec![frame])
                 }
+                Class::Act(Act::Correct | Act::Change | Act::Other) if self.refers_to_one(annotated, clause) => self
+                    .selected(annotated, dialogue)
+                    .or_else(|| self.changed(annotated, clause, dialogue))
+                    .map(|frame| vec![frame]),
                 Class::Act(Act::Other) if !has_mentions && is_explained() => {
                     self.alternative(dialogue).map(|frame| vec![frame])
                 }
@@ -365,6 +427,12 @@ impl IntentResolver {
                 && words.len() < clause.len()
                 && words.iter().enumerate().all(|(at, word)| annotated.utterance.word(clause.start + at) == *word)
         })
+    }
+
+    /// Whether a clause refers to one of several: "the one on Lexington".
+    fn refers_to_one(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let word = |at: usize| annotated.utterance.word(at);
+        clause.clone().any(|at| matches!(word(at), "one" | "uno" | "el" | "la" | "station" | "stop") && at > clause.start)
     }
 
     /// Whether a clause has words of an intent, other than the one that the model asked about.
@@ -483,6 +551,16 @@ impl IntentResolver {
         let at = choices.iter().position(|choice| choice.value == current.value)?;
         let mut frame = last.repeated();
         frame.slots.set(name, choices[(at + 1) % choices.len()].clone());
+        Some(frame)
+    }
+
+    /// Replaces the value of an ambiguous name by the meaning that the words of a clause select: "the one on Lexington".
+    fn selected(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Option<Frame> {
+        let last = dialogue.frames.last()?;
+        let (name, choices) = last.alternatives.last()?;
+        let choice = self.select_choice(annotated, choices)?;
+        let mut frame = last.repeated();
+        frame.slots.set(name, choice.clone());
         Some(frame)
     }
 
@@ -623,8 +701,10 @@ impl IntentResolver {
             let (left, right) = (rest.start..end, start..rest.end);
             let parts = [&left, &right].map(|clause| self.score_as_question(annotated, clause, dialogue));
             let whole = self.best_score(annotated, &rest);
+            // One question that leaves parts of the message unexplained is more likely to be two.
+            let least = || if self.leaves_mentions(annotated, &rest, dialogue) { MIN_PERCENT_IF_UNUSED } else { MIN_PERCENT_OF_WHOLE };
             if let [Some(left_score), Some(right_score)] = parts
-                && left_score.min(right_score) * 100 > whole * MIN_PERCENT_OF_WHOLE
+                && left_score.min(right_score) * 100 > whole * least()
             {
                 clauses.push(left);
                 rest = right;
@@ -632,6 +712,16 @@ impl IntentResolver {
         }
         clauses.push(rest);
         clauses
+    }
+
+    /// Whether the best intent of a clause leaves mentions unused.
+    fn leaves_mentions(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
+        let ranked = self.rank(annotated, clause, dialogue);
+        let Some((class, _)) = ranked.first() else { return false };
+        match self.classes[*class] {
+            Class::Intent(intent) => !self.new_frame(intent, *class, annotated, clause, dialogue).unused.is_empty(),
+            _ => false,
+        }
     }
 
     fn best_score(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> i64 {
@@ -658,7 +748,9 @@ impl IntentResolver {
             Class::Act(Act::Reverse | Act::Again) => !dialogue.frames.is_empty(),
             Class::Act(_) | Class::Answer(_) | Class::OffTopic | Class::Absent => false,
         };
-        let is_question = is_intent && best.score >= MIN_SPLIT_SCORE && self.has_own_words(annotated, clause);
+        let mentions = annotated.within(clause).count();
+        let has_content = self.has_own_words(annotated, clause) || mentions > 1;
+        let is_question = is_intent && best.score >= MIN_SPLIT_SCORE && has_content;
         is_question.then_some(best.score)
     }
 

@@ -38,8 +38,9 @@ pub(super) fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
 fn arrivals() -> Intent {
     let intent = Intent::new("arrivals")
         .example("When is the next 6 at Astor Place?")
+        .restored_from_calls()
         .slot(at_station("station_name").pronoun_from("from_station"))
-        .slot(Slot::optional("lines", "lines"))
+        .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("now", "now"));
     boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
@@ -138,8 +139,9 @@ fn whether_it_stops(outcome: &Outcome<'_>) -> String {
 fn station_info() -> Intent {
     let intent = Intent::new("station_info")
         .example("Is Bleecker St accessible?")
+        .restored_from_calls()
         .answers_aspect("ask:accessible")
-        .slot(at_station("station"));
+        .slot(at_station("station").carried_from("to_station").carried_from("station_name"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
         .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))

@@ -14,6 +14,7 @@ pub(super) fn intents() -> [Intent; 2] {
 
 fn comparison() -> Intent {
     Intent::new("comparison")
+        .restored_from_calls()
         .example("Should I stay on the 1 or change to the 2 at Chambers, from South Ferry to Penn?")
         .slot(
             Slot::required("from_station", "station")

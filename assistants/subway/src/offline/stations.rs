@@ -183,20 +183,31 @@ fn station_at(
     }
     let (_, mut end) = best?;
     // "times sqare" is the place that "times" is, and no more words need an explanation.
-    let stations = |end: usize| match resolve(message.said(at..end)) {
-        Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => Some(place.complex),
+    let place = |end: usize| match resolve(message.said(at..end)) {
+        Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => Some(place),
         _ => None,
     };
-    if let Some(longer) =
-        (end + 1..=last).rev().find(|longer| stations(end).is_some() && stations(*longer) == stations(end))
+    if let (Some(known), Some(longer)) = (place(end), (end < last).then(|| place(end + 1)).flatten())
+        && known.complex == longer.complex
+        && is_misspelt_word_of(&view_of(&known).name, message.word(end))
     {
-        end = longer;
+        end += 1;
     }
     if let Some(longer) = joined(message, at..end, runs) {
         end = longer;
     }
     let words = at..end;
     Some(Mention::new(words.clone(), choices(message, words, &lines_after(message, end, lines))))
+}
+
+/// Whether a word begins as a word of a station's name does: "sqare" as "Sq".
+fn is_misspelt_word_of(name: &str, word: &str) -> bool {
+    const SAME_CHARS: usize = 3;
+    let words = Utterance::new(name);
+    words.words().iter().any(|known| {
+        let same = known.folded.chars().zip(word.chars()).take_while(|(one, other)| one == other).count();
+        same >= SAME_CHARS.min(known.folded.chars().count()) && same > 1
+    })
 }
 
 /// Whether words can be a station name in their context. Misspelt names and common words count only where a name is expected,
@@ -257,18 +268,21 @@ fn choices(message: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Ch
         Resolution::Certain(place) => vec![certain(&place)],
         Resolution::Assumed { taken, .. } if !lines.is_empty() => vec![certain(&taken)],
         // The tool reports its assumption only if it receives the user's words.
-        Resolution::Assumed { taken, .. } => vec![Choice::new(text, view_of(&taken).name).hinted(hints(&taken))],
-        Resolution::Several(places) => {
-            let labelled = |place: &Place| {
-                let view = view_of(place);
-                let label = format!("{} ({}, {})", view.name, view.lines.join(" "), view.borough);
-                Choice::new(text_of(place), label).hinted(hints(place))
-            };
-            places.iter().map(labelled).collect()
+        Resolution::Assumed { taken, others } => {
+            let others = others.iter().map(labelled);
+            vec![Choice::new(text, view_of(&taken).name).hinted(hints(&taken)).preferred_to(others)]
         }
+        Resolution::Several(places) => places.iter().map(labelled).collect(),
         Resolution::NotOnLine { .. } => vec![Choice::new(format!("{text} on the {}", lines.join("/")), text)],
         Resolution::Unknown => vec![Choice::new(text, text)],
     }
+}
+
+/// Returns a place as one of several with the same name.
+fn labelled(place: &Place) -> Choice {
+    let view = view_of(place);
+    let label = format!("{} ({}, {})", view.name, view.lines.join(" "), view.borough);
+    Choice::new(text_of(place), label).hinted(hints(place))
 }
 
 /// Returns the words by which a user picks one of several places: lines, borough and trunk line.

@@ -26,6 +26,7 @@ fn to() -> Slot {
 fn route() -> Intent {
     let intent = Intent::new("route")
         .example("How do I get from Penn Station to Yankee Stadium?")
+        .restored_from_calls()
         .swaps("from_station", "to_station")
         .slot(from())
         .slot(to())
@@ -102,10 +103,11 @@ fn asks_about_now(outcome: &Outcome<'_>) -> bool {
 fn ends(outcome: &Outcome<'_>) -> Option<Value> {
     let [from, to] = ENDS.map(|slot| station(outcome, slot));
     let mut arguments = json!({"from_station": from?, "to_station": to?});
+    let arrives = outcome.slots().get("arrive_by").is_some();
     for condition in ["leave_at", "arrive_by", "step_free"] {
         let value = outcome.slots().value(condition);
         // "Right now" replaces the time of an earlier question.
-        let is_replaced = condition == "leave_at" && asks_about_now(outcome);
+        let is_replaced = condition == "leave_at" && (asks_about_now(outcome) || arrives);
         if !value.is_null() && !is_replaced {
             arguments[condition] = value;
         }
@@ -119,6 +121,7 @@ fn ends(outcome: &Outcome<'_>) -> Option<Value> {
 
 fn timing() -> Intent {
     let intent = Intent::new("transfer_timing")
+        .restored_from_calls()
         .example("Do I make my connection from 1 Av to Broadway on the G?")
         .swaps("from_station", "to_station")
         .slot(Slot::required("from_station", "station").after(["from", "leaving"]).asks("From which station?").narrowed_by(on_lines))

@@ -168,7 +168,7 @@ impl Subway {
         let snapshot = self.live.snapshot(&routes, now).await;
         let live = status_of(&snapshot, &routes);
         let [from, to, transfer] = &found;
-        let no_ride = || QueryError::NoRoute { from: name_of(&corridor.from), to: name_of(&corridor.to) };
+        let no_ride = || QueryError::NoRoute { conditions: String::new(), from: name_of(&corridor.from), to: name_of(&corridor.to) };
         let local = self.travel_time(&corridor.from, &corridor.to, corridor.local, now).ok_or_else(no_ride)?;
         let mut answer = ComparisonAnswer {
             from: from.view(),
@@ -367,7 +367,7 @@ fn corridor_of(comparison: &Comparison<'_>) -> Result<(Corridor, [StationMatch; 
         return Err(QueryError::SameStation { station: Box::new(found[0].view()) });
     }
     let ride = locals.iter().find_map(|line| network().ride(&line.id, &from, &to).map(|ride| (line.id.as_str(), ride)));
-    let no_route = || QueryError::NoRoute { from: name_of(&from), to: name_of(&to) };
+    let no_route = || QueryError::NoRoute { conditions: String::new(), from: name_of(&from), to: name_of(&to) };
     let (local, ride) = ride.ok_or_else(no_route)?;
     let way = ride.way.to_owned();
     if !ride.stations.iter().any(|station| station.id == transfer) {

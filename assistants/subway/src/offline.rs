@@ -18,7 +18,7 @@ mod words;
 use threadkeep::ChatMessage;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{
-    Act, Choice, Classifier, Extractor as _, Mention, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered,
+    Act, Choice, Classifier, Extractor as _, Mention, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered,
     Utterance,
 };
 
@@ -82,6 +82,7 @@ fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .phrases(phrases())
         .kind("station", stations::find)
+        .kind("outside", outside())
         .kind("saved", stations::find_saved)
         .kind("avoided", lines::find_avoided)
         .kind("rivals", lines::find_rivals)
@@ -92,6 +93,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("direction", conditions::directions)
         .kind("now", now)
         .kind("topic", personal::topics)
+        .kind("setting", |_: &Utterance| Vec::new())
         .pronoun("there", "station")
         .pronoun("here", "station")
         .pronoun("that station", "station")
@@ -128,6 +130,16 @@ fn phrases() -> Phrases {
         continuations,
         ..english
     }
+}
+
+/// Finds places that people take for stations, and where the subway does not go.
+fn outside() -> Names {
+    let airport = |name: &str| Choice::new(name, name);
+    Names::new()
+        .with(airport("LaGuardia"), &["la guardia", "laguardia airport", "la guardia airport", "lga", "lga airport"])
+        .with(airport("Newark"), &["newark airport", "newark liberty", "ewr", "newark penn station"])
+        .with(airport("Hoboken"), &[])
+        .with(airport("Jersey City"), &[])
 }
 
 fn now(message: &Utterance) -> Vec<Mention> {

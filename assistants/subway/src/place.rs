@@ -89,8 +89,10 @@ pub enum QueryError {
         to: String,
     },
     /// No route connects the stations.
-    #[error("there is no subway route from {from} to {to}")]
+    #[error("there is no subway route from {from} to {to}{conditions}")]
     NoRoute {
+        /// The conditions that it would have to meet, such as ` that avoids the Q`; empty if there are none.
+        conditions: String,
         /// The origin's name.
         from: String,
         /// The destination's name.

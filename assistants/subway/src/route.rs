@@ -51,6 +51,14 @@ impl TripConditions {
         self.leave_at.is_some() || self.arrive_by.is_some()
     }
 
+    /// Describes what restricts the choice of routes: ` that has step-free platforms only and avoids the Q`.
+    fn restrictions(&self) -> String {
+        let step_free = self.step_free.then(|| "has step-free platforms only".to_owned());
+        let avoided = (!self.avoid.is_empty()).then(|| format!("avoids the {}", self.avoid.join(" and the ")));
+        let all: Vec<String> = step_free.into_iter().chain(avoided).collect();
+        if all.is_empty() { String::new() } else { format!(" that {}", all.join(" and ")) }
+    }
+
     /// Returns the ids of the lines not to use.
     fn avoided_lines(&self) -> Vec<&'static str> {
         let lines = self.avoid.iter().flat_map(|sign| network().lines_named(sign));
@@ -237,7 +245,11 @@ impl Subway {
     }
 
     fn route_between(&self, ends: &Ends, request: &RouteRequest<'_>) -> Result<RouteAnswer, QueryError> {
-        let no_route = || QueryError::NoRoute { from: ends.from.view().name, to: ends.to.view().name };
+        let no_route = || QueryError::NoRoute {
+            conditions: request.conditions.restrictions(),
+            from: ends.from.view().name,
+            to: ends.to.view().name,
+        };
         let conditions = &request.conditions;
         let at = conditions.arrive_by.or(conditions.leave_at).unwrap_or(request.now);
         if let Some((schedule, moment)) = self.schedule(at)

@@ -27,6 +27,8 @@ pub struct TransferTiming {
     pub connection: Option<TrainArrival>,
     /// Minutes from the arrival to the departure of the connecting train, including the walk, rounded down.
     pub wait_minutes: Option<i64>,
+    /// The time of arrival in New York, such as `13:18`, if the connecting train is known and the last one of the trip.
+    pub arrives_at: Option<String>,
     /// For which lines live times are available.
     pub live: LiveStatus,
 }
@@ -61,6 +63,7 @@ impl Subway {
             arrives_in_minutes: None,
             connection: None,
             wait_minutes: None,
+            arrives_at: None,
             live,
         };
         let (Some(first), Some(second)) = (first, second) else { return Ok(timing) };
@@ -73,6 +76,9 @@ impl Subway {
             let arrives_at = train.at + i64::from(first.seconds);
             timing.arrives_in_minutes = Some((arrives_at - now.as_second()) / 60);
             timing.connection = next(&second, &lines_making(&second), arrives_at + walk.max(BUFFER_SECONDS));
+            let is_last = rides(&timing.route).count() == 2;
+            let last = timing.connection.as_ref().filter(|_| is_last).map(|train| train.at + i64::from(second.seconds));
+            timing.arrives_at = last.and_then(|at| Timestamp::from_second(at).ok()).map(crate::arrivals::clock);
             timing.wait_minutes = timing.connection.as_ref().map(|train| (train.at - arrives_at) / 60);
         }
         Ok(timing)

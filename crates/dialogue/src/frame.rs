@@ -257,6 +257,10 @@ impl<'a> SlotFiller<'a> {
                 continue;
             }
             if let Some(choice) = self.carried(slot, dialogue).or_else(|| slot.default.clone()) {
+                if !choice.others.is_empty() {
+                    let all = std::iter::once(&choice).chain(&choice.others).cloned().collect();
+                    self.alternatives.push((slot.name.clone(), all));
+                }
                 self.slots.set(&slot.name, choice);
             } else if slot.is_required {
                 self.open.push(OpenSlot { slot: index, ambiguous_text: String::new(), choices: Vec::new() });

@@ -628,7 +628,6 @@ impl IntentResolver {
         let correct = self.classes.iter().position(|class| *class == Class::Act(Act::Correct));
         let classes: Vec<usize> = class.into_iter().chain(change).chain(correct).collect();
         frame.unexplained = self.unexplained(annotated, clause, &classes, &texts);
-        frame.aspect = last.aspect;
         Some(frame)
     }
 

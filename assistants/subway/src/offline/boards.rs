@@ -19,8 +19,11 @@ pub(super) fn intents() -> [Intent; 5] {
 
 /// Returns the lines in a slot's value.
 pub(super) fn lines_of(value: &Value) -> Vec<String> {
-    let lines = value.as_array().into_iter().flatten();
-    lines.filter_map(Value::as_str).map(str::to_owned).collect()
+    match value {
+        // As in the arguments of calls.
+        Value::String(lines) => lines.split(',').map(|line| line.trim().to_owned()).collect(),
+        other => other.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
 }
 
 fn at_station(name: &str) -> Slot {

@@ -28,8 +28,8 @@ const SETTING_CUES: [&str; 14] = [
 /// Maximum number of words in a preference's name; longer phrases are not names.
 const MAX_KEY_WORDS: usize = 4;
 
-pub(super) fn intents() -> [Intent; 4] {
-    [save(), save_it(), get(), common_trips()]
+pub(super) fn intents() -> [Intent; 5] {
+    [save(), save_it(), change_it(), get(), common_trips()]
 }
 
 fn save() -> Intent {
@@ -56,6 +56,26 @@ fn save_it() -> Intent {
             Some(json!({"key": key, "value": outcome.slots().label("station")}))
         })
         .says(last_result_text)
+}
+
+/// "Change it to Court Square", after a preference.
+fn change_it() -> Intent {
+    let nothing = || Choice::new(Value::Null, "");
+    Intent::new("change_it")
+        .follows(["save_preference", "save_it", "get_preference", "change_it"])
+        .slot(Slot::required("station", "station").fresh().after(["to", "is", "at"]).asks("To which station?"))
+        .slot(Slot::required("setting", "setting").or(nothing()))
+        .slot(Slot::required("name", "setting").carried_from("key").or(nothing()))
+        .then_calls("save_preference", |outcome| {
+            let slots = outcome.slots();
+            let of_setting = || parse(slots.label("setting")).map(|(key, _)| key);
+            let key = key_of(slots.label("name")).or_else(of_setting)?;
+            Some(json!({"key": key, "value": slots.value("station")}))
+        })
+        .says(|outcome| match outcome.exchanges().is_empty() {
+            true => "I can change a preference if you say, for instance: “My home station is Jay St.”".to_owned(),
+            false => last_result_text(outcome),
+        })
 }
 
 fn get() -> Intent {

@@ -51,6 +51,7 @@ fn routed(intent: Intent) -> Intent {
         .aspect("ask:changes", |outcome| answer(outcome, changes))
         .aspect("ask:line", |outcome| answer(outcome, first_ride))
         .aspect("ask:direction", |outcome| answer(outcome, first_ride))
+        .aspect("ask:faster", |outcome| answer(outcome, fastest))
 }
 
 /// Words the tool's text; an error of the query is returned unchanged.
@@ -94,6 +95,10 @@ fn changes(text: &str) -> String {
 
 fn first_ride(text: &str) -> String {
     steps(text).find(|step| step.contains("ake the ")).unwrap_or(text).to_owned()
+}
+
+fn fastest(text: &str) -> String {
+    format!("This is the fastest way that I found, and I know no other:\n{text}")
 }
 
 fn asks_about_now(outcome: &Outcome<'_>) -> bool {

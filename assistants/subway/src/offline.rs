@@ -81,8 +81,8 @@ pub fn offline_model() -> OfflineModel {
 fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .phrases(phrases())
-        .kind("station", stations::find)
         .kind("outside", outside())
+        .kind("station", stations::find)
         .kind("saved", stations::find_saved)
         .kind("avoided", lines::find_avoided)
         .kind("rivals", lines::find_rivals)

@@ -139,8 +139,8 @@ fn content_tokens(message: &str) -> Vec<String> {
     tokens_of(message).into_iter().filter(is_content).collect()
 }
 
-/// Trains a classifier from classes and texts.
-pub(crate) fn train(examples: &[ExampleMessage]) -> crate::Classifier {
+/// Trains a classifier from examples. `tokens_of` splits a text that names kinds in braces.
+pub(crate) fn train(examples: &[ExampleMessage], tokens_of: impl Fn(&str) -> Vec<String>) -> crate::Classifier {
     let mut classes: Vec<String> = Vec::new();
     let examples: Vec<Example> = examples
         .iter()

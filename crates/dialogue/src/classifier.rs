@@ -7,7 +7,7 @@ mod features;
 mod format;
 mod training;
 
-pub(crate) use features::tokens_of;
+pub(crate) use features::{tokens_of, tokens_with};
 pub use features::{FeatureHash, Features};
 pub use format::ClassifierError;
 pub use training::{Example, train};

@@ -252,6 +252,7 @@ impl<'a> SlotFiller<'a> {
                 _ => self.open.push(OpenSlot { choices: left, ..open }),
             }
         }
+        self.narrow_assumed();
         for (index, slot) in self.intent.slots.iter().enumerate() {
             if self.slots.get(&slot.name).is_some() || self.open.iter().any(|open| open.slot == index) {
                 continue;
@@ -266,6 +267,16 @@ impl<'a> SlotFiller<'a> {
                 self.open.push(OpenSlot { slot: index, ambiguous_text: String::new(), choices: Vec::new() });
             }
         }
+        let has_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
+        let cleared: Vec<&str> = self
+            .intent
+            .alternatives
+            .iter()
+            .flat_map(|(one, other)| [(one, other), (other, one)])
+            .filter(|(one, other)| has_filled(one) && !has_filled(other))
+            .map(|(_, other)| other.as_str())
+            .collect();
+        self.slots.0.retain(|(name, _)| !cleared.contains(&name.as_str()));
         for (index, slot) in self.intent.slots.iter().enumerate() {
             let Some(origin) = slot.pronoun_from.as_ref().filter(|_| self.by_pronoun.contains(&index)) else { continue };
             let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
@@ -285,6 +296,23 @@ impl<'a> SlotFiller<'a> {
             aspect: None,
             unused,
             unexplained: Vec::new(),
+        }
+    }
+
+    /// Replaces the most likely meaning of a name if other slots exclude it: "from 125th" with the A is on the A.
+    fn narrow_assumed(&mut self) {
+        for slot in &self.intent.slots {
+            let (Some(narrows), Some(choice)) = (&slot.narrows, self.slots.get(&slot.name)) else { continue };
+            if choice.others.is_empty() {
+                continue;
+            }
+            let all: Vec<Choice> = std::iter::once(choice).chain(&choice.others).cloned().collect();
+            let narrowed = narrows(&all, &self.slots);
+            if let [first, ..] = &narrowed[..]
+                && first.value != choice.value
+            {
+                self.slots.set(&slot.name, first.clone());
+            }
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Intent {
     pub(crate) aspects: Vec<Aspect>,
     /// Pairs of slots that a reversal exchanges.
     pub(crate) swaps: Vec<(String, String)>,
+    /// Groups of slots of which only one can have a value: the newest.
+    pub(crate) alternatives: Vec<(String, String)>,
     /// The intents of which one must precede this one; empty for no condition.
     pub(crate) follows: Vec<String>,
     /// The intent that "yes" expresses after this one.
@@ -77,6 +79,7 @@ impl Intent {
             yields: None,
             aspects: Vec::new(),
             swaps: Vec::new(),
+            alternatives: Vec::new(),
             follows: Vec::new(),
             confirmed_by: None,
             answers_aspects: Vec::new(),
@@ -128,6 +131,13 @@ impl Intent {
     #[must_use]
     pub fn swaps(mut self, one: &str, other: &str) -> Self {
         self.swaps.push((one.to_owned(), other.to_owned()));
+        self
+    }
+
+    /// Declares two slots of which a message that fills one clears the other: when to leave and when to arrive.
+    #[must_use]
+    pub fn alternatives(mut self, one: &str, other: &str) -> Self {
+        self.alternatives.push((one.to_owned(), other.to_owned()));
         self
     }
 

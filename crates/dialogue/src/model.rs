@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use threadkeep_core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, ModelError, Portable};
 
 use crate::acts::{self, Act};
-use crate::classifier::Classifier;
+use crate::annotated::AnnotatedUtterance;
+use crate::classifier::{Classifier, tokens_with};
 use crate::extract::Extractor;
 use crate::intent::Intent;
 use crate::phrases::Phrases;
@@ -15,7 +16,7 @@ use crate::quote::Passage;
 use crate::resolver::IntentResolver;
 use crate::templates::{PhraseError, sections};
 use crate::turn::Turn;
-use crate::utterance::folded_words;
+use crate::utterance::{Utterance, folded_words};
 
 /// The name of the model.
 pub(crate) const NAME: &str = "offline";
@@ -253,7 +254,12 @@ impl OfflineModelBuilder {
             intents.flat_map(|intent| intent.examples.iter().map(|example| (intent.name.as_str(), example.as_str())));
         let others = self.model.examples.iter().map(|(class, example)| (class.as_str(), example.as_str()));
         let kinds: Vec<&str> = self.model.resolver.kinds.iter().map(|(kind, _)| kind.as_str()).collect();
-        acts::train(&acts::examples(of_intents.chain(others), &kinds))
+        // Examples are tokenized as messages are: what a message would mention is a mention.
+        let mentions = |text: &str| {
+            let annotated = AnnotatedUtterance::of(Utterance::new(text), &self.model.resolver.kinds);
+            annotated.tokens(&(0..annotated.utterance.words().len()))
+        };
+        acts::train(&acts::examples(of_intents.chain(others), &kinds), |text| tokens_with(text, mentions))
     }
 
     /// Checks in a test that `weights` are what training makes. With `THREADKEEP_TRAIN` in the environment, writes them to

@@ -28,11 +28,13 @@ fn route() -> Intent {
         .example("How do I get from Penn Station to Yankee Stadium?")
         .restored_from_calls()
         .swaps("from_station", "to_station")
+        .alternatives("leave_at", "arrive_by")
         .slot(from())
         .slot(to())
         .slot(Slot::optional("leave_at", "depart"))
         .slot(Slot::optional("arrive_by", "arrive"))
         .slot(Slot::optional("avoid_lines", "avoided"))
+        .slot(Slot::optional("lines", "lines"))
         .slot(Slot::optional("step_free", "stepfree"))
         .slot(Slot::optional("now", "now"));
     routed(intent)
@@ -58,7 +60,16 @@ fn routed(intent: Intent) -> Intent {
 fn answer(outcome: &Outcome<'_>, words: fn(&str) -> String) -> String {
     missing(outcome, &ENDS).unwrap_or_else(|| {
         let text = last_result_text(outcome);
-        if steps(&text).next().is_some() { words(&text) } else { text }
+        if steps(&text).next().is_none() {
+            return text;
+        }
+        // The tool searches the fastest way, so a line that was asked for may not be part of it.
+        let is_unused = |line: &String| !steps(&text).any(|step| step.contains(&format!("ake the {line} ")));
+        let unused: Vec<String> = lines_of(&outcome.slots().value("lines")).into_iter().filter(is_unused).collect();
+        match unused.is_empty() {
+            true => words(&text),
+            false => format!("{}\nThe {} is not part of the fastest way.", words(&text), unused.join(" and the ")),
+        }
     })
 }
 
@@ -108,11 +119,10 @@ fn asks_about_now(outcome: &Outcome<'_>) -> bool {
 fn ends(outcome: &Outcome<'_>) -> Option<Value> {
     let [from, to] = ENDS.map(|slot| station(outcome, slot));
     let mut arguments = json!({"from_station": from?, "to_station": to?});
-    let arrives = outcome.slots().get("arrive_by").is_some();
     for condition in ["leave_at", "arrive_by", "step_free"] {
         let value = outcome.slots().value(condition);
         // "Right now" replaces the time of an earlier question.
-        let is_replaced = condition == "leave_at" && (asks_about_now(outcome) || arrives);
+        let is_replaced = condition == "leave_at" && asks_about_now(outcome);
         if !value.is_null() && !is_replaced {
             arguments[condition] = value;
         }

@@ -76,14 +76,19 @@ impl Features {
 
 /// Splits a text into normalized words and names of kinds in braces.
 pub(crate) fn tokens_of(text: &str) -> Vec<String> {
+    tokens_with(text, folded_words)
+}
+
+/// Splits a text at the names of kinds in braces, and the parts between them by `split`.
+pub(crate) fn tokens_with(text: &str, split: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some((before, kind, after)) = split_at_kind(rest) {
-        tokens.extend(folded_words(before));
+        tokens.extend(split(before));
         tokens.push(format!("{{{kind}}}"));
         rest = after;
     }
-    tokens.extend(folded_words(rest));
+    tokens.extend(split(rest));
     tokens
 }
 

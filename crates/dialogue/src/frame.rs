@@ -303,7 +303,7 @@ impl<'a> SlotFiller<'a> {
     fn narrow_assumed(&mut self) {
         for slot in &self.intent.slots {
             let (Some(narrows), Some(choice)) = (&slot.narrows, self.slots.get(&slot.name)) else { continue };
-            if choice.others.is_empty() {
+            if choice.others.is_empty() || !slot.narrows_assumed {
                 continue;
             }
             let all: Vec<Choice> = std::iter::once(choice).chain(&choice.others).cloned().collect();

@@ -239,6 +239,8 @@ pub struct Slot {
     pub(crate) carried_from: Vec<String>,
     /// The argument of the calls that has the value, if its name differs from the slot's.
     pub(crate) argument: Option<String>,
+    /// Whether other slots may replace the most likely meaning of a name.
+    pub(crate) narrows_assumed: bool,
     /// The slot of the previous turn that a pronoun in this slot refers to.
     pub(crate) pronoun_from: Option<String>,
     /// The questions to ask if the slot is missing; the first one is the default.
@@ -271,6 +273,7 @@ impl Slot {
             is_text: false,
             carried_from: Vec::new(),
             argument: None,
+            narrows_assumed: false,
             pronoun_from: None,
             questions: Vec::new(),
             cues: Vec::new(),
@@ -323,6 +326,13 @@ impl Slot {
     #[must_use]
     pub fn argument(mut self, name: impl Into<String>) -> Self {
         self.argument = Some(name.into());
+        self
+    }
+
+    /// Lets other slots replace the most likely meaning of a name too, for tools that do not do so themselves.
+    #[must_use]
+    pub fn narrowing_assumed(mut self) -> Self {
+        self.narrows_assumed = true;
         self
     }
 

@@ -145,6 +145,12 @@ impl App {
         &self.inner.doors
     }
 
+    /// Returns the canonical path of a route, which may be an alias.
+    pub(crate) fn canonical<'a>(&'a self, route: &'a str) -> &'a str {
+        let mut aliases = self.inner.doors.iter().flat_map(|door| &door.aliases);
+        aliases.find(|alias| alias.path == route).map_or(route, |alias| alias.canonical)
+    }
+
     /// The OpenAPI document of the doors.
     pub(crate) fn document(&self) -> &str {
         self.inner.document.get_or_init(|| document::text(&self.inner.doors))

@@ -51,7 +51,7 @@ mod tests {
         let (ana, tenant) = (Scope::user("acme", "ana").unwrap(), Scope::tenant("acme").unwrap());
         let cursor = give(&ana, "threads", "c17");
         assert_eq!(take(&ana, "threads", "after", &cursor).unwrap(), "c17");
-        for (scope, list) in [(&tenant, "threads"), (&ana, "documents"), (&Scope::user("b", "ana").unwrap(), "threads")]
+        for (scope, list) in [(&tenant, "threads"), (&ana, "records"), (&Scope::user("b", "ana").unwrap(), "threads")]
         {
             let refused = take(scope, list, "after", &cursor).unwrap_err();
             assert_eq!((refused.code, refused.param.as_deref()), ("invalid_cursor", Some("after")));

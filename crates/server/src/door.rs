@@ -128,12 +128,21 @@ pub struct Door {
     name: &'static str,
     pub(crate) wire: Wire,
     pub(crate) routes: Vec<Route>,
+    pub(crate) aliases: Vec<Alias>,
     listener: Option<Listener>,
     cases: fn(&Owned) -> Vec<TenantCase>,
 }
 
 /// What a door does beside its routes until the service stops.
 type Listener = Arc<dyn Fn(Service) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// A deprecated path, which has the actions of another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alias {
+    pub(crate) path: &'static str,
+    /// The path of a route of the same door, with the same names for what varies.
+    pub(crate) canonical: &'static str,
+}
 
 /// A path of a door with its actions.
 #[derive(Clone)]
@@ -174,7 +183,14 @@ impl Door {
     /// Makes a door without a route, whose errors are written as the server's own are.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
-        Self { name, wire: Wire::default(), routes: Vec::new(), listener: None, cases: |_| Vec::new() }
+        Self {
+            name,
+            wire: Wire::default(),
+            routes: Vec::new(),
+            aliases: Vec::new(),
+            listener: None,
+            cases: |_| Vec::new(),
+        }
     }
 
     /// Writes the errors of its routes in the terms of another wire.
@@ -187,6 +203,14 @@ impl Door {
     #[must_use]
     pub fn route(mut self, rule: Rule, actions: UtoipaMethodRouter<App>) -> Self {
         self.routes.push(Route { rule, actions });
+        self
+    }
+
+    /// Serves the actions of a path at a deprecated path too. Permissions and limits are those of the canonical path, which
+    /// logs, metrics and traces name.
+    #[must_use]
+    pub(crate) fn alias(mut self, path: &'static str, canonical: &'static str) -> Self {
+        self.aliases.push(Alias { path, canonical });
         self
     }
 
@@ -217,10 +241,22 @@ impl Door {
         self.name
     }
 
-    /// Its routes, in the order in which they were added.
+    /// Its routes, in the order in which they were added. Aliases are left out.
     #[must_use]
     pub fn routes(&self) -> Vec<RouteInfo> {
         self.routes.iter().flat_map(Route::infos).collect()
+    }
+
+    /// Its routes, and again each that has an alias, with the path of that.
+    pub(crate) fn routes_and_aliases(&self) -> Vec<RouteInfo> {
+        let mut routes = self.routes();
+        for Alias { path, canonical } in &self.aliases {
+            let of_alias = routes.iter().filter(|route| route.path == *canonical);
+            let of_alias: Vec<_> =
+                of_alias.map(|route| RouteInfo { path: (*path).to_owned(), ..route.clone() }).collect();
+            routes.extend(of_alias);
+        }
+        routes
     }
 
     /// How its routes are asked for what a user owns.

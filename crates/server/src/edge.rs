@@ -65,7 +65,7 @@ where
     let method = request.method().clone();
     // The route, not the path: a path may hold what a user called something.
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
+    let route = route.as_ref().map_or("unknown", |route| app.canonical(route.as_str()));
     let _counted = app.metrics().count_running();
     let mut traced = app.telemetry().begin_request(|| request.headers().get("traceparent")?.to_str().ok());
     // It stays where it is: what holds it would be as large once more.

@@ -112,7 +112,8 @@ impl Next<'_> {
         if !is_act || matches!(*request.method(), Method::GET | Method::HEAD) {
             return None;
         }
-        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let route =
+            request.extensions().get::<MatchedPath>().map_or("", |route| self.guarded.app.canonical(route.as_str()));
         let path = request.uri().path();
         Some(Act {
             act: format!("{} {route}", request.method()),

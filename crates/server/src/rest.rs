@@ -72,5 +72,10 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(approvals::list::list))
         .route(READ, routes!(approvals::get::get))
         .route(APPROVE.own_time(), routes!(approvals::decide::decide))
+        // Key-value records were called documents in earlier versions.
+        .alias("/v1/documents/{namespace}", "/v1/records/{namespace}")
+        .alias("/v1/documents/{namespace}/{key}", "/v1/records/{namespace}/{key}")
+        .alias("/v1/threads/{id}/documents/{namespace}", "/v1/threads/{id}/records/{namespace}")
+        .alias("/v1/threads/{id}/documents/{namespace}/{key}", "/v1/threads/{id}/records/{namespace}/{key}")
         .cases(cases::cases)
 }

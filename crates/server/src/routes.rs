@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use axum::Router;
 use threadkeep_service::AssistantNameError;
 use utoipa::OpenApi;
+use utoipa::openapi::Deprecated;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -35,7 +36,11 @@ pub(crate) fn router(app: &App) -> Router {
     let mut router = OpenApiRouter::<App>::new();
     for door in app.doors() {
         for Route { rule, actions: (schemas, paths, methods) } in door.routes.clone() {
-            router = router.routes((schemas, paths, methods.route_layer(Gate::new(app, rule, door.wire))));
+            let methods = methods.route_layer(Gate::new(app, rule, door.wire));
+            for alias in door.aliases.iter().filter(|alias| paths.paths.contains_key(alias.canonical)) {
+                router = router.route(alias.path, methods.clone());
+            }
+            router = router.routes((schemas, paths, methods));
         }
     }
     let (router, _) = router.split_for_parts();
@@ -53,14 +58,14 @@ pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
 
 /// A route of a door that one of others has, or has in another shape: of `/a/{b}` and `/a/{c}` no path says which.
 pub(crate) fn collision(doors: &[Door], door: &Door) -> Option<RouteInfo> {
-    let taken: Vec<RouteInfo> = doors.iter().flat_map(Door::routes).collect();
+    let taken: Vec<RouteInfo> = doors.iter().flat_map(Door::routes_and_aliases).collect();
     let collides = |route: &RouteInfo| {
         taken.iter().any(|other| {
             let is_same = other.path == route.path;
             if is_same { other.method == route.method } else { shape(&other.path) == shape(&route.path) }
         })
     };
-    door.routes().into_iter().find(collides)
+    door.routes_and_aliases().into_iter().find(collides)
 }
 
 /// A path without the names of what varies.
@@ -71,8 +76,9 @@ fn shape(path: &str) -> String {
 
 /// What the paths of doors begin with.
 pub(crate) fn beginnings(doors: &[Door]) -> impl Iterator<Item = String> + use<'_> {
-    let paths = doors.iter().flat_map(|door| &door.routes).flat_map(Route::paths);
-    paths.filter_map(|path| path.trim_start_matches('/').split('/').next().map(str::to_owned))
+    let paths = doors.iter().flat_map(|door| &door.routes).flat_map(Route::paths).map(String::as_str);
+    let aliases = doors.iter().flat_map(|door| &door.aliases).map(|alias| alias.path);
+    paths.chain(aliases).filter_map(|path| path.trim_start_matches('/').split('/').next().map(str::to_owned))
 }
 
 /// What the routes of doors say of themselves.
@@ -82,6 +88,14 @@ pub(crate) fn described(doors: &[Door]) -> utoipa::openapi::OpenApi {
         router = router.routes(route.actions.clone());
     }
     let mut document = router.into_openapi();
+    for alias in doors.iter().flat_map(|door| &door.aliases) {
+        let Some(mut item) = document.paths.paths.get(alias.canonical).cloned() else { continue };
+        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            operation.deprecated = Some(Deprecated::True);
+        }
+        document.paths.paths.insert(alias.path.to_owned(), item);
+    }
     if let Some(components) = &mut document.components {
         let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
         components.add_security_scheme("key", scheme);

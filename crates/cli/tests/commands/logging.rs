@@ -56,7 +56,7 @@ fn run(server: &Server, key: &str) -> Vec<String> {
         ("POST /v1/recall".to_owned(), json!({ "question": "hidden-words" })),
         ("GET /v1/threads?key=web:hidden-key".to_owned(), Value::Null),
         ("PUT /v1/preferences/hidden-preference".to_owned(), json!({ "value": "hidden-value" })),
-        ("PUT /v1/documents/notes/hidden-document".to_owned(), json!({ "value": "hidden-value" })),
+        ("PUT /v1/records/notes/hidden-record".to_owned(), json!({ "value": "hidden-value" })),
         ("GET /hidden-path/hidden-words?hidden-query=1".to_owned(), Value::Null),
         ("POST /v1/threads".to_owned(), json!({ "hidden-member": "hidden-words" })),
         ("POST /v1/import".to_owned(), json!({ "hidden-line": "hidden-words" })),

@@ -34,7 +34,7 @@ pub struct Owned {
     pub message: String,
     /// The thread's key.
     pub key: String,
-    /// Of lists, by their names (`threads`, `documents`), where the second page begins.
+    /// Of lists, by their names (`threads`, `records`), where the second page begins.
     pub cursors: Vec<(&'static str, String)>,
     /// A response of the OpenAI wire without a conversation, and one in one.
     pub responses: Vec<String>,
@@ -85,7 +85,7 @@ impl Owned {
             thread: id(),
             message: id(),
             key: "nobodys".to_owned(),
-            cursors: ["threads", "documents"].map(|list| (list, "bm9ib2R5".to_owned())).to_vec(),
+            cursors: ["threads", "records"].map(|list| (list, "bm9ib2R5".to_owned())).to_vec(),
             responses: vec!["resp_0190b4e2000070008000000000000000".to_owned()],
             completion: "chatcmpl-0190b4e2000070008000000000000000".to_owned(),
             turn: id(),

@@ -93,36 +93,36 @@ fn preferences() -> Vec<TenantCase> {
 }
 
 fn records(owned: &Owned) -> Vec<TenantCase> {
-    let after = |owned: &Owned| Probe::at(format!("/v1/documents/notes?after={}", owned.cursor("documents")));
+    let after = |owned: &Owned| Probe::at(format!("/v1/records/notes?after={}", owned.cursor("records")));
     let pair = |existing: &str, unknown: &str| {
-        let of = |rest: &str| Probe::at(format!("/v1/documents/{rest}"));
+        let of = |rest: &str| Probe::at(format!("/v1/records/{rest}"));
         (of(existing), of(unknown))
     };
-    let put = || Probe::with("/v1/documents/mine/a", json!({ "value": 1 }));
+    let put = || Probe::with("/v1/records/mine/a", json!({ "value": 1 }));
     vec![
         TenantCase::new(
             "GET",
-            "/v1/documents/{namespace}",
+            "/v1/records/{namespace}",
             vec![
                 pair("notes", "nothing"),
                 pair("notes?owner=tenant", "nothing?owner=tenant"),
                 (after(owned), after(&Owned::nobody())),
             ],
         ),
-        TenantCase::new("GET", "/v1/documents/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
-        TenantCase::new("PUT", "/v1/documents/{namespace}/{key}", vec![(put(), put())]),
-        TenantCase::new("DELETE", "/v1/documents/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
+        TenantCase::new("GET", "/v1/records/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
+        TenantCase::new("PUT", "/v1/records/{namespace}/{key}", vec![(put(), put())]),
+        TenantCase::new("DELETE", "/v1/records/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
     ]
 }
 
 fn thread_records(owned: &Owned) -> Vec<TenantCase> {
-    const ONE: &str = "/v1/threads/{id}/documents/{namespace}/{key}";
+    const ONE: &str = "/v1/threads/{id}/records/{namespace}/{key}";
     let value = json!({ "value": 1 });
     vec![
-        TenantCase::new("GET", "/v1/threads/{id}/documents/{namespace}", both(owned, "/documents/notes")),
-        TenantCase::new("GET", ONE, both(owned, "/documents/notes/a")),
-        TenantCase::new("PUT", ONE, both_with(owned, "/documents/notes/a", &value)),
-        TenantCase::new("DELETE", ONE, both(owned, "/documents/notes/a")),
+        TenantCase::new("GET", "/v1/threads/{id}/records/{namespace}", both(owned, "/records/notes")),
+        TenantCase::new("GET", ONE, both(owned, "/records/notes/a")),
+        TenantCase::new("PUT", ONE, both_with(owned, "/records/notes/a", &value)),
+        TenantCase::new("DELETE", ONE, both(owned, "/records/notes/a")),
     ]
 }
 

@@ -106,7 +106,7 @@ async fn malformed_requests_are_refused_each_and_the_server_goes_on() {
                     ("POST", format!("/v1/threads/{thread}/fork")),
                     ("POST", "/v1/search".to_owned()),
                     ("POST", "/v1/recall".to_owned()),
-                    ("PUT", "/v1/documents/notes/a".to_owned()),
+                    ("PUT", "/v1/records/notes/a".to_owned()),
                     ("PUT", "/v1/preferences/a".to_owned()),
                     ("POST", "/v1/erase".to_owned()),
                     ("POST", "/v1/import".to_owned()),

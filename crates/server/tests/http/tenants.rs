@@ -75,15 +75,15 @@ async fn own(client: &Client, tenant: &Client, user: &'static str) -> Owned {
     client.new_thread().await;
     let base = format!("/v1/threads/{thread}");
     client.post(&format!("{base}/context"), json!({ "turn": "t-1" })).await.expect(200);
-    for path in ["/v1/documents/notes/a", "/v1/documents/notes/b", "/v1/preferences/home"] {
+    for path in ["/v1/records/notes/a", "/v1/records/notes/b", "/v1/preferences/home"] {
         client.send("PUT", path, json!({ "value": "mine" })).await.expect(200);
     }
-    client.send("PUT", &format!("{base}/documents/notes/a"), json!({ "value": "mine" })).await.expect(200);
-    tenant.send("PUT", "/v1/documents/notes/a", json!({ "value": "ours" })).await.expect(200);
+    client.send("PUT", &format!("{base}/records/notes/a"), json!({ "value": "mine" })).await.expect(200);
+    tenant.send("PUT", "/v1/records/notes/a", json!({ "value": "ours" })).await.expect(200);
     let next = |page: Value| page["next"].as_str().unwrap().to_owned();
     let threads = next(client.get("/v1/threads?order=created&limit=1").await.expect(200));
-    let documents = next(client.get("/v1/documents/notes?limit=1").await.expect(200));
-    let cursors = vec![("threads", threads), ("documents", documents)];
+    let records = next(client.get("/v1/records/notes?limit=1").await.expect(200));
+    let cursors = vec![("threads", threads), ("records", records)];
     let mut responses = Vec::new();
     for conversation in [Value::Null, json!(format!("conv_{}", thread.replace('-', "")))] {
         let body = json!({ "input": "hello", "conversation": conversation });
@@ -142,7 +142,7 @@ async fn what_is_another_users_answers_as_what_is_nobodys() {
     for case in cases(&owned) {
         let (method, path) = case.route;
         // An id is unique in its tenant: one that is taken cannot be had, and a deleted one neither. The tenant's
-        // documents are for all its users to read.
+        // records are for all its users to read.
         if (method, path) == ("POST", "/v1/threads") {
             assert_eq!(ask(&eve, method, &case.probes[0].0).await.code(404), "not_found");
             continue;
@@ -160,6 +160,6 @@ async fn what_is_another_users_answers_as_what_is_nobodys() {
 async fn content(owner: &Client) -> Vec<String> {
     let exported = owner.get("/v1/export").await;
     assert_eq!(exported.status, 200);
-    let shared = owner.get("/v1/documents/notes?owner=tenant").await;
+    let shared = owner.get("/v1/records/notes?owner=tenant").await;
     exported.text.lines().skip(1).map(str::to_owned).chain([shared.text]).collect()
 }

@@ -11,8 +11,8 @@ use crate::security::Caller;
 /// Gets a record
 #[utoipa::path(
     get,
-    path = "/v1/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/records/{namespace}/{key}",
+    tag = "records",
     params(("namespace" = String, Path), ("key" = String, Path), ("owner" = Option<String>, Query)),
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
@@ -27,7 +27,7 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, mu
 pub(crate) async fn record(app: &App, scope: &Scope, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Result {
     let memory = app.memory();
     let found = memory.backend().store.find_record(scope, owner, namespace, key, memory.now()).await?;
-    let record = found.ok_or_else(|| ApiError::not_found("document"))?;
+    let record = found.ok_or_else(|| ApiError::not_found("record"))?;
     let version = record.tagged();
     Ok(with_etag(json(&RecordJson::from(record)), version))
 }

@@ -13,8 +13,8 @@ use crate::security::Caller;
 /// Lists the records of a namespace, ordered by key
 #[utoipa::path(
     get,
-    path = "/v1/documents/{namespace}",
-    tag = "documents",
+    path = "/v1/records/{namespace}",
+    tag = "records",
     params(
         ("namespace" = String, Path),
         ("owner" = Option<String>, Query, description = "`user` or `tenant`; default: the caller"),

@@ -35,14 +35,14 @@ pub(crate) struct WrittenJson {
 /// Replaces any existing value, unless a header sets a condition.
 #[utoipa::path(
     put,
-    path = "/v1/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/records/{namespace}/{key}",
+    tag = "records",
     params(
         ("namespace" = String, Path),
         ("key" = String, Path),
         ("owner" = Option<String>, Query),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the document must have"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: the document must not exist")
+        ("If-Match" = Option<String>, Header, description = "The ETag that the record must have"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the record must not exist")
     ),
     request_body = PutJson,
     responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -72,7 +72,7 @@ pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
             // Stores have no condition that a record exists with any version.
-            return Err(ApiError::invalid("If-Match", "`*` is not supported; send the document's ETag"));
+            return Err(ApiError::invalid("If-Match", "`*` is not supported; send the record's ETag"));
         }
         return if_match(headers);
     };

@@ -13,15 +13,15 @@ use crate::security::Caller;
 /// Deletes a record of a thread
 #[utoipa::path(
     delete,
-    path = "/v1/threads/{id}/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}/{key}",
+    tag = "records",
     params(
         ("id" = String, Path),
         ("namespace" = String, Path),
         ("key" = String, Path),
         ("If-Match" = Option<String>, Header)
     ),
-    responses((status = 204, description = "The document was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 204, description = "The record was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
@@ -29,7 +29,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names,
     let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
     let owner = RecordOwner::Thread(thread);
     let found = memory.backend().store.find_record(scope, &owner, &namespace, &key, memory.now()).await?;
-    let record = found.ok_or_else(|| ApiError::not_found("document"))?;
+    let record = found.ok_or_else(|| ApiError::not_found("record"))?;
     let name = RecordName { namespace, key };
     let version = if_match(&headers)?.unwrap_or(record.tagged());
     let batch = memory.batch().require(name.clone(), RecordState::Version(version)).delete(name);

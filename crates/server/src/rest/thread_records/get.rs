@@ -10,8 +10,8 @@ use crate::security::Caller;
 /// Gets a record of a thread
 #[utoipa::path(
     get,
-    path = "/v1/threads/{id}/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}/{key}",
+    tag = "records",
     params(("id" = String, Path), ("namespace" = String, Path), ("key" = String, Path)),
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))

@@ -10,8 +10,8 @@ use crate::security::Caller;
 /// Lists the records of a thread, ordered by key
 #[utoipa::path(
     get,
-    path = "/v1/threads/{id}/documents/{namespace}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}",
+    tag = "records",
     params(
         ("id" = String, Path),
         ("namespace" = String, Path),

@@ -14,14 +14,14 @@ use crate::security::Caller;
 /// Writes a record of a thread
 #[utoipa::path(
     put,
-    path = "/v1/threads/{id}/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}/{key}",
+    tag = "records",
     params(
         ("id" = String, Path),
         ("namespace" = String, Path),
         ("key" = String, Path),
-        ("If-Match" = Option<String>, Header, description = "The document's ETag"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: the document must not exist")
+        ("If-Match" = Option<String>, Header, description = "The record's ETag"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the record must not exist")
     ),
     request_body = PutJson,
     responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),

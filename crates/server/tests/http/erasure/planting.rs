@@ -146,15 +146,15 @@ impl Planter {
                 client.post(&format!("/v1/threads/{thread}/context"), body).await.expect(200);
                 Stored
             }
-            ("PUT", "/v1/threads/{id}/documents/{namespace}/{key}") => {
+            ("PUT", "/v1/threads/{id}/records/{namespace}/{key}") => {
                 let thread = client.new_thread().await;
-                let path = format!("/v1/threads/{thread}/documents/{word}/{word}");
+                let path = format!("/v1/threads/{thread}/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 Stored
             }
-            ("DELETE", "/v1/threads/{id}/documents/{namespace}/{key}") => {
+            ("DELETE", "/v1/threads/{id}/records/{namespace}/{key}") => {
                 let thread = client.new_thread().await;
-                let path = format!("/v1/threads/{thread}/documents/{word}/{word}");
+                let path = format!("/v1/threads/{thread}/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 assert!(client.delete(&path).await.status < 300);
                 Removed
@@ -182,8 +182,8 @@ impl Planter {
                 | "/v1/threads/{id}/messages"
                 | "/v1/threads/{id}/messages/{message}"
                 | "/v1/threads/{id}/context/{turn}"
-                | "/v1/threads/{id}/documents/{namespace}"
-                | "/v1/threads/{id}/documents/{namespace}/{key}"
+                | "/v1/threads/{id}/records/{namespace}"
+                | "/v1/threads/{id}/records/{namespace}/{key}"
                 | "/v1/threads/{id}/turns/{turn}"
                 | "/v1/threads/{id}/approvals/{approval}"
                 | "/v1/threads/{id}/events",
@@ -205,13 +205,13 @@ impl Planter {
                 assert!(client.delete(&path).await.status < 300);
                 Removed
             }
-            ("PUT", "/v1/documents/{namespace}/{key}") => {
-                let path = format!("/v1/documents/{word}/{word}");
+            ("PUT", "/v1/records/{namespace}/{key}") => {
+                let path = format!("/v1/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 Stored
             }
-            ("DELETE", "/v1/documents/{namespace}/{key}") => {
-                let path = format!("/v1/documents/{word}/{word}");
+            ("DELETE", "/v1/records/{namespace}/{key}") => {
+                let path = format!("/v1/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 assert!(client.delete(&path).await.status < 300);
                 Removed
@@ -250,8 +250,8 @@ impl Planter {
                 "/v1/openapi.json"
                 | "/v1/preferences"
                 | "/v1/preferences/{key}"
-                | "/v1/documents/{namespace}"
-                | "/v1/documents/{namespace}/{key}"
+                | "/v1/records/{namespace}"
+                | "/v1/records/{namespace}/{key}"
                 | "/v1/analytics"
                 | "/v1/export"
                 | "/v1/agents"

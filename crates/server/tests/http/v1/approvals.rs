@@ -215,7 +215,7 @@ async fn what_keeps_a_turn_is_reachable_nowhere() {
     let thread = turn["thread"].as_str().unwrap();
     for family in ["run", "journal", "approval", "turn", "server", "openai.turns", "openai.background"] {
         for name in [family.to_owned(), format!("system%2F{family}"), format!("system/{family}")] {
-            for path in [format!("/v1/threads/{thread}/documents/{name}"), format!("/v1/documents/{name}")] {
+            for path in [format!("/v1/threads/{thread}/records/{name}"), format!("/v1/records/{name}")] {
                 let answer = client.get(&path).await;
                 let is_empty = answer.status == 200 && answer.expect(200)["data"] == json!([]);
                 assert!(is_empty || matches!(answer.status, 400 | 404), "{path}: {answer:?}");

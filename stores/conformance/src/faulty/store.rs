@@ -7,16 +7,23 @@ use threadkeep_core::{
     WakeUps, WriteOutcome,
 };
 
-use super::FailingOver;
+use super::split_mix::SplitMix64;
+use super::{FaultyStore, lost_response};
 
 #[async_trait]
-impl Store for FailingOver {
+impl Store for FaultyStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
-        self.inner().store.commit(scope, thread, batch, now).await
+        let fault = self.random_below(6);
+        if fault == 0 {
+            return Err(lost_response());
+        }
+        let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
+        if fault == 1 { Err(lost_response()) } else { Ok(outcome) }
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
-        self.inner().store.open_thread(scope, open, now).await
+        self.maybe_fail()?;
+        self.inner.store.open_thread(scope, open, now).await
     }
 
     async fn read_thread(
@@ -26,11 +33,13 @@ impl Store for FailingOver {
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        self.inner().store.read_thread(scope, name, read, now).await
+        self.maybe_fail()?;
+        self.inner.store.read_thread(scope, name, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
-        self.inner().store.list_threads(scope, query, now).await
+        self.maybe_fail()?;
+        self.inner.store.list_threads(scope, query, now).await
     }
 
     async fn list_changed_threads(
@@ -40,11 +49,13 @@ impl Store for FailingOver {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangedThreads> {
-        self.inner().store.list_changed_threads(scope, after, limit, now).await
+        self.maybe_fail()?;
+        self.inner.store.list_changed_threads(scope, after, limit, now).await
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-        self.inner().store.delete_thread(scope, thread, now).await
+        self.maybe_fail()?;
+        self.inner.store.delete_thread(scope, thread, now).await
     }
 
     async fn list_messages(
@@ -54,7 +65,8 @@ impl Store for FailingOver {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        self.inner().store.list_messages(scope, thread, query, now).await
+        self.maybe_fail()?;
+        self.inner.store.list_messages(scope, thread, query, now).await
     }
 
     async fn find_messages(
@@ -64,7 +76,8 @@ impl Store for FailingOver {
         names: &[MessageName],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        self.inner().store.find_messages(scope, thread, names, now).await
+        self.maybe_fail()?;
+        self.inner.store.find_messages(scope, thread, names, now).await
     }
 
     async fn list_changes(
@@ -75,7 +88,8 @@ impl Store for FailingOver {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
-        self.inner().store.list_changes(scope, thread, after, limit, now).await
+        self.maybe_fail()?;
+        self.inner.store.list_changes(scope, thread, after, limit, now).await
     }
 
     async fn list_changes_with_messages(
@@ -86,7 +100,8 @@ impl Store for FailingOver {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
-        self.inner().store.list_changes_with_messages(scope, thread, after, limit, now).await
+        self.maybe_fail()?;
+        self.inner.store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
     async fn find_record(
@@ -97,15 +112,18 @@ impl Store for FailingOver {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        self.inner().store.find_record(scope, owner, namespace, key, now).await
+        self.maybe_fail()?;
+        self.inner.store.find_record(scope, owner, namespace, key, now).await
     }
 
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        self.inner().store.list_records(scope, query, now).await
+        self.maybe_fail()?;
+        self.inner.store.list_records(scope, query, now).await
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
-        self.inner().store.write_record(scope, write, now).await
+        self.maybe_fail()?;
+        self.inner.store.write_record(scope, write, now).await
     }
 
     async fn write_derived(
@@ -115,23 +133,29 @@ impl Store for FailingOver {
         write: DerivedWrite,
         now: Timestamp,
     ) -> Result<WriteOutcome> {
-        self.inner().store.write_derived(scope, thread, write, now).await
+        let fault = self.random_below(6);
+        if fault == 0 {
+            return Err(lost_response());
+        }
+        let written = self.inner.store.write_derived(scope, thread, write, now).await?;
+        if fault == 1 { Err(lost_response()) } else { Ok(written) }
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {
-        let own = stream::unfold(self.wake_ups.subscribe(), |mut receiver| async move {
-            receiver.recv().await.ok().map(|wake_up| (wake_up, receiver))
+        self.maybe_fail()?;
+        let mut random = SplitMix64::new(self.random_below(u64::MAX));
+        let wake_ups = self.inner.store.wake_ups().await?.flat_map(move |wake_up| {
+            let times = usize::try_from(random.below(3)).unwrap_or(1);
+            stream::iter(std::iter::repeat_n(wake_up, times))
         });
-        let (primary, replica) = (self.primary.store.wake_ups().await?, self.replica.store.wake_ups().await?);
-        Ok(stream::select(own.boxed(), stream::select(primary, replica)).boxed())
+        Ok(wake_ups.boxed())
     }
 
     fn stamp(&self) -> Option<u64> {
-        // A stamp means nothing to another store, which this one becomes.
-        None
+        self.inner.store.stamp()
     }
 
     fn records_stamp(&self) -> Option<u64> {
-        None
+        self.inner.store.records_stamp()
     }
 }

@@ -7,23 +7,16 @@ use threadkeep_core::{
     WakeUps, WriteOutcome,
 };
 
-use super::dice::Dice;
-use super::{FaultyStore, lost_reply};
+use super::FailoverStore;
 
 #[async_trait]
-impl Store for FaultyStore {
+impl Store for FailoverStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
-        let fate = self.roll(6);
-        if fate == 0 {
-            return Err(lost_reply());
-        }
-        let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
-        if fate == 1 { Err(lost_reply()) } else { Ok(outcome) }
+        self.inner().store.commit(scope, thread, batch, now).await
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
-        self.may_refuse()?;
-        self.inner.store.open_thread(scope, open, now).await
+        self.inner().store.open_thread(scope, open, now).await
     }
 
     async fn read_thread(
@@ -33,13 +26,11 @@ impl Store for FaultyStore {
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        self.may_refuse()?;
-        self.inner.store.read_thread(scope, name, read, now).await
+        self.inner().store.read_thread(scope, name, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
-        self.may_refuse()?;
-        self.inner.store.list_threads(scope, query, now).await
+        self.inner().store.list_threads(scope, query, now).await
     }
 
     async fn list_changed_threads(
@@ -49,13 +40,11 @@ impl Store for FaultyStore {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangedThreads> {
-        self.may_refuse()?;
-        self.inner.store.list_changed_threads(scope, after, limit, now).await
+        self.inner().store.list_changed_threads(scope, after, limit, now).await
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-        self.may_refuse()?;
-        self.inner.store.delete_thread(scope, thread, now).await
+        self.inner().store.delete_thread(scope, thread, now).await
     }
 
     async fn list_messages(
@@ -65,8 +54,7 @@ impl Store for FaultyStore {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        self.may_refuse()?;
-        self.inner.store.list_messages(scope, thread, query, now).await
+        self.inner().store.list_messages(scope, thread, query, now).await
     }
 
     async fn find_messages(
@@ -76,8 +64,7 @@ impl Store for FaultyStore {
         names: &[MessageName],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        self.may_refuse()?;
-        self.inner.store.find_messages(scope, thread, names, now).await
+        self.inner().store.find_messages(scope, thread, names, now).await
     }
 
     async fn list_changes(
@@ -88,8 +75,7 @@ impl Store for FaultyStore {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
-        self.may_refuse()?;
-        self.inner.store.list_changes(scope, thread, after, limit, now).await
+        self.inner().store.list_changes(scope, thread, after, limit, now).await
     }
 
     async fn list_changes_with_messages(
@@ -100,8 +86,7 @@ impl Store for FaultyStore {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
-        self.may_refuse()?;
-        self.inner.store.list_changes_with_messages(scope, thread, after, limit, now).await
+        self.inner().store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
     async fn find_record(
@@ -112,18 +97,15 @@ impl Store for FaultyStore {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        self.may_refuse()?;
-        self.inner.store.find_record(scope, owner, namespace, key, now).await
+        self.inner().store.find_record(scope, owner, namespace, key, now).await
     }
 
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        self.may_refuse()?;
-        self.inner.store.list_records(scope, query, now).await
+        self.inner().store.list_records(scope, query, now).await
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
-        self.may_refuse()?;
-        self.inner.store.write_record(scope, write, now).await
+        self.inner().store.write_record(scope, write, now).await
     }
 
     async fn write_derived(
@@ -133,29 +115,23 @@ impl Store for FaultyStore {
         write: DerivedWrite,
         now: Timestamp,
     ) -> Result<WriteOutcome> {
-        let fate = self.roll(6);
-        if fate == 0 {
-            return Err(lost_reply());
-        }
-        let written = self.inner.store.write_derived(scope, thread, write, now).await?;
-        if fate == 1 { Err(lost_reply()) } else { Ok(written) }
+        self.inner().store.write_derived(scope, thread, write, now).await
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {
-        self.may_refuse()?;
-        let mut dice = Dice::new(self.roll(u64::MAX));
-        let heard = self.inner.store.wake_ups().await?.flat_map(move |wake_up| {
-            let times = usize::try_from(dice.roll(3)).unwrap_or(1);
-            stream::iter(std::iter::repeat_n(wake_up, times))
+        let own = stream::unfold(self.wake_ups.subscribe(), |mut receiver| async move {
+            receiver.recv().await.ok().map(|wake_up| (wake_up, receiver))
         });
-        Ok(heard.boxed())
+        let (primary, replica) = (self.primary.store.wake_ups().await?, self.replica.store.wake_ups().await?);
+        Ok(stream::select(own.boxed(), stream::select(primary, replica)).boxed())
     }
 
     fn stamp(&self) -> Option<u64> {
-        self.inner.store.stamp()
+        // Stamps of the primary and of the replica cannot be compared.
+        None
     }
 
     fn records_stamp(&self) -> Option<u64> {
-        self.inner.store.records_stamp()
+        None
     }
 }

@@ -11,34 +11,34 @@ use super::FaultyStore;
 #[async_trait]
 impl SearchIndex for FaultyStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
-        self.may_refuse()?;
+        self.maybe_fail()?;
         let answer = self.inner.search.search(scope, query, now).await?;
         Ok(self.lag(answer))
     }
 
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
-        self.may_refuse()?;
+        self.maybe_fail()?;
         self.inner.search.upsert(scope, collection, entries).await
     }
 
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
-        self.may_refuse()?;
+        self.maybe_fail()?;
         self.inner.search.remove(scope, collection, ids).await
     }
 
     async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
-        self.may_refuse()?;
+        self.maybe_fail()?;
         self.inner.search.remove_collections(scope).await
     }
 
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
-        self.may_refuse()?;
+        self.maybe_fail()?;
         self.inner.search.catch_up(limit).await
     }
 }
 
 impl FaultyStore {
-    /// Takes the newest messages of some threads out of an answer, as if they were not indexed yet.
+    /// Removes the newest messages of some threads from an answer, as if they were not indexed yet.
     fn lag(&self, mut answer: SearchAnswer) -> SearchAnswer {
         let mut indexed: BTreeMap<ThreadId, u64> =
             answer.behind.iter().map(|behind| (behind.thread, behind.indexed_seq)).collect();
@@ -48,7 +48,7 @@ impl FaultyStore {
             *seq = hit.seq.max(*seq);
         }
         for (thread, seq) in newest {
-            let lag = self.roll(4);
+            let lag = self.random_below(4);
             if lag > 0 {
                 let reached = seq.saturating_sub(lag);
                 indexed.entry(thread).and_modify(|indexed| *indexed = reached.min(*indexed)).or_insert(reached);

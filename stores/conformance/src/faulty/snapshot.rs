@@ -6,23 +6,23 @@ use threadkeep_core::{
     ChunkSize, Consistency, Dump, Finding, ListedThread, OwnedRecord, Result, Snapshot, SnapshotTotals,
 };
 
-use super::dice::Dice;
-use super::may_refuse;
+use super::maybe_fail;
+use super::split_mix::SplitMix64;
 
-/// A snapshot over another that refuses calls for the moment.
-pub(super) struct WeakSnapshot {
+/// A wrapper of a snapshot that rejects calls as temporarily unavailable.
+pub(super) struct FaultySnapshot {
     pub(super) inner: Box<dyn Snapshot>,
-    pub(super) dice: Arc<Mutex<Dice>>,
+    pub(super) random: Arc<Mutex<SplitMix64>>,
 }
 
-impl fmt::Debug for WeakSnapshot {
+impl fmt::Debug for FaultySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakSnapshot").field("inner", &self.inner).finish_non_exhaustive()
+        f.debug_struct("FaultySnapshot").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 
 #[async_trait]
-impl Snapshot for WeakSnapshot {
+impl Snapshot for FaultySnapshot {
     fn consistency(&self) -> Consistency {
         self.inner.consistency()
     }
@@ -36,22 +36,22 @@ impl Snapshot for WeakSnapshot {
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {
-        may_refuse(&self.dice)?;
+        maybe_fail(&self.random)?;
         self.inner.totals().await
     }
 
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
-        may_refuse(&self.dice)?;
+        maybe_fail(&self.random)?;
         self.inner.list_threads(after, limit).await
     }
 
     async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
-        may_refuse(&self.dice)?;
+        maybe_fail(&self.random)?;
         self.inner.dump_threads(places, after, size).await
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
-        may_refuse(&self.dice)?;
+        maybe_fail(&self.random)?;
         self.inner.list_records(after, limit).await
     }
 }

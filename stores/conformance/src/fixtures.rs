@@ -1,4 +1,4 @@
-//! The people, instants and words that the cases play with.
+//! Scopes, timestamps, messages and batches that the cases use.
 
 use threadkeep_core::{
     Batch, ChangeTag, Conflict, Content, DerivedWrite, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace,
@@ -7,37 +7,37 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
-/// More than the idempotency window, in seconds.
+/// Longer than the idempotency window, in seconds.
 pub(crate) const EIGHT_DAYS: i64 = 8 * 24 * 60 * 60;
 
-/// The instant so many seconds after the beginning of the play.
+/// The timestamp this many seconds after the start of a case.
 pub(crate) fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_millis(1_767_225_600_000).expect("2026 is in the range of years").plus_ms(seconds * 1000)
+    Timestamp::from_millis(1_767_225_600_000).expect("2026 is a valid year").plus_ms(seconds * 1000)
 }
 
 pub(crate) fn tenant(name: &str) -> TenantId {
-    TenantId::new(name).expect("the cases name tenants well")
+    TenantId::new(name).expect("a valid tenant id")
 }
 
 pub(crate) fn user_id(name: &str) -> UserId {
-    UserId::new(name).expect("the cases name users well")
+    UserId::new(name).expect("a valid user id")
 }
 
 pub(crate) fn user(tenant: &str, name: &str) -> Scope {
-    Scope::user(tenant, name).expect("the cases name users well")
+    Scope::user(tenant, name).expect("valid ids")
 }
 
-/// The application of the tenant `acme`.
+/// The scope of the tenant `acme`.
 pub(crate) fn acme() -> Scope {
     Scope::Tenant(tenant("acme"))
 }
 
-/// A user of `acme`.
+/// The scope of a user of `acme`.
 pub(crate) fn ana() -> Scope {
     user("acme", "ana")
 }
 
-/// Another user of `acme`.
+/// The scope of another user of `acme`.
 pub(crate) fn ben() -> Scope {
     user("acme", "ben")
 }
@@ -51,64 +51,65 @@ pub(crate) fn message_id(number: u128) -> MessageId {
 }
 
 pub(crate) fn thread_key(key: &str) -> ThreadKey {
-    ThreadKey::new(key).expect("the cases name keys well")
+    ThreadKey::new(key).expect("a valid key")
 }
 
-/// A user's message, said `number` seconds into the play.
-pub(crate) fn says(number: u128, text: &str) -> NewMessage {
-    spoken(number, Content::text(Role::User, text))
+/// A message of a user, created at second `number`.
+pub(crate) fn user_message(number: u128, text: &str) -> NewMessage {
+    message_with(number, Content::text(Role::User, text))
 }
 
-pub(crate) fn spoken(number: u128, content: Content) -> NewMessage {
-    let created_at = at(i64::try_from(number).expect("messages have small numbers"));
+/// A message with this content, created at second `number`.
+pub(crate) fn message_with(number: u128, content: Content) -> NewMessage {
+    let created_at = at(i64::try_from(number).expect("a small number"));
     NewMessage { id: message_id(number), external_id: None, created_at, content }
 }
 
-/// A batch that does nothing yet; its key also is what its fingerprint is taken from.
+/// An empty batch. The fingerprint is computed from the key.
 pub(crate) fn batch(key: &str) -> Batch {
     Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()))
 }
 
-/// A batch that appends; its key names the first and the last message and how many there are.
-pub(crate) fn adds(messages: Vec<NewMessage>) -> Batch {
+/// A batch that appends messages. Its key contains the first and the last id and the number of messages.
+pub(crate) fn appending(messages: Vec<NewMessage>) -> Batch {
     let ends = [messages.first(), messages.last()].map(|message| message.map(|message| message.id));
-    let key = format!("adds {ends:?} {}", messages.len());
+    let key = format!("append {ends:?} {}", messages.len());
     Batch { append: messages, ..batch(&key) }
 }
 
-/// The tag that the commit of a batch has.
+/// The tag of the change that a batch makes.
 pub(crate) fn tag_of(batch: &Batch) -> Option<ChangeTag> {
     Some(ChangeTag::of(&batch.key))
 }
 
 pub(crate) fn app(name: &str) -> Namespace {
-    Namespace::app(name).expect("the cases name namespaces well")
+    Namespace::app(name).expect("a valid namespace")
 }
 
 pub(crate) fn system(name: &str) -> Namespace {
-    Namespace::system(name).expect("the cases name namespaces well")
+    Namespace::system(name).expect("a valid namespace")
 }
 
-pub(crate) fn named(namespace: Namespace, key: &str) -> RecordName {
+pub(crate) fn record_name(namespace: Namespace, key: &str) -> RecordName {
     RecordName { namespace, key: key.to_owned() }
 }
 
 pub(crate) fn json(text: &str) -> JsonText {
-    JsonText::new(text).expect("the cases write JSON well")
+    JsonText::new(text).expect("valid JSON")
 }
 
 pub(crate) fn put(namespace: Namespace, key: &str, value: &str) -> PutRecord {
-    PutRecord { name: named(namespace, key), value: json(value), expires_at: None }
+    PutRecord { name: record_name(namespace, key), value: json(value), expires_at: None }
 }
 
-/// A write to the derived record `k` of a thread.
-pub(crate) fn derives(at_change: u64, expected: Option<u64>, value: &str) -> DerivedWrite {
+/// A write of the derived record `k` of a thread.
+pub(crate) fn derived_write(at_change: u64, expected: Option<u64>, value: &str) -> DerivedWrite {
     let (at_change, expected) = (at_change.into(), expected.map(Tagged::from));
     DerivedWrite { key: "k".to_owned(), at_change, expected, value: json(value) }
 }
 
-/// A write to a record of a user or tenant in the namespace `app/notes`, whatever is there.
-pub(crate) fn note(owner: RecordOwner, key: &str, value: &str) -> RecordWrite {
+/// An unconditional write of a record of a user or tenant in the namespace `app/notes`.
+pub(crate) fn note_write(owner: RecordOwner, key: &str, value: &str) -> RecordWrite {
     RecordWrite {
         owner,
         namespace: app("notes"),
@@ -119,7 +120,7 @@ pub(crate) fn note(owner: RecordOwner, key: &str, value: &str) -> RecordWrite {
     }
 }
 
-/// The conflict that a call must have ended with.
+/// The conflict that a call returned. Panics on any other result.
 pub(crate) fn conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
     match answer {
         Err(StoreError::Conflict(conflict)) => conflict,
@@ -127,17 +128,21 @@ pub(crate) fn conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
     }
 }
 
-/// As [`conflict_of`], with what is there told by number alone.
+/// Like [`conflict_of`], without the tags.
 pub(crate) fn numbered_conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
-    let plain = |tagged: Tagged| Tagged::from(tagged.number);
+    let untagged = |tagged: Tagged| Tagged::from(tagged.number);
     match conflict_of(answer) {
-        Conflict::Change { expected, actual } => Conflict::Change { expected: plain(expected), actual: plain(actual) },
-        Conflict::Record { namespace, key, actual } => Conflict::Record { namespace, key, actual: actual.map(plain) },
+        Conflict::Change { expected, actual } => {
+            Conflict::Change { expected: untagged(expected), actual: untagged(actual) }
+        }
+        Conflict::Record { namespace, key, actual } => {
+            Conflict::Record { namespace, key, actual: actual.map(untagged) }
+        }
         other => other,
     }
 }
 
-/// Asserts a call's error by pattern.
+/// Asserts that a call returns an error that matches a pattern.
 macro_rules! assert_error {
     ($answer:expr, $pattern:pat $(if $guard:expr)?) => {
         match $answer {

@@ -1,6 +1,6 @@
-//! A store that loses its last commits, as one does whose replica did not hear of them.
+//! A store that loses its last commits in a failover, like a primary with asynchronous replication.
 //!
-//! What a wrapper leaves to a default body would not fail over, so leaving one out is an error here.
+//! A method with a default body would not fail over, so the lint requires all methods.
 #![deny(clippy::missing_trait_methods)]
 
 mod store;
@@ -12,35 +12,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use threadkeep_core::{Backend, Result, Scope, StoreError, ThreadId, Timestamp, WakeUp, limits};
 use tokio::sync::broadcast;
 
-/// A store over two others: a primary, and a replica that knows of each thread what [`FailingOver::replicate`] gave it last.
+/// A store with a primary and a replica. The replica has the threads as of their last [`FailoverStore::replicate`].
 ///
-/// [`FailingOver::fail_over`] makes the replica the store. What was committed since then is lost, although it was acknowledged,
-/// and the numbers of the lost changes are given again.
-pub struct FailingOver {
+/// [`FailoverStore::fail_over`] switches to the replica. Later commits are lost although they were acknowledged, and the
+/// numbers of their changes are assigned again.
+pub struct FailoverStore {
     primary: Backend,
     replica: Backend,
     has_failed_over: AtomicBool,
     wake_ups: broadcast::Sender<WakeUp>,
 }
 
-impl FailingOver {
-    /// Puts a store over two others, of which the replica holds nothing.
+impl FailoverStore {
+    /// Creates a store from a primary and an empty replica.
     #[must_use]
-    pub fn over(primary: Backend, replica: Backend) -> Arc<Self> {
+    pub fn new(primary: Backend, replica: Backend) -> Arc<Self> {
         let (wake_ups, _) = broadcast::channel(16);
         Arc::new(Self { primary, replica, has_failed_over: AtomicBool::new(false), wake_ups })
     }
 
-    /// The store for those who use it. Maintenance and search are the primary's: only the store itself fails over.
+    /// The backend for clients. Maintenance and search always use the primary: only the store itself fails over.
     #[must_use]
     pub fn backend(self: &Arc<Self>) -> Backend {
         Backend { store: Arc::<Self>::clone(self), ..self.primary.clone() }
     }
 
-    /// Lets the replica know a thread as it stands now.
+    /// Copies the current state of a thread to the replica.
     ///
     /// # Errors
-    /// Those of the two stores.
+    /// If one of the two stores fails.
     pub async fn replicate(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
         let tenant = scope.tenant_id();
         match self.replica.store.delete_thread(&Scope::Tenant(tenant.clone()), thread, now).await {
@@ -58,10 +58,10 @@ impl FailingOver {
         }
     }
 
-    /// Goes on with the replica. Whoever listens hears that hints were lost.
+    /// Switches to the replica. Listeners receive [`WakeUp::Anything`], because wake-ups may be lost.
     pub fn fail_over(&self) {
         self.has_failed_over.store(true, Ordering::SeqCst);
-        // Without a listener there is nobody to tell, which is no failure.
+        // Sending fails if there is no listener, which is not an error.
         let _ = self.wake_ups.send(WakeUp::Anything);
     }
 
@@ -70,8 +70,8 @@ impl FailingOver {
     }
 }
 
-impl fmt::Debug for FailingOver {
+impl fmt::Debug for FailoverStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FailingOver").field("inner", &self.inner().store).finish_non_exhaustive()
+        f.debug_struct("FailoverStore").field("inner", &self.inner().store).finish_non_exhaustive()
     }
 }

@@ -161,7 +161,7 @@ async fn an_assistant_words_its_failures() {
 #[tokio::test(start_paused = true)]
 async fn turns_complete_over_a_store_with_the_weakest_guarantees() {
     for seed in 0..40 {
-        let env = TestEnv::with_backend(FaultyStore::over(MemoryStore::open(), seed)).await;
+        let env = TestEnv::with_backend(FaultyStore::wrap(MemoryStore::open(), seed)).await;
         let model = ScriptedModel::always(|request| match Turn::of(request).exchanges().len() {
             0 => Ok(Reply::call("works", json!({}))),
             _ => Ok(Reply::text("Done.")),

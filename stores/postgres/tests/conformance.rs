@@ -100,7 +100,7 @@ mod behind_a_pooler {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn does_what_a_plain_model_does() {
+async fn store_matches_the_model() {
     if let Some(direct) = OnServer::direct().await {
         property_test(&direct, 32).await;
     }

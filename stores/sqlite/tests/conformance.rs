@@ -59,6 +59,6 @@ async fn in_file() -> Option<InFile> {
 conformance_tests!(crate::in_file);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn does_what_a_plain_model_does() {
+async fn store_matches_the_model() {
     property_test(&InFile, 64).await;
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use threadkeep_core::{Map, Scope, ThreadId};
 use threadkeep_memory::Memory;
-use threadkeep_memory::turns::{Place, TurnState, find_turn_state, record};
+use threadkeep_memory::turns::{ThreadAccess, TurnState, find_turn_state, record};
 
 use crate::event::{EventSink, Events};
 use crate::{Assistant, Result, Stop, Turn, TurnEvent};
@@ -106,16 +106,16 @@ impl Agent {
         ask: TurnRequest,
         sink: EventSink<'_>,
     ) -> Result<Turn> {
-        let (place, snapshot) = self.read_thread(scope, thread).await?;
+        let (access, snapshot) = self.read_thread(scope, thread).await?;
         let events = Events::new(sink);
-        let started = match self.start(&place, snapshot, &ask).await? {
+        let started = match self.start(&access, snapshot, &ask).await? {
             start::TurnStart::Started(run) => run,
             start::TurnStart::Existing(turn) => {
                 events.send(TurnEvent::ended(&turn));
                 return Ok(*turn);
             }
         };
-        Box::pin(self.run_started(&place, started, &ask, &events)).await
+        Box::pin(self.run_started(&access, started, &ask, &events)).await
     }
 
     /// Returns a turn that ended or waits for an approval, as [`Agent::chat`] returned it. Its messages are read from the
@@ -136,8 +136,8 @@ impl Agent {
     /// # Errors
     /// `NotFound` if the scope does not include the thread.
     pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
-        let place = Place::find(self.memory(), scope, thread).await?;
-        Ok(self.memory().find_thread_record(&place.writer, place.thread, &record::active()).await?.is_some())
+        let access = ThreadAccess::find(self.memory(), scope, thread).await?;
+        Ok(self.memory().find_thread_record(&access.writer, access.thread, &record::active()).await?.is_some())
     }
 }
 

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use threadkeep_graph::{Effect, Failure};
-use threadkeep_memory::turns::SIGN_OF_LIFE;
+use threadkeep_memory::turns::LEASE_RENEWAL_INTERVAL;
 
 use crate::effect_plan::{EffectPlan, plan_effect};
 use crate::executor::EffectExecutor;
@@ -57,7 +57,7 @@ async fn drive_on(
         let is_urgent = plans.iter().any(EffectPlan::is_urgent);
         let has_work = !at_work.is_empty() || plans.iter().any(|plan| !matches!(plan, EffectPlan::Waiting));
         if is_urgent || (has_work && run_state.has_unwritten()) {
-            run_state.write(executor.memory, executor.place, is_urgent).await?;
+            run_state.write(executor.memory, executor.access, is_urgent).await?;
         }
         let mut finished = Vec::new();
         for plan in plans {
@@ -82,7 +82,7 @@ async fn drive_on(
             biased;
             () = stop.wait() => run_state.stop(Failure::new("stopped", "the turn was stopped")),
             Some(recorded) = at_work.next() => apply(executor, run_state, recorded),
-            () = executor.memory.runtime().sleep(SIGN_OF_LIFE) => run_state.write(executor.memory, executor.place, false).await?,
+            () = executor.memory.runtime().sleep(LEASE_RENEWAL_INTERVAL) => run_state.write(executor.memory, executor.access, false).await?,
         }
     }
 }

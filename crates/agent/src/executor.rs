@@ -13,7 +13,7 @@ use threadkeep_memory::{Memory, Prefetched};
 use tokio::sync::Mutex;
 
 use crate::{Assistant, ContextNumbers, Definition, TurnEvent, TurnPreparation};
-use threadkeep_memory::turns::Place;
+use threadkeep_memory::turns::ThreadAccess;
 
 pub(crate) use tools::{ToolInvocation, refused_call};
 
@@ -21,7 +21,7 @@ pub(crate) use tools::{ToolInvocation, refused_call};
 pub(crate) struct EffectExecutor<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) assistant: &'a dyn Assistant,
-    pub(crate) place: &'a Place,
+    pub(crate) access: &'a ThreadAccess,
     pub(crate) turn: String,
     pub(crate) question: String,
     /// The position before the user's message; the history ends here.

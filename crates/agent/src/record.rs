@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use threadkeep_core::{JsonText, ToolCall};
 use threadkeep_graph::{Event, Outcome, RequestId, ToolOutcome};
 pub(crate) use threadkeep_memory::turns::record::{
-    KEPT_MS, RunRecord, TurnRecord, active, approval, entry, is_about_approvals, is_about_runs, is_about_turns,
+    KEPT_MS, RunRecord, TurnRecord, active, approval, entry, is_approval_conflict, is_run_conflict, is_turn_conflict,
     message_id, stub, waiting,
 };
 

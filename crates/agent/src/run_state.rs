@@ -2,7 +2,7 @@
 
 use threadkeep_core::{ChatAnswer, JsonText, PutRecord, RecordState, Tagged};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
-use threadkeep_memory::turns::{Place, Versioned, lease_until, lock};
+use threadkeep_memory::turns::{ThreadAccess, Versioned, lease_until, lock};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
 
 use crate::record::{self, RecordedEvent, RunRecord};
@@ -101,13 +101,13 @@ impl RunState {
     }
 
     /// Commits unwritten events and changed approvals, and extends the driver's lease.
-    pub(crate) async fn write(&mut self, memory: &Memory, place: &Place, is_urgent: bool) -> Result<()> {
+    pub(crate) async fn write(&mut self, memory: &Memory, access: &ThreadAccess, is_urgent: bool) -> Result<()> {
         self.record.lease_until = lease_until(memory);
         let batch = self.journal(self.fenced(memory.batch()))?;
         let batch = self.put_approvals(batch, memory)?;
-        let batch = lock::hold(batch, &self.record)?;
+        let batch = lock::renew(batch, &self.record)?;
         let batch = if is_urgent { batch } else { batch.deferred() };
-        self.version = self.commit(batch, place).await?.tagged();
+        self.version = self.commit(batch, access).await?.tagged();
         Ok(())
     }
 
@@ -152,9 +152,9 @@ impl RunState {
     }
 
     /// Commits a batch. Returns [`AgentError::Superseded`] if another driver has taken over the run.
-    pub(crate) async fn commit(&mut self, batch: BatchBuilder, place: &Place) -> Result<Appended> {
-        let committed = batch.commit(&place.writer, place.thread).await;
-        let committed = committed.map_err(|error| match record::is_about_runs(&error) {
+    pub(crate) async fn commit(&mut self, batch: BatchBuilder, access: &ThreadAccess) -> Result<Appended> {
+        let committed = batch.commit(&access.writer, access.thread).await;
+        let committed = committed.map_err(|error| match record::is_run_conflict(&error) {
             true => AgentError::Superseded { turn: self.record.turn.clone() },
             false => error.into(),
         })?;

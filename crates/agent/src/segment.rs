@@ -47,7 +47,7 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     run_state.record.said = run_state.run.said().len();
     run_state.record.worked_ms = worked_ms(executor, run_state);
     run_state.record.lease_until = lease_until(executor.memory);
-    let batch = lock::let_go(run_state.fenced(executor.memory.batch()));
+    let batch = lock::release(run_state.fenced(executor.memory.batch()));
     let batch = run_state.journal(batch)?;
     let batch = run_state.put_approvals(batch, executor.memory)?;
     let batch = run_state.append(batch, &drafts);
@@ -65,11 +65,11 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
 
 /// Closes the waiting runs of earlier turns of the thread, and voids their approvals.
 async fn replace_earlier(executor: &EffectExecutor<'_>, turn: &str) -> Result<()> {
-    let (memory, place) = (executor.memory, executor.place);
-    for waiting in place.runs(memory).await?.waiting {
+    let (memory, access) = (executor.memory, executor.access);
+    for waiting in access.runs(memory).await?.waiting {
         if waiting.value.turn != turn {
             let name = record::waiting(&waiting.value.turn);
-            close(memory, place, &name, &waiting, ApprovalState::Replaced, None).await?;
+            close(memory, access, &name, &waiting, ApprovalState::Replaced, None).await?;
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ async fn commit_end(
         Err(failure) => (TurnStatus::Failed, Some(failure.clone())),
     };
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
-    let mut batch = lock::let_go(run_state.fenced(executor.memory.batch()));
+    let mut batch = lock::release(run_state.fenced(executor.memory.batch()));
     for number in 1..=run_state.record.entries {
         batch = batch.delete(record::entry(&run_state.record.turn, number));
     }
@@ -147,7 +147,7 @@ async fn commit(
     batch: BatchBuilder,
     drafts: &[Draft],
 ) -> Result<()> {
-    let appended = run_state.commit(batch, executor.place).await?;
+    let appended = run_state.commit(batch, executor.access).await?;
     let roles = drafts.iter().map(|draft| draft.content.role);
     let stored = appended.messages.iter().zip(roles).map(|(placed, role)| StoredMessage { seq: placed.seq, role });
     run_state.stored.extend(stored);
@@ -172,7 +172,7 @@ fn turn(
 ) -> Turn {
     let record = &run_state.record;
     Turn {
-        thread: executor.place.thread,
+        thread: executor.access.thread,
         turn: record.turn.clone(),
         agent: record.assistant.clone(),
         routed_agent: output.agent.clone(),

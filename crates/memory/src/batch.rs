@@ -1,4 +1,4 @@
-//! Batches that an agent puts together: everything that one turn changes, in one commit.
+//! Building batches: several changes of a thread in one commit.
 
 use threadkeep_core::{
     Batch, Expected, IdempotencyKey, MessageId, PutRecord, RecordCondition, RecordName, RecordState, Replacement,
@@ -9,7 +9,7 @@ use crate::fingerprint::{MINTED, Request};
 use crate::{Appended, Draft, Memory, Result, Retention};
 
 impl Memory {
-    /// Begins a batch, with a key made for it.
+    /// Starts a batch with a new idempotency key.
     #[must_use]
     pub fn batch(&self) -> BatchBuilder {
         let now = self.now();
@@ -23,9 +23,9 @@ impl Memory {
         }
     }
 
-    /// Commits a finished batch, repeating it with the same key while the store fails in passing.
+    /// Commits a finished batch, retrying transient failures with the same key.
     ///
-    /// Nothing is added to it: neither a title nor trimming. [`Memory::batch`] makes batches that get both.
+    /// Adds neither a title nor trimming to it; [`BatchBuilder::commit`] adds both.
     ///
     /// # Errors
     /// As [`Memory::append_all`], and those of the batch's own conditions.
@@ -34,7 +34,7 @@ impl Memory {
     }
 }
 
-/// A batch that is being put together. Ends with [`BatchBuilder::commit`].
+/// Builds a batch; created by [`Memory::batch`], committed by [`BatchBuilder::commit`].
 #[derive(Debug)]
 pub struct BatchBuilder {
     memory: Memory,
@@ -46,21 +46,21 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Makes a repeated request count once, for seven days.
+    /// Identifies repeated requests for seven days, so that only one takes effect.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.batch.key = IdempotencyKey::Given(key.into());
         self
     }
 
-    /// Demands where the thread stands.
+    /// Requires the thread to be at a position.
     #[must_use]
     pub fn expect(mut self, expected: Expected) -> Self {
         self.batch.expected = Some(expected);
         self
     }
 
-    /// Demands how a record of the thread is.
+    /// Requires a record of the thread to be absent or at a version.
     #[must_use]
     pub fn require(mut self, name: RecordName, state: RecordState) -> Self {
         self.batch.require.push(RecordCondition { name, state });
@@ -78,14 +78,14 @@ impl BatchBuilder {
         self
     }
 
-    /// Says a message differently.
+    /// Replaces the content of a message.
     #[must_use]
     pub fn replace(mut self, replacement: Replacement) -> Self {
         self.batch.replace.push(replacement);
         self
     }
 
-    /// Erases a message. A title made from it stays: [`Memory::erase_messages`] renews it.
+    /// Erases a message. A title made from it stays, unlike with [`Memory::erase_messages`].
     #[must_use]
     pub fn erase(mut self, id: MessageId) -> Self {
         self.batch.erase.push(id);
@@ -106,28 +106,28 @@ impl BatchBuilder {
         self
     }
 
-    /// Changes what the thread says about itself.
+    /// Changes the thread's title, metadata, state or expiry.
     #[must_use]
     pub fn patch(mut self, patch: ThreadPatch) -> Self {
         self.batch.patch = patch;
         self
     }
 
-    /// Lets it reach the disk with the next commit that must ([`Urgency::Deferred`]).
+    /// Allows the store to sync the batch to disk together with a later commit ([`Urgency::Deferred`]).
     #[must_use]
     pub fn deferred(mut self) -> Self {
         self.batch.urgency = Urgency::Deferred;
         self
     }
 
-    /// Says what is kept of the thread, in place of the manager's own retention.
+    /// Sets the retention of the thread, in place of the manager's.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
         self.retention = Some(retention);
         self
     }
 
-    /// Checks what can be told of it without the store.
+    /// Validates the batch without the store.
     ///
     /// # Errors
     /// `Invalid` and `LimitExceeded`, as [`Memory::commit`].
@@ -139,7 +139,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Commits it, with the title and the trimming that are due.
+    /// Commits the batch, and adds the title and trimming that are due.
     ///
     /// # Errors
     /// As [`Memory::commit`].

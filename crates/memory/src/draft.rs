@@ -2,51 +2,51 @@ use threadkeep_core::{Content, MessageId, NewMessage, Role, Timestamp};
 
 use crate::Memory;
 
-/// A message as an application gives it: what it says, and whatever else the application wants to decide.
+/// A message to be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// What it says.
+    /// Its content.
     pub content: Content,
-    /// Its id; one is made when there is none.
+    /// Its id. Default: a new one.
     pub id: Option<MessageId>,
-    /// What its source calls it, unique in the thread.
+    /// The id that its source uses, unique in the thread.
     pub external_id: Option<String>,
-    /// When it was said; now when there is none.
+    /// When it was created. Default: now.
     pub created_at: Option<Timestamp>,
 }
 
 impl Draft {
-    /// Makes a draft of content.
+    /// Creates a draft from content.
     #[must_use]
     pub fn new(content: Content) -> Self {
         Self { content, id: None, external_id: None, created_at: None }
     }
 
-    /// Makes a draft of a user's words.
+    /// Creates a draft of a user's message.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Content::text(Role::User, text))
     }
 
-    /// Makes a draft of an assistant's words.
+    /// Creates a draft of an assistant's message.
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Content::text(Role::Assistant, text))
     }
 
-    /// Gives it an id.
+    /// Sets the id.
     #[must_use]
     pub fn with_id(self, id: MessageId) -> Self {
         Self { id: Some(id), ..self }
     }
 
-    /// Gives it its source's name.
+    /// Sets the id that its source uses.
     #[must_use]
     pub fn with_external_id(self, external_id: impl Into<String>) -> Self {
         Self { external_id: Some(external_id.into()), ..self }
     }
 
-    /// Says when it was said.
+    /// Sets when it was created.
     #[must_use]
     pub fn with_created_at(self, created_at: Timestamp) -> Self {
         Self { created_at: Some(created_at), ..self }

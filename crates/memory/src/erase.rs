@@ -8,32 +8,32 @@ use threadkeep_core::{
 
 use crate::erasures::{ErasedItem, Erasure};
 use crate::messages::READ_PAGE;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, MemoryError, Result};
 
-/// What to erase of a user beside what is the user's own.
+/// Options for erasing a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EraseOptions {
-    /// What becomes of the user's messages in threads of the tenant.
+    /// Whether to erase the user's messages in threads of the tenant.
     pub shared_messages: SharedMessages,
 }
 
-/// What becomes of a user's messages in threads that all users share.
+/// Whether to erase a user's messages in threads that all users of a tenant share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedMessages {
-    /// They stay.
+    /// Keep them.
     #[default]
     Keep,
-    /// Those whose author is the user are erased. Only a tenant may ask for it.
+    /// Erase those whose author is the user. Requires the tenant's scope.
     Erase,
 }
 
-/// What was erased.
+/// Counts of what was erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EraseReport {
-    /// Threads of the user, with all that belonged to them.
+    /// Threads of the user.
     pub threads: u64,
-    /// Messages that those threads held.
+    /// Messages of those threads.
     pub messages: u64,
     /// Records of the user.
     #[serde(rename = "documents")]
@@ -45,40 +45,39 @@ pub struct EraseReport {
 }
 
 impl EraseReport {
-    /// How much of the user's own was erased.
+    /// The number of items that belonged to the user.
     fn own(&self) -> u64 {
         self.threads + self.records + self.passages
     }
 }
 
 impl Memory {
-    /// Erases everything of a user: threads, records, what stands in named collections and, where asked for, messages in
-    /// shared threads.
+    /// Erases all data of a user: threads, records, entries of named collections and, if requested, messages in shared threads.
     ///
-    /// It goes on until a whole look finds nothing left, and touches nobody else's data. The bytes are gone from the
-    /// store's files after the next sweep at the latest. After a failure the same call erases the rest.
+    /// It repeats until a full pass finds nothing left, and touches no data of others. The bytes are gone from the store's
+    /// files after the next sweep at the latest. After a failure, the same call erases the rest.
     ///
     /// # Errors
-    /// `Denied` in the scope of another user, and in the user's own where shared messages are to be erased; those of the
-    /// store.
+    /// `Denied` in the scope of another user, and for shared messages in the user's own scope; those of the store.
     pub async fn erase_user(&self, scope: &Scope, user: &UserId, options: EraseOptions) -> Result<EraseReport> {
         let is_allowed = match scope {
             Scope::Tenant(_) => true,
             Scope::User(_, caller) => caller == user && options.shared_messages == SharedMessages::Keep,
         };
         if !is_allowed {
-            return Err(StoreError::Denied("erasing what is not the caller's own").into());
+            return Err(StoreError::Denied("erasing data of others").into());
         }
-        // Under the user's own scope nothing of others can be reached, whatever goes wrong here.
+        // The user's own scope cannot reach data of others, even if there is a bug here.
         let own = Scope::User(scope.tenant_id().clone(), user.clone());
         self.record_user(&own, user, options).await?;
         let mut report = EraseReport::default();
         loop {
             let before = report.own();
             self.erase_threads(&own, user, &mut report).await?;
-            // A library's listing goes before its passages: whoever adds a document looks at the listing before each step.
+            // The records that list a library's documents go before the passages: adding a document checks its record before
+            // each step.
             self.erase_records(&own, user, &mut report).await?;
-            report.passages += repeat_simply(self.runtime(), || self.search_index().remove_collections(&own)).await?;
+            report.passages += retry(self.runtime(), || self.search_index().remove_collections(&own)).await?;
             if report.own() == before {
                 break;
             }
@@ -89,7 +88,7 @@ impl Memory {
         Ok(report)
     }
 
-    /// Tells the log that everything of a user goes: also what a backup holds that is not there any more.
+    /// Records in the log that all data of a user is erased, including data that exists only in a backup.
     async fn record_user(&self, own: &Scope, user: &UserId, options: EraseOptions) -> Result<()> {
         let Some(log) = self.erasure_log() else { return Ok(()) };
         let records = self.all_records(own, RecordQuery::of(RecordOwner::User(user.clone()))).await?;
@@ -130,7 +129,7 @@ impl Memory {
             let owner = owner.clone();
             let write = RecordWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
             let now = self.now();
-            match repeat_simply(self.runtime(), || self.store().write_record(own, write.clone(), now)).await {
+            match retry(self.runtime(), || self.store().write_record(own, write.clone(), now)).await {
                 Ok(_) => report.records += 1,
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -162,27 +161,27 @@ impl Memory {
     async fn erase_authored(&self, tenant: &Scope, thread: ThreadId, user: &UserId) -> Result<u64> {
         let (mut erased, mut after) = (0, Some(0));
         while let Some(seq) = after {
-            let following = self.page_after(tenant, thread, seq, READ_PAGE).await?;
-            let authored = following.page.messages.iter();
+            let step = self.page_after(tenant, thread, seq, READ_PAGE).await?;
+            let authored = step.page.messages.iter();
             let authored = authored.filter(|message| message.content.author.as_deref() == Some(user.as_str()));
             let ids: Vec<MessageId> = authored.map(|message| message.id).collect();
             if !ids.is_empty() {
-                erased += self.erase_all_left(tenant, thread, ids).await?;
+                erased += self.erase_remaining(tenant, thread, ids).await?;
             }
-            after = following.next;
+            after = step.next;
         }
         Ok(erased)
     }
 
-    /// Erases messages of which some may be erased or trimmed by others meanwhile.
-    async fn erase_all_left(&self, tenant: &Scope, thread: ThreadId, ids: Vec<MessageId>) -> Result<u64> {
+    /// Erases messages, some of which others may erase or trim meanwhile.
+    async fn erase_remaining(&self, tenant: &Scope, thread: ThreadId, ids: Vec<MessageId>) -> Result<u64> {
         const ATTEMPTS: usize = 8;
         let mut ids = ids;
         for _ in 0..ATTEMPTS {
             match self.erase_messages(tenant, thread, &ids).await {
                 Err(error) if error.is_not_found() && !error.is_thread_not_found() => {
-                    let left = self.find_by_ids(tenant, thread, ids).await?;
-                    ids = left.into_iter().map(|message| message.id).collect();
+                    let remaining = self.find_by_ids(tenant, thread, ids).await?;
+                    ids = remaining.into_iter().map(|message| message.id).collect();
                     if ids.is_empty() {
                         return Ok(0);
                     }

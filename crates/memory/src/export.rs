@@ -1,4 +1,4 @@
-//! Writing conversations out, in the format of [`threadkeep_core::exchange`].
+//! Exporting conversations in the format of [`threadkeep_core::exchange`].
 
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use threadkeep_core::exchange::{EXPORT_VERSION, ExportLine, ExportedThread};
@@ -7,9 +7,9 @@ use threadkeep_core::{
     limits,
 };
 
-use crate::messages::{Following, READ_PAGE};
-use crate::retry::repeat_simply;
-use crate::{Memory, Result, Selection};
+use crate::messages::{ScanStep, READ_PAGE};
+use crate::retry::retry;
+use crate::{Memory, Result, ThreadSelection};
 
 /// The lines of an export.
 pub type ExportLines = BoxStream<'static, Result<ExportLine>>;
@@ -17,25 +17,25 @@ pub type ExportLines = BoxStream<'static, Result<ExportLine>>;
 type Lines = stream::Iter<std::vec::IntoIter<Result<ExportLine>>>;
 type Threads = stream::Iter<std::vec::IntoIter<Result<Thread>>>;
 
-/// What a store calls a message that does not decode.
+/// What the error of a message that does not decode names, here and in stores.
 const MESSAGE: &str = "message";
 
 impl Memory {
-    /// Exports one thread, or everything that a scope has in full: threads with their messages, and the records of
-    /// applications (a tenant's export holds those of its users).
+    /// Exports one thread, or everything to which a scope has full access: threads with their messages, and records of
+    /// applications. A tenant's export includes its users' records.
     ///
-    /// The lines come as they are read, in bounded memory: a header, then threads in the order of their creation, each
-    /// followed by its messages and records, then the other records. What is written meanwhile may be missing. A
-    /// message that does not decode comes as a `Corrupt` error after its page, and the export goes on; after any other
-    /// error it ends.
+    /// The lines are read as the stream is polled, with limited memory: a header, then threads in the order of their creation,
+    /// each followed by its messages and records, then the other records. Data that is written during the export may be
+    /// missing. A message that does not decode is reported as a `Corrupt` error after its page, and the export continues; it
+    /// ends after any other error.
     #[must_use]
-    pub fn export(&self, scope: &Scope, selection: Selection) -> ExportLines {
+    pub fn export(&self, scope: &Scope, selection: ThreadSelection) -> ExportLines {
         let header = ExportLine::Threadkeep { version: EXPORT_VERSION, exported_at: self.now() };
         let header = stream::once(std::future::ready(Ok(header)));
         let export = Export { memory: self.clone(), scope: scope.clone() };
         let rest = match selection {
-            Selection::Thread(thread) => stream::once(export.one_thread(thread)).try_flatten().boxed(),
-            Selection::All => export.clone().threads().chain(export.owned_records()).boxed(),
+            ThreadSelection::Thread(thread) => stream::once(export.one_thread(thread)).try_flatten().boxed(),
+            ThreadSelection::All => export.clone().threads().chain(export.owned_records()).boxed(),
         };
         let lines = header.chain(rest).scan(false, |has_ended, line| {
             let line = (!*has_ended).then_some(line);
@@ -69,7 +69,7 @@ impl Export {
         let Some(query) = query else { return Ok(None) };
         let page = self.memory.list_threads(&self.scope, &query).await?;
         let next = page.next.map(|next| ThreadQuery { after: Some(next), ..query });
-        // What is kept for a day only is no conversation to hand on.
+        // Ephemeral threads expire within a day, so they are not exported.
         let threads = page.threads.into_iter().filter(|thread| !thread.is_ephemeral());
         Ok(Some((stream::iter(threads.map(Ok).collect::<Vec<_>>()), next)))
     }
@@ -79,7 +79,7 @@ impl Export {
         let messages = self.clone().messages(thread.id);
         let line = stream::once(std::future::ready(Ok(ExportLine::Thread(exported(thread)))));
         let lines = line.chain(messages).chain(stream::once(self.records(owner)).try_flatten());
-        // Deleted since it was listed: what came of it stands, and the next thread follows.
+        // If the thread was deleted since it was listed, the export continues with the next thread.
         let lines = lines.take_while(|line| {
             let is_gone = matches!(line, Err(error) if error.is_thread_not_found());
             std::future::ready(!is_gone)
@@ -94,12 +94,12 @@ impl Export {
 
     async fn messages_page(self, thread: ThreadId, after: Option<u64>) -> Result<Option<(Lines, Option<u64>)>> {
         let Some(after) = after else { return Ok(None) };
-        let Following { page, next } = self.memory.page_after(&self.scope, thread, after, READ_PAGE).await?;
+        let ScanStep { page, next } = self.memory.page_after(&self.scope, thread, after, READ_PAGE).await?;
         let messages = page.messages.into_iter();
         let messages = messages.map(|message| Ok(ExportLine::Message(Box::new(message.into()))));
         let broken = page.corrupt.into_iter().map(|row| {
-            let place = format!("thread {thread}, position {}: {}", row.seq, row.detail);
-            Err(StoreError::corrupt(MESSAGE, place).into())
+            let detail = format!("thread {thread}, position {}: {}", row.seq, row.detail);
+            Err(StoreError::corrupt(MESSAGE, detail).into())
         });
         Ok(Some((stream::iter(messages.chain(broken).collect::<Vec<_>>()), next)))
     }
@@ -109,7 +109,7 @@ impl Export {
         owners.and_then(move |owner| self.clone().records(owner)).try_flatten().boxed()
     }
 
-    /// The owners of the records that a scope exports beside those of threads.
+    /// The owners of the records to export, except threads.
     async fn record_owners(self) -> Result<stream::Iter<std::vec::IntoIter<Result<RecordOwner>>>> {
         let owners = match &self.scope {
             Scope::User(_, user) => vec![Ok(RecordOwner::User(user.clone()))],
@@ -118,7 +118,7 @@ impl Export {
                 loop {
                     let maintenance = self.memory.maintenance();
                     let list = || maintenance.list_owners(tenant, after.as_ref(), limits::PAGE);
-                    let page = repeat_simply(self.memory.runtime(), list).await?;
+                    let page = retry(self.memory.runtime(), list).await?;
                     let Some(last) = page.last().cloned() else { break owners };
                     owners.extend(page.into_iter().filter_map(|owner| match owner {
                         Owner::User(user) => Some(Ok(RecordOwner::User(user))),
@@ -134,7 +134,7 @@ impl Export {
     async fn records(self, owner: RecordOwner) -> Result<Lines> {
         let records = self.memory.all_records(&self.scope, RecordQuery::of(owner.clone())).await?;
         let own = records.into_iter().filter(|record| matches!(record.namespace, Namespace::App(_)));
-        // A tag tells pasts of a store apart, and an export leaves its store.
+        // Tags are only meaningful in the store that assigned them.
         let lines = own.map(|record| Record { tag: None, ..record });
         let lines = lines.map(|record| Ok(ExportLine::Record { owner: owner.clone(), record }));
         Ok(stream::iter(lines.collect::<Vec<_>>()))

@@ -1,17 +1,17 @@
-//! What an idempotency key stands for: a digest of what the caller gave, without what was made for it.
+//! Fingerprints of requests with an idempotency key: digests of what the caller passed, without generated ids and times.
 
 use threadkeep_core::{Batch, Fingerprint, IdempotencyKey, MessageId, Result, Timestamp, codec};
 
 use crate::Draft;
 
-/// What is known of a message before ids and instants are made for it.
+/// The encoding of a request, of which the fingerprint is the digest.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     bytes: Vec<u8>,
 }
 
 impl Request {
-    /// Adds a draft: its content, and the id, external id and instant that were given.
+    /// Adds a draft: its content, and the id, external id and creation time that the caller set.
     pub(crate) fn append(&mut self, draft: &Draft) -> Result<()> {
         self.tag(b'a');
         self.text(&codec::encode_content(&draft.content)?);
@@ -21,9 +21,9 @@ impl Request {
         Ok(())
     }
 
-    /// The digest of the drafts and of everything else that a batch does to its thread.
+    /// The digest of the drafts and of all other changes in a batch.
     ///
-    /// What is expected and required is left out: a repeated request finds its answer before those are looked at.
+    /// Expectations and conditions are excluded, because a store recognises a repeated request before it checks them.
     pub(crate) fn finish(mut self, batch: &Batch) -> Result<Fingerprint> {
         for replacement in &batch.replace {
             self.tag(b'r');
@@ -67,7 +67,7 @@ impl Request {
         self.bytes.push(tag);
     }
 
-    /// The length keeps two texts from being read as two others.
+    /// The length makes the encoding of two adjacent texts unambiguous.
     fn text(&mut self, text: &str) {
         self.bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
         self.bytes.extend_from_slice(text.as_bytes());
@@ -91,7 +91,7 @@ impl Request {
 
 /// The fingerprint of drafts to be appended under a key.
 ///
-/// A minted key belongs to one call, which repeats nothing but itself: it needs no digest, and appending stays cheap.
+/// A minted key belongs to one call, which only retries the same batch, so it needs no digest.
 pub(crate) fn of_drafts(key: &IdempotencyKey, drafts: &[Draft]) -> Result<Fingerprint> {
     let IdempotencyKey::Given(_) = key else { return Ok(MINTED) };
     let mut request = Request::default();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_covers_what_the_caller_gave() {
+    fn fingerprints_cover_everything_the_caller_set() {
         let plain = Draft::user("hello");
         let id = MessageId::from_name(b"id");
         let at: Timestamp = "2026-11-21T08:30:00Z".parse().unwrap();

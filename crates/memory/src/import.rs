@@ -18,7 +18,7 @@ use threadkeep_core::{
     Conflict, Namespace, NewMessage, Reason, Record, RecordOwner, RecordWrite, Scope, StoreError, codec,
 };
 
-use crate::retry::repeat;
+use crate::retry::retry_tracked;
 use crate::task::Task;
 use crate::{Memory, MemoryError, Result};
 use conversation::Conversation;
@@ -36,12 +36,12 @@ const AT_ONCE: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub struct ImportOptions {
     /// How many conversations are written at a time (at least 1). Default: 32.
-    pub at_once: usize,
+    pub concurrency: usize,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { at_once: AT_ONCE }
+        Self { concurrency: AT_ONCE }
     }
 }
 
@@ -73,7 +73,7 @@ impl Memory {
         let mut import = Import {
             memory: self,
             scope,
-            at_once: options.at_once.max(1),
+            concurrency: options.concurrency.max(1),
             report: ImportReport::default(),
             current: None,
             in_flight: FuturesUnordered::new(),
@@ -91,7 +91,7 @@ impl Memory {
 struct Import<'a> {
     memory: &'a Memory,
     scope: &'a Scope,
-    at_once: usize,
+    concurrency: usize,
     report: ImportReport,
     current: Option<Conversation>,
     /// Tasks of their own, as a store may do an uncontended commit where it is asked to: only on several threads does
@@ -181,7 +181,7 @@ impl Import<'_> {
     }
 
     async fn settle_some(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        while self.in_flight.len() >= self.at_once {
+        while self.in_flight.len() >= self.concurrency {
             self.settle_one(progress).await?;
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Import<'_> {
         let name = key.clone();
         let write = RecordWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
         let (store, scope, now) = (self.memory.store(), self.scope, self.memory.now());
-        let attempted = repeat(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
+        let attempted = retry_tracked(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
         match attempted.result {
             Ok(_) => self.report.records_added += 1,
             Err(StoreError::Conflict(Conflict::Record { .. })) if attempted.may_have_applied_before => {

@@ -1,8 +1,8 @@
-//! Documents that an assistant's answers can stand on: kept in passages, found by words and by meaning.
+//! Libraries of documents that an assistant's answers can cite, stored as passages and found by words and by embeddings.
 //!
-//! A library is a collection of the search index together with a catalogue. It belongs to the scope that fills it; a user
-//! also finds what its tenant put in. The catalogue is written before the passages and after them, so a document whose
-//! adding was cut off is listed as incomplete rather than being found without being listed.
+//! A library is a collection of the search index with a catalogue: one record per document. It belongs to the scope that fills
+//! it; a user also finds the documents of the tenant's library of the same name. The catalogue is written before the passages
+//! and again after them, so a document whose upload was interrupted is listed as incomplete and can be removed.
 
 mod find;
 
@@ -12,36 +12,36 @@ use threadkeep_core::{
     RecordWrite, Scope, StoreError, Timestamp, Value, limits,
 };
 
-use crate::retry::{repeat, repeat_simply};
+use crate::retry::{retry, retry_tracked};
 use crate::{Memory, MemoryError, Result};
 pub use find::{FoundPassage, FoundPassages, PassageOptions};
 
-/// Passages written by one call, and texts that an embedder is given at once.
+/// Number of passages that are written, and embedded, by one call.
 const STEP: usize = 64;
-/// Passages of one document.
+/// Maximum number of passages of one document.
 pub const DOCUMENT_PASSAGES: usize = 20_000;
-/// Bytes of a document's id, so that its passages' ids are short enough.
+/// Maximum length of a document's id, in bytes, so that the ids of its passages are short enough.
 pub const DOCUMENT_ID_BYTES: usize = 400;
 
-/// A piece of a document, as long as one wants to quote.
+/// A part of a document that is found and quoted as a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Where in the document it stands, in words for a reader: `Opening hours, lines 12-20`.
+    /// Its location in the document, for readers: `Opening hours, lines 12-20`.
     pub place: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// A document on its way into a library.
+/// A document to be added to a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLibraryDocument {
-    /// Its id in the library, such as its path; at most [`DOCUMENT_ID_BYTES`]. Adding one that is there replaces it.
+    /// Its id in the library, such as its path; at most [`DOCUMENT_ID_BYTES`]. Replaces a document with the same id.
     pub id: String,
-    /// What a reader calls it.
+    /// Its title, for readers.
     pub title: String,
-    /// Tells whether it has changed since; any text, such as a hash.
+    /// Any text that changes with its content, such as a hash.
     pub revision: String,
-    /// What it says, in order; at most [`DOCUMENT_PASSAGES`].
+    /// Its passages, in order; at most [`DOCUMENT_PASSAGES`].
     pub passages: Vec<Passage>,
 }
 
@@ -50,32 +50,32 @@ pub struct NewLibraryDocument {
 pub struct LibraryDocument {
     /// Its id in the library.
     pub id: String,
-    /// What a reader calls it.
+    /// Its title, for readers.
     pub title: String,
-    /// Tells whether it has changed since.
+    /// The revision that it was added with.
     pub revision: String,
-    /// How many passages it has.
+    /// The number of its passages.
     pub passages: usize,
-    /// The model by which its passages are found by meaning, where an embedder joined in.
+    /// The model that embedded its passages; `None` without an embedder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedded_by: Option<String>,
-    /// Whether all passages are in. Not so while it is added, or when that was cut off: add it again.
+    /// Whether all passages are stored. `false` while it is being added, and after that was interrupted: add it again.
     pub is_complete: bool,
     /// When it was added.
     pub added_at: Timestamp,
 }
 
 impl Memory {
-    /// Puts a document into a library, over the one with the same id, and tells what is there then.
+    /// Adds a document to a library, or replaces the one with the same id. Returns its entry in the catalogue.
     ///
-    /// With an embedder its passages can be found by meaning too; one that fails makes the call fail, and the document
-    /// stays incomplete until it is added again.
+    /// With an embedder, its passages can also be found by embedding similarity. If the embedder fails, the call fails, and the
+    /// document stays incomplete until it is added again.
     ///
-    /// Where the document is removed meanwhile, or its user erased, what was put in goes again and the call fails.
+    /// If the document is removed or its user erased meanwhile, the call removes the added passages and fails.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for names and sizes, `Embedder` for an embedder that fails, `Conflict` for a document
-    /// that others removed or put at the same time.
+    /// `Invalid` or `LimitExceeded` for names and sizes, `Embedder` if the embedder fails, `Conflict` for a document that
+    /// others removed or added at the same time.
     pub async fn put_library_document(
         &self,
         scope: &Scope,
@@ -96,40 +96,40 @@ impl Memory {
             title,
             revision,
         };
-        // Until all is done the catalogue names every passage that may be there, old and new.
-        let most = former_passages.max(passages.len());
-        let begun = LibraryDocument { is_complete: false, passages: most, ..complete.clone() };
-        let version = self.write_catalogue(scope, library, &begun.id, Some(&begun)).await?;
+        // Until the document is complete, its entry covers all passages that may be stored, old and new.
+        let max_passages = former_passages.max(passages.len());
+        let incomplete = LibraryDocument { is_complete: false, passages: max_passages, ..complete.clone() };
+        let version = self.write_catalogue(scope, library, &incomplete.id, Some(&incomplete)).await?;
         for (step, passages) in passages.chunks(STEP).enumerate() {
             let entries = entries(&complete, step * STEP, passages, embedder).await?;
             let collection = collection(library);
-            self.check_listed(scope, library, &begun, version).await?;
-            repeat_simply(self.runtime(), || self.search_index().upsert(scope, &collection, entries.clone())).await?;
+            self.check_listed(scope, library, &incomplete, version).await?;
+            retry(self.runtime(), || self.search_index().upsert(scope, &collection, entries.clone())).await?;
         }
         self.remove_passages(scope, library, &complete.id, passages.len()..former_passages).await?;
-        self.check_listed(scope, library, &begun, version).await?;
+        self.check_listed(scope, library, &incomplete, version).await?;
         self.complete_catalogue(scope, library, &complete, version).await?;
         Ok(complete)
     }
 
-    /// Checks that the catalogue still says what it said when adding began. Passages of a document that nobody lists any
-    /// more could not be removed later, so they are removed here.
-    async fn check_listed(&self, scope: &Scope, library: &str, begun: &LibraryDocument, version: u64) -> Result<()> {
+    /// Checks that the document's entry is still at this version. If it was deleted, removes the passages, because nothing
+    /// refers to them any more.
+    async fn check_listed(&self, scope: &Scope, library: &str, listed: &LibraryDocument, version: u64) -> Result<()> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &begun.id, now))
+            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &listed.id, now))
                 .await?;
-        let actual = found.map(|document| document.tagged());
+        let actual = found.map(|record| record.tagged());
         if actual.is_some_and(|actual| actual.number == version) {
             return Ok(());
         }
         if actual.is_none() {
-            self.remove_passages(scope, library, &begun.id, 0..begun.passages).await?;
+            self.remove_passages(scope, library, &listed.id, 0..listed.passages).await?;
         }
-        Err(StoreError::from(Conflict::Record { namespace, key: begun.id.clone(), actual }).into())
+        Err(StoreError::from(Conflict::Record { namespace, key: listed.id.clone(), actual }).into())
     }
 
-    /// Lists a document as complete, unless somebody else changed its listing since `version`.
+    /// Lists a document as complete, unless others changed its entry since `version`.
     async fn complete_catalogue(
         &self,
         scope: &Scope,
@@ -139,9 +139,9 @@ impl Memory {
     ) -> Result<()> {
         let write = catalogue_write(scope, library, &complete.id, Some(complete), Some(version))?;
         let now = self.now();
-        let written = repeat(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await;
+        let written = retry_tracked(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await;
         match written.result {
-            // The attempt whose reply was lost did it.
+            // Written by an earlier attempt, whose reply was lost.
             Err(StoreError::Conflict(_)) if written.may_have_applied_before => {
                 let found = self.find_library_document(scope, library, &complete.id).await?;
                 if found.as_ref() == Some(complete) {
@@ -151,11 +151,11 @@ impl Memory {
             Err(StoreError::Conflict(_)) => {}
             result => return Ok(result.map(drop)?),
         }
-        // It says what became of the listing, and removes the passages if that is gone.
+        // Reports the conflict, and removes the passages if the entry was deleted.
         self.check_listed(scope, library, complete, version).await
     }
 
-    /// Removes a document and its passages from a library, and says whether it was there.
+    /// Removes a document and its passages from a library. Returns whether it existed.
     ///
     /// # Errors
     /// Those of the store.
@@ -166,17 +166,17 @@ impl Memory {
         Ok(true)
     }
 
-    /// Lists the documents that the scope itself put into a library, by id.
+    /// Lists the documents in the scope's own part of a library, by id.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn list_library(&self, scope: &Scope, library: &str) -> Result<Vec<LibraryDocument>> {
         let query = RecordQuery { namespace: Some(catalogue(library)?), ..RecordQuery::of(owner(scope)) };
-        let documents = self.all_records(scope, query).await?;
-        documents.iter().map(read).collect()
+        let records = self.all_records(scope, query).await?;
+        records.iter().map(read).collect()
     }
 
-    /// Finds a document that the scope itself put into a library.
+    /// Finds a document in the scope's own part of a library.
     ///
     /// # Errors
     /// Those of the store.
@@ -188,7 +188,7 @@ impl Memory {
     ) -> Result<Option<LibraryDocument>> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, id, now)).await?;
+            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, id, now)).await?;
         found.as_ref().map(read).transpose()
     }
 
@@ -202,7 +202,7 @@ impl Memory {
         let ids: Vec<String> = numbers.map(|number| passage_id(id, number)).collect();
         for ids in ids.chunks(limits::COMMIT_MESSAGES) {
             let collection = collection(library);
-            repeat_simply(self.runtime(), || self.search_index().remove(scope, &collection, ids)).await?;
+            retry(self.runtime(), || self.search_index().remove(scope, &collection, ids)).await?;
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Memory {
     ) -> Result<u64> {
         let write = catalogue_write(scope, library, id, document, None)?;
         let now = self.now();
-        Ok(repeat_simply(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await?.version)
+        Ok(retry(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await?.version)
     }
 }
 
@@ -242,7 +242,7 @@ fn check(document: &NewLibraryDocument) -> Result<()> {
     limits::check_bytes("document title", document.title.len(), limits::TITLE_BYTES)?;
     limits::check_bytes("passages of a document", document.passages.len(), DOCUMENT_PASSAGES)?;
     match document.id.is_empty() {
-        true => Err(MemoryError::invalid("document id", "empty")),
+        true => Err(MemoryError::invalid("document id", "must not be empty")),
         false => Ok(()),
     }
 }
@@ -259,11 +259,11 @@ async fn entries(
         None => vec![None; texts.len()],
     };
     if embeddings.len() != texts.len() {
-        let error = threadkeep_core::EmbedderError::InvalidAnswer("not one point per text".to_owned());
+        let error = threadkeep_core::EmbedderError::InvalidAnswer("the number of embeddings differs from the number of texts".to_owned());
         return Err(error.into());
     }
-    let entries = passages.iter().zip(embeddings).enumerate().map(|(place, (passage, embedding))| IndexEntry {
-        id: passage_id(&document.id, first + place),
+    let entries = passages.iter().zip(embeddings).enumerate().map(|(index, (passage, embedding))| IndexEntry {
+        id: passage_id(&document.id, first + index),
         text: passage.text.clone(),
         fields: fields(document, passage),
         embedding,
@@ -276,8 +276,8 @@ fn fields(document: &LibraryDocument, passage: &Passage) -> Map {
     fields.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect()
 }
 
-fn read(document: &Record) -> Result<LibraryDocument> {
-    Ok(document.value.read()?)
+fn read(record: &Record) -> Result<LibraryDocument> {
+    Ok(record.value.read()?)
 }
 
 fn passage_id(document: &str, number: usize) -> String {

@@ -4,28 +4,28 @@ use threadkeep_core::{
     Message, MessageId, MessageName, MessagePage, MessageQuery, OnCorrupt, Scope, ThreadId, Timestamp, limits,
 };
 
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, Result};
 
-/// Messages that are held at a time where a whole thread is read.
+/// Messages per page when a whole thread is read.
 pub(crate) const READ_PAGE: usize = 500;
 
 impl Memory {
-    /// Reads a page of a thread: always in chronological order, by default the newest ones.
+    /// Reads a page of a thread: always in chronological order, by default the newest messages.
     ///
-    /// The bounds of the query are exclusive and hold before its limit. Where this manager keeps messages for a time
-    /// only ([`crate::MemoryOptions::retention`]), older ones are left out although they may still be stored.
+    /// The bounds of the query are exclusive and apply before its limit. Messages that are past this manager's retention
+    /// ([`crate::MemoryOptions::retention`]) are omitted, although they may still be stored.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` over [`limits::PAGE`], `Corrupt` for a message that does not
-    /// decode unless the query asks to be told of it beside the others.
+    /// decode, unless the query asks to report it with the others.
     pub async fn messages(&self, scope: &Scope, thread: ThreadId, query: &MessageQuery) -> Result<MessagePage> {
         let now = self.now();
         let page = self.read_page(scope, thread, query, now).await?;
         Ok(self.without_outdated(page, now))
     }
 
-    /// Reads the newest `limit` messages, oldest of them first.
+    /// Reads the newest `limit` messages, oldest first.
     ///
     /// # Errors
     /// As [`Memory::messages`].
@@ -33,7 +33,7 @@ impl Memory {
         Ok(self.messages(scope, thread, &MessageQuery::newest(limit)).await?.messages)
     }
 
-    /// Reads messages by name, in ascending order of position; what is not there is left out.
+    /// Reads messages by name, in ascending order of position. Those that do not exist are omitted.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for more than [`limits::PAGE`] names.
@@ -43,7 +43,7 @@ impl Memory {
             return Ok(Vec::new());
         }
         let now = self.now();
-        Ok(repeat_simply(self.runtime(), || self.store().find_messages(scope, thread, names, now)).await?)
+        Ok(retry(self.runtime(), || self.store().find_messages(scope, thread, names, now)).await?)
     }
 
     pub(crate) async fn find_by_ids(
@@ -56,22 +56,22 @@ impl Memory {
         self.find_messages(scope, thread, &names).await
     }
 
-    /// Reads the page of a thread that follows a position, broken messages told beside the others.
+    /// Reads the page of a thread that follows a position, and reports messages that do not decode with the others.
     pub(crate) async fn page_after(
         &self,
         scope: &Scope,
         thread: ThreadId,
         seq: u64,
         limit: usize,
-    ) -> Result<Following> {
+    ) -> Result<ScanStep> {
         let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(seq, limit) };
         let page = self.messages_as_stored(scope, thread, &query).await?;
-        let read = page.messages.last().map(|message| message.seq);
-        let broken = page.corrupt.iter().map(|row| row.seq).max();
-        let reached = read.max(broken).unwrap_or(seq);
-        // A page that brought nothing ends the reading whatever it says.
+        let last = page.messages.last().map(|message| message.seq);
+        let last_corrupt = page.corrupt.iter().map(|row| row.seq).max();
+        let reached = last.max(last_corrupt).unwrap_or(seq);
+        // An empty page ends the scan even if it claims that there is more, or the scan would never end.
         let next = (page.more && reached > seq).then_some(reached);
-        Ok(Following { page, next })
+        Ok(ScanStep { page, next })
     }
 
     fn without_outdated(&self, mut page: MessagePage, now: Timestamp) -> MessagePage {
@@ -82,9 +82,9 @@ impl Memory {
     }
 }
 
-/// A page on the way through a whole thread.
-pub(crate) struct Following {
+/// One step of a scan through a whole thread.
+pub(crate) struct ScanStep {
     pub(crate) page: MessagePage,
-    /// After which position the next one begins; `None` at the end.
+    /// The position after which the next step starts; `None` at the end.
     pub(crate) next: Option<u64>,
 }

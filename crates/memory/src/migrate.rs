@@ -23,11 +23,11 @@ use serde::Serialize;
 use threadkeep_core::{Backend, Namespace, RecordOwner, Result, Runtime, Snapshot, TenantId, ThreadId, Timestamp};
 
 use crate::Platform;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
-pub use backup::{BackedUp, BackupLines, BackupReader};
-pub use copy::Copied;
-pub use damage::{Damage, Damaged};
+pub use backup::{BackupSummary, BackupLines, BackupReader};
+pub use copy::CopySummary;
+pub use damage::{Damage, DamagedItem};
 pub use survey::Survey;
 pub use verify::{Totals, Verification};
 
@@ -104,7 +104,7 @@ impl Migration {
     /// Those of the source.
     pub async fn begin(from: &Backend, to: Backend, platform: &Platform) -> Result<Self> {
         let now = platform.clock.now();
-        let source = repeat_simply(&*platform.runtime, || from.maintenance.snapshot(now)).await?;
+        let source = retry(&*platform.runtime, || from.maintenance.snapshot(now)).await?;
         Ok(Self { source: Arc::from(source), to, now, platform: platform.clone() })
     }
 

@@ -91,7 +91,7 @@ impl AuditLog {
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
         // All of it is kept and read, whatever is kept of conversations.
-        let options = MemoryOptions { retention: None, tail_bytes: 0, ..memory.options().clone() };
+        let options = MemoryOptions { retention: None, thread_cache_bytes: 0, ..memory.options().clone() };
         let memory = memory.with_options(options).expect("options without a retention are as sound as those with it");
         Self { memory, scope: Scope::Tenant(TenantId::internal()), writing: Arc::default() }
     }

@@ -52,8 +52,8 @@ pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
     Analytics, AppendOptions, Appended, AssembledContext, BatchBuilder, ContextOptions, Draft, EraseOptions,
-    EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Placed, Preference, Prefetched,
-    Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions, SearchResults, Selection,
+    EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, AppendedMessage, Preference, Prefetched,
+    Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions, SearchResults, ThreadSelection,
     SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
     ThreadsUpdate, Titles,
 };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use threadkeep_core::MonotonicTime;
-use threadkeep_memory::turns::lock::OlderLock;
-use threadkeep_memory::turns::{Place, Runs, Versioned, Waiting, close, interrupt};
+use threadkeep_memory::turns::lock::LegacyLock;
+use threadkeep_memory::turns::{ThreadAccess, Runs, Versioned, TurnWaiter, close, interrupt};
 
 use super::Agent;
 use crate::event::Events;
@@ -19,10 +19,10 @@ impl Agent {
     /// they have already been read.
     pub(super) async fn admit(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         mut seen: Option<Runs>,
         stop: &Stop,
-        older: &mut OlderLock,
+        older: &mut LegacyLock,
     ) -> Result<Runs> {
         let memory = self.memory();
         let patience = match self.assistant().definition().busy {
@@ -34,34 +34,34 @@ impl Agent {
         loop {
             let runs = match seen.take() {
                 Some(runs) => runs,
-                None => place.runs(memory).await?,
+                None => access.runs(memory).await?,
             };
             let Some(active) = &runs.active else {
-                if older.is_free(memory, place).await? {
-                    return self.close_expired(place, runs).await;
+                if older.is_free(memory, access).await? {
+                    return self.close_expired(access, runs).await;
                 }
-                self.wait_for_thread(place, &mut waiting, None, began + patience, stop).await?;
+                self.wait_for_thread(access, &mut waiting, None, began + patience, stop).await?;
                 continue;
             };
             if active.value.is_alive(memory) {
-                self.wait_for_thread(place, &mut waiting, Some(&active.value.driver), began + patience, stop).await?;
+                self.wait_for_thread(access, &mut waiting, Some(&active.value.driver), began + patience, stop).await?;
                 continue;
             }
             // A run that cannot be ended must not block the thread.
             if resumed_turn.as_ref() == Some(&active.value.turn) {
-                interrupt(memory, place, active).await?;
+                interrupt(memory, access, active).await?;
                 continue;
             }
             resumed_turn = Some(active.value.turn.clone());
-            self.resume_run(place, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
+            self.resume_run(access, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
         }
     }
 
     /// Waits until the thread may have changed and should be read again.
     async fn wait_for_thread(
         &self,
-        place: &Place,
-        waiting: &mut Option<Waiting>,
+        access: &ThreadAccess,
+        waiting: &mut Option<TurnWaiter>,
         driver: Option<&str>,
         until: MonotonicTime,
         stop: &Stop,
@@ -72,7 +72,7 @@ impl Agent {
         }
         let Some(waiting) = waiting else {
             // The caller reads the thread again, since a change before this subscription would be missed.
-            *waiting = Some(Waiting::begin(self.memory(), &place.scope, place.thread).await);
+            *waiting = Some(TurnWaiter::begin(self.memory(), &access.scope, access.thread).await);
             return Ok(());
         };
         tokio::select! {
@@ -86,7 +86,7 @@ impl Agent {
     /// Resumes the run of a dead driver to its end. Closes the run of another assistant, and one that was taken over too often.
     pub(super) async fn resume_run(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         active: Versioned<RunRecord>,
         stop: &Stop,
         events: &Events<'_>,
@@ -94,10 +94,10 @@ impl Agent {
         let is_another_assistants = active.value.assistant != self.assistant().definition().name;
         // A run that crashes the process each time must not be resumed forever.
         if is_another_assistants || active.value.taken_over >= MAX_TAKEOVERS {
-            interrupt(self.memory(), place, &active).await?;
+            interrupt(self.memory(), access, &active).await?;
             return Ok(None);
         }
-        match Box::pin(self.take_over(place, active, stop, events)).await {
+        match Box::pin(self.take_over(access, active, stop, events)).await {
             // Another driver claimed it first.
             Err(AgentError::Superseded { .. }) => Ok(None),
             result => result.map(Some),
@@ -105,11 +105,11 @@ impl Agent {
     }
 
     /// Closes waiting runs whose approvals have expired.
-    async fn close_expired(&self, place: &Place, mut runs: Runs) -> Result<Runs> {
+    async fn close_expired(&self, access: &ThreadAccess, mut runs: Runs) -> Result<Runs> {
         if runs.waiting.is_empty() {
             return Ok(runs);
         }
-        let (approvals, now) = (place.approvals(self.memory()).await?, self.memory().now());
+        let (approvals, now) = (access.approvals(self.memory()).await?, self.memory().now());
         let mut waiting = Vec::new();
         for run in std::mem::take(&mut runs.waiting) {
             let mut own = approvals.iter().map(|approval| &approval.value).filter(|own| own.turn == run.value.turn);
@@ -117,7 +117,7 @@ impl Agent {
                 waiting.push(run);
             } else {
                 let name = record::waiting(&run.value.turn);
-                close(self.memory(), place, &name, &run, ApprovalState::Expired, None).await?;
+                close(self.memory(), access, &name, &run, ApprovalState::Expired, None).await?;
             }
         }
         Ok(Runs { waiting, ..runs })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use threadkeep_core::{ChatModel, Content, RecordState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
-use threadkeep_memory::turns::{Driver, Place, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key};
+use threadkeep_memory::turns::{Driver, ThreadAccess, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key};
 use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
 use tokio::sync::Mutex;
 
@@ -55,19 +55,19 @@ pub(super) struct ClaimedRun<'a> {
 
 impl Agent {
     /// Reads the thread of a new turn.
-    pub(super) async fn read_thread(&self, scope: &Scope, thread: ThreadId) -> Result<(Place, Option<ThreadSnapshot>)> {
-        match Place::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
-            Ok((place, runs, read)) => Ok((place, Some(ThreadSnapshot { runs, read }))),
+    pub(super) async fn read_thread(&self, scope: &Scope, thread: ThreadId) -> Result<(ThreadAccess, Option<ThreadSnapshot>)> {
+        match ThreadAccess::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
+            Ok((access, runs, read)) => Ok((access, Some(ThreadSnapshot { runs, read }))),
             Err(error) if error.is_not_found() => Err(error.into()),
             // The question is stored even if the history or the settings cannot be read.
-            Err(_) => Ok((Place::find(self.memory(), scope, thread).await?, None)),
+            Err(_) => Ok((ThreadAccess::find(self.memory(), scope, thread).await?, None)),
         }
     }
 
     /// Stores the user's message and takes the thread's lock.
     pub(super) async fn start(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         snapshot: Option<ThreadSnapshot>,
         ask: &TurnRequest,
     ) -> Result<TurnStart> {
@@ -76,20 +76,20 @@ impl Agent {
         // Only the length: users' messages are never logged.
         tracing::debug!("Processing natural language input for agent {name}: {} chars", ask.text.chars().count());
         let turn = match &ask.idempotency_key {
-            Some(key) => turn_of_key(place.thread, key),
+            Some(key) => turn_of_key(access.thread, key),
             None => memory.mint_message_id().to_string(),
         };
-        let mut older = lock::OlderLock::default();
+        let mut older = lock::LegacyLock::default();
         let (mut seen, mut read) = match snapshot {
             Some(ThreadSnapshot { runs, read }) => (Some(runs), Some(read)),
             None => (None, None),
         };
         for attempt in 1.. {
-            self.admit(place, seen.take(), &ask.stop, &mut older).await?;
+            self.admit(access, seen.take(), &ask.stop, &mut older).await?;
             // The first attempt needs no lookup: its commit requires that no turn with this key exists.
             if attempt > 1
                 && ask.idempotency_key.is_some()
-                && let Some(existing) = self.find_turn(&place.scope, place.thread, &turn).await?
+                && let Some(existing) = self.find_turn(&access.scope, access.thread, &turn).await?
             {
                 return Ok(TurnStart::Existing(Box::new(existing)));
             }
@@ -97,13 +97,13 @@ impl Agent {
             let record = RunRecord {
                 given: ask.given.clone(),
                 is_ephemeral: ask.is_ephemeral,
-                asker: Some(place.scope.default_owner()),
+                asker: Some(access.scope.default_owner()),
                 ..self.new_record(&turn, &driving)
             };
             let mut content = Content::text(Role::User, &ask.text);
-            content.author = ask.author.clone().or_else(|| place.author.clone());
+            content.author = ask.author.clone().or_else(|| access.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
-            let mut batch = lock::take(memory.batch(), &record, &older)?;
+            let mut batch = lock::acquire(memory.batch(), &record, &older)?;
             if ask.idempotency_key.is_some() {
                 // The same request at another instance may have run its whole turn since the lookup.
                 for name in [record::stub(&turn), record::waiting(&turn)] {
@@ -111,7 +111,7 @@ impl Agent {
                 }
             }
             let batch = batch.append(record.marked(Draft::new(content)).with_id(id));
-            match batch.commit(&place.writer, place.thread).await {
+            match batch.commit(&access.writer, access.thread).await {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.tagged() };
                     let read = read.take().and_then(|read| read.after(appended.tagged()));
@@ -122,7 +122,7 @@ impl Agent {
                         read,
                     })));
                 }
-                Err(error) if (record::is_about_turns(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
+                Err(error) if (record::is_turn_conflict(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -159,17 +159,17 @@ impl Agent {
     /// Runs a turn that [`Agent::start`] started.
     pub(super) async fn run_started(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         run: Box<StartedRun>,
         ask: &TurnRequest,
         events: &Events<'_>,
     ) -> Result<Turn> {
         let StartedRun { record, seq, driving, read } = *run;
-        let (thread, turn) = (place.thread, record.value.turn.clone());
+        let (thread, turn) = (access.thread, record.value.turn.clone());
         events.send(TurnEvent::Started { thread, turn, agent: record.value.assistant.clone() });
         let (question, stop) = (ask.text.clone(), &ask.stop);
         let claimed_run = ClaimedRun { run: record, seq, question, stop, claimed_approval: None, read };
-        let turn = Box::pin(self.drive_claimed(place, claimed_run, events)).await;
+        let turn = Box::pin(self.drive_claimed(access, claimed_run, events)).await;
         drop(driving);
         turn
     }
@@ -177,21 +177,21 @@ impl Agent {
     /// Prepares a claimed run and drives it from the state that its journal gives.
     pub(super) async fn drive_claimed(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         claimed_run: ClaimedRun<'_>,
         events: &Events<'_>,
     ) -> Result<Turn> {
         let ClaimedRun { mut run, seq, question, stop, claimed_approval, read } = claimed_run;
-        let place = &place.of_asker(&run.value);
+        let access = &access.of_asker(&run.value);
         let memory = self.memory();
         let config = match &read {
             Some(read) => Ok(read.config.clone()),
-            None => memory.thread_config(&place.writer, place.thread).await,
+            None => memory.thread_config(&access.writer, access.thread).await,
         };
         let prepared = tokio::select! {
             biased;
             () = stop.wait() => Err(Failure::new("stopped", "the turn was stopped")),
-            prepared = self.prepare(place, &mut run.value, seq, &question) => prepared,
+            prepared = self.prepare(access, &mut run.value, seq, &question) => prepared,
         };
         let (config, failed) = match config {
             Ok(config) => (config, None),
@@ -210,7 +210,7 @@ impl Agent {
         let executor = EffectExecutor {
             memory,
             assistant: &**self.assistant(),
-            place,
+            access,
             turn: run.value.turn.clone(),
             question: question.clone(),
             read_at: seq - 1,
@@ -221,7 +221,7 @@ impl Agent {
             sink: &sink,
             contexts: Mutex::new(Contexts::of(read)),
         };
-        let mut run_state = self.run_state(place, run, seq, question).await?;
+        let mut run_state = self.run_state(access, run, seq, question).await?;
         if let Some(failure) = failed {
             run_state.stop(failure);
         }
@@ -230,13 +230,13 @@ impl Agent {
 
     async fn prepare(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         record: &mut RunRecord,
         seq: u64,
         question: &str,
     ) -> Result<TurnPreparation, Failure> {
         let turn = record.turn.clone();
-        let (memory, scope, thread) = (self.memory(), &place.scope, place.thread);
+        let (memory, scope, thread) = (self.memory(), &access.scope, access.thread);
         let given = record.given.clone();
         let asked =
             PrepareRequest { memory, scope, thread, turn: &turn, question, seq, given: &given, now: memory.now() };
@@ -270,7 +270,7 @@ impl Agent {
     /// Rebuilds a run's state from its journal.
     async fn run_state(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         mut run: Versioned<RunRecord>,
         seq: u64,
         question: String,
@@ -278,10 +278,10 @@ impl Agent {
         let memory = self.memory();
         let recorded: Vec<RecordedEvent> = match run.value.entries {
             0 => Vec::new(),
-            _ => place.journal(memory, &run.value.turn).await?,
+            _ => access.journal(memory, &run.value.turn).await?,
         };
         let approvals = match run.value.messages > 1 || run.value.entries > 0 {
-            true => place.approvals_of(memory, &run.value.turn).await?,
+            true => access.approvals_of(memory, &run.value.turn).await?,
             false => Vec::new(),
         };
         let input = Input { question, given: run.value.given.clone() };
@@ -307,15 +307,15 @@ impl Agent {
         };
         let mut run_state = RunState::new(machine, run, recorded);
         run_state.approvals = approvals;
-        run_state.stored = self.stored(place, &run_state.record, seq).await?;
+        run_state.stored = self.stored(access, &run_state.record, seq).await?;
         Ok(run_state)
     }
 
-    async fn stored(&self, place: &Place, record: &RunRecord, seq: u64) -> Result<Vec<StoredMessage>> {
+    async fn stored(&self, access: &ThreadAccess, record: &RunRecord, seq: u64) -> Result<Vec<StoredMessage>> {
         if record.messages == 1 {
             return Ok(vec![StoredMessage { seq, role: Role::User }]);
         }
-        let found = messages_of(self.memory(), place, &record.turn, record.started_at, record.messages).await?;
+        let found = messages_of(self.memory(), access, &record.turn, record.started_at, record.messages).await?;
         Ok(found.iter().map(|message| StoredMessage { seq: message.seq, role: message.content.role }).collect())
     }
 }

@@ -47,7 +47,7 @@ impl EffectExecutor<'_> {
             through_seq: Some(self.read_at),
             turn: None,
         };
-        let (scope, thread, question) = (&self.place.scope, self.place.thread, Some(self.question.as_str()));
+        let (scope, thread, question) = (&self.access.scope, self.access.thread, Some(self.question.as_str()));
         let assembled = match &read {
             Some(read) => self.memory.context_of(read, question, &policy, &options).await,
             None => self.memory.shared_context(scope, thread, question, &policy, &options).await,

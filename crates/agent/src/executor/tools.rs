@@ -30,8 +30,8 @@ impl EffectExecutor<'_> {
         self.emit(TurnEvent::ToolStarted { id, name, arguments: call.arguments.clone() });
         let began = self.now();
         let context = ToolContext {
-            scope: self.place.scope.clone(),
-            thread: self.place.thread,
+            scope: self.access.scope.clone(),
+            thread: self.access.thread,
             turn: self.turn.clone(),
             call_id: call.id.clone(),
             question: self.question.clone(),

@@ -236,7 +236,7 @@ fn print_notes(output: &Output, assembled: &AssembledContext, arguments: &Argume
         RecallOutcome::Searched { .. } if report.recalled.is_empty() => {
             output.note("no relevant messages found for the question")
         }
-        RecallOutcome::NotAsked if arguments.policy.recall.is_some() => {
+        RecallOutcome::NotRequested if arguments.policy.recall.is_some() => {
             output.note("no messages recalled, because there is no question")
         }
         recall if is_incomplete(recall) => {

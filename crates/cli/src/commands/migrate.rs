@@ -1,7 +1,7 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
 use threadkeep::memory::KnownErasures as _;
-use threadkeep::memory::migrate::{Copied, Damage, Differences, Migration, Progress, Totals, Verification};
+use threadkeep::memory::migrate::{CopySummary, Damage, Differences, Migration, Progress, Totals, Verification};
 use threadkeep::{Backend, Memory};
 
 use super::{App, Status, import};
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 pub(super) struct MigrationReport {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    copied: Option<Copied>,
+    copied: Option<CopySummary>,
     verified: Verification,
     #[serde(skip_serializing_if = "Option::is_none")]
     indexed: Option<u64>,
@@ -188,7 +188,7 @@ fn print_damage(app: &App, damage: &Damage) -> Result<()> {
     Ok(())
 }
 
-fn summary(copied: &Copied) -> String {
+fn summary(copied: &CopySummary) -> String {
     let summary = format!("copied {}", amount(copied.copied));
     if copied.already_there == Progress::default() {
         summary

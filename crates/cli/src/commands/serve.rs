@@ -105,8 +105,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     {
         tracing::warn!("{error}; choose another file with --erasure-ledger");
     }
-    let tail_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(THREAD_CACHE_BYTES);
-    let memory = memory.with_options(MemoryOptions { tail_bytes, ..memory.options().clone() })?;
+    let thread_cache_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(THREAD_CACHE_BYTES);
+    let memory = memory.with_options(MemoryOptions { thread_cache_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
     let has_keys_or_issuer = !token_issuers.is_empty() || keys.is_any_known().await?;

@@ -1,32 +1,32 @@
-//! The explanation of a context, kept for whoever asks later why the model saw what it saw.
+//! Stored context reports, which explain later why a context contained what it did.
 
 use threadkeep_context::Report;
 use threadkeep_core::{JsonText, Namespace, PutRecord, RecordName, RecordOwner, Scope, ThreadId};
 
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, Result};
 
-/// How long a report is kept: 30 days.
-const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How long a report is retained: 30 days.
+const RETENTION_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 impl Memory {
     /// Reads the report of a context that was assembled with [`crate::ContextOptions::turn`].
     ///
     /// # Errors
-    /// `Corrupt` for a report that has another shape, `Invalid` or `LimitExceeded` for a name that is none.
+    /// `Corrupt` for a report that does not decode, `Invalid` or `LimitExceeded` for an invalid name.
     pub async fn context_report(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Report>> {
         let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), name(turn), self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
+            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
         Ok(found.map(|record| record.value.read()).transpose()?)
     }
 
-    /// The record that [`Memory::context_report`] reads, for a caller that writes it with a commit of its own.
+    /// The record that [`Memory::context_report`] reads, for a caller that writes it in its own commit.
     ///
     /// # Errors
-    /// `Invalid` for a report with numbers that JSON cannot hold.
+    /// `Invalid` for a report with numbers that JSON cannot represent.
     pub fn report_record(&self, turn: &str, report: &Report) -> Result<PutRecord> {
-        let expires_at = Some(self.now().plus_ms(KEPT_MS));
+        let expires_at = Some(self.now().plus_ms(RETENTION_MS));
         Ok(PutRecord { name: name(turn), value: JsonText::of(report)?, expires_at })
     }
 

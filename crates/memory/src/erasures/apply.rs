@@ -12,7 +12,7 @@ use threadkeep_core::{
 
 use super::{ErasureBound, KnownErasures, walk};
 use crate::messages::READ_PAGE;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{EraseOptions, Memory, MemoryError, Platform, Result};
 
 /// How far clocks may be apart. A deleted id cannot be opened again for seven days, so nothing that came back is this young.
@@ -74,21 +74,21 @@ impl Memory {
     /// # Errors
     /// Those of the store.
     pub async fn raise_record_versions(&self, version: u64) -> Result<()> {
-        let tenants = repeat_simply(self.runtime(), || self.maintenance().list_tenants(None, 1)).await?;
+        let tenants = retry(self.runtime(), || self.maintenance().list_tenants(None, 1)).await?;
         let Some(tenant) = tenants.first().filter(|_| version > 0) else { return Ok(()) };
         let (namespace, key) = (Namespace::System("erasures".to_owned()), "version".to_owned());
         let value = JsonText::of(&version)?;
         let raised =
             Record { namespace: namespace.clone(), key: key.clone(), value, version, tag: None, expires_at: None };
         let owner = RecordOwner::Tenant;
-        repeat_simply(self.runtime(), || self.maintenance().restore_record(tenant, &owner, raised.clone())).await?;
+        retry(self.runtime(), || self.maintenance().restore_record(tenant, &owner, raised.clone())).await?;
         self.delete_record(&Scope::Tenant(tenant.clone()), owner, namespace, key).await
     }
 
     async fn delete_record(&self, scope: &Scope, owner: RecordOwner, namespace: Namespace, key: String) -> Result<()> {
         let write = RecordWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
         let now = self.now();
-        match repeat_simply(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await {
+        match retry(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await {
             Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -111,7 +111,7 @@ impl Pass<'_> {
         let mut after: Option<Owner> = None;
         loop {
             let list = || self.memory.maintenance().list_owners(self.tenant, after.as_ref(), limits::PAGE);
-            let owners = repeat_simply(self.memory.runtime(), list).await?;
+            let owners = retry(self.memory.runtime(), list).await?;
             let Some(last) = owners.last().cloned() else { return Ok(()) };
             for owner in owners {
                 if let Owner::User(user) = owner
@@ -189,14 +189,14 @@ impl Pass<'_> {
     async fn messages_to_erase(&self, thread: &Thread) -> Result<(Vec<MessageId>, Timestamp)> {
         let (mut ids, mut latest, mut after) = (Vec::new(), thread.updated_at, Some(0));
         while let Some(seq) = after {
-            let following = self.memory.page_after(&self.scope, thread.id, seq, READ_PAGE).await?;
-            for message in &following.page.messages {
+            let step = self.memory.page_after(&self.scope, thread.id, seq, READ_PAGE).await?;
+            for message in &step.page.messages {
                 if let Some(at) = self.erased_at(thread, message) {
                     ids.push(message.id);
                     latest = latest.max(at);
                 }
             }
-            after = following.next;
+            after = step.next;
         }
         Ok((ids, latest))
     }

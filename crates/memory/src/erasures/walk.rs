@@ -6,7 +6,7 @@ use threadkeep_core::{
 };
 
 use crate::Memory;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
 /// Threads that are looked at together.
 const THREADS: usize = 200;
@@ -16,7 +16,7 @@ pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     let mut tenants: Vec<TenantId> = Vec::new();
     loop {
         let page =
-            repeat_simply(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
+            retry(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
         if page.is_empty() {
             return Ok(tenants);
         }
@@ -46,7 +46,7 @@ impl<'a> Threads<'a> {
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
         let Some(mut query) = self.query.take() else { return Ok(None) };
         let page =
-            repeat_simply(self.memory.runtime(), || self.memory.store().list_threads(&self.scope, &query, self.now))
+            retry(self.memory.runtime(), || self.memory.store().list_threads(&self.scope, &query, self.now))
                 .await?;
         if let Some(next) = page.next {
             query.after = Some(next);
@@ -88,7 +88,7 @@ impl<'a> Records<'a> {
     async fn read(&mut self, mut query: RecordQuery) -> Result<(RecordOwner, Vec<Record>)> {
         let (scope, owner) = (Scope::Tenant(self.tenant.clone()), query.owner.clone());
         let page =
-            repeat_simply(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
+            retry(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
         if page.len() == query.limit {
             query.after = page.last().map(|last| (last.namespace.clone(), last.key.clone()));
             self.query = Some(query);
@@ -100,7 +100,7 @@ impl<'a> Records<'a> {
         if self.owners.len() == 0 {
             let after = self.last_owner.take();
             let list = || self.memory.maintenance().list_owners(&self.tenant, after.as_ref(), limits::PAGE);
-            self.owners = repeat_simply(self.memory.runtime(), list).await?.into_iter();
+            self.owners = retry(self.memory.runtime(), list).await?.into_iter();
         }
         let owner = self.owners.next();
         self.last_owner.clone_from(&owner);

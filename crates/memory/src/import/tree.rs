@@ -4,8 +4,8 @@
 //! the threads' metadata how they belong together. Each addition demands that its thread still ends where the plan saw it
 //! end; where it does not, the plan is made again.
 
-mod known;
-mod mark;
+mod existing;
+mod branch_metadata;
 mod plan;
 mod write;
 
@@ -113,7 +113,7 @@ impl Tree {
     async fn write_all(&mut self, memory: &Memory, scope: &Scope, key: &ThreadKey) -> Result<()> {
         let mut done = write::Done::default();
         for _ in 0..ATTEMPTS {
-            let known = known::read(self, memory, scope, key, &mut done).await?;
+            let known = existing::read(self, memory, scope, key, &mut done).await?;
             match write::write(self, memory, scope, key, known, &mut done).await {
                 Ok(()) => {
                     done.tell(self);

@@ -10,7 +10,7 @@ use threadkeep_core::{
 };
 
 use super::{Damage, Progress, walk};
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{MemoryError, Platform, Result};
 
 /// Bytes of an object that stands on several lines.
@@ -30,7 +30,7 @@ pub struct BackupLines {
 
 /// What a backup of lines holds, and what it took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BackedUp {
+pub struct BackupSummary {
     /// What was written.
     #[serde(flatten)]
     pub written: Progress,
@@ -74,8 +74,8 @@ impl BackupLines {
     pub async fn begin(backend: &Backend, platform: &Platform) -> Result<Self> {
         let (now, runtime) = (platform.clock.now(), &*platform.runtime);
         let snapshot: Arc<dyn Snapshot> =
-            Arc::from(repeat_simply(runtime, || backend.maintenance.snapshot(now)).await?);
-        let totals = repeat_simply(runtime, || snapshot.totals()).await?;
+            Arc::from(retry(runtime, || backend.maintenance.snapshot(now)).await?);
+        let totals = retry(runtime, || snapshot.totals()).await?;
         Ok(Self {
             snapshot,
             now,
@@ -101,7 +101,7 @@ impl BackupLines {
     pub async fn write<E: From<MemoryError>>(
         mut self,
         mut write: impl FnMut(&str, Progress) -> Result<(), E>,
-    ) -> Result<BackedUp, E> {
+    ) -> Result<BackupSummary, E> {
         let (snapshot, as_of) = (Arc::clone(&self.snapshot), self.snapshot.consistency());
         let (version, made_at) = (BACKUP_VERSION, self.now);
         let runtime = Arc::clone(&self.platform.runtime);
@@ -126,7 +126,7 @@ impl BackupLines {
         self.line(&BackupLine::End { threads, records, hash }, &mut write)?;
         let mut damage = self.damage;
         damage.add_unreadable(&*snapshot);
-        Ok(BackedUp { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
+        Ok(BackupSummary { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
     }
 
     async fn thread<E: From<MemoryError>>(
@@ -223,7 +223,7 @@ impl BackupReader {
             }
             BackupLine::Record { tenant, owner, record } => {
                 let restore = || self.backend.maintenance.restore_record(&tenant, &owner, record.clone());
-                repeat_simply(&*self.platform.runtime, restore).await?;
+                retry(&*self.platform.runtime, restore).await?;
                 self.done.records += 1;
             }
             BackupLine::End { threads, records, hash } => {

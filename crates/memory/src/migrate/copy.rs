@@ -5,14 +5,14 @@ use threadkeep_core::{
 };
 
 use super::{Differences, Item, Migration, Progress, survey, walk};
-use crate::retry::{repeat, repeat_simply};
+use crate::retry::{retry, retry_tracked};
 
 /// Threads that are looked for in the target at once.
 const LOOKS: usize = 8;
 
 /// What was copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Copied {
+pub struct CopySummary {
     /// What was written.
     pub copied: Progress,
     /// What the target had already.
@@ -23,7 +23,7 @@ pub struct Copied {
 
 /// What became of one thread.
 enum Fate {
-    Copied,
+    CopySummary,
     AlreadyThere,
     InTheWay(String),
 }
@@ -34,8 +34,8 @@ impl Migration {
     ///
     /// # Errors
     /// Those of the stores. What was copied until then stays.
-    pub async fn copy(&self, mut progress: impl FnMut(Progress)) -> Result<Copied> {
-        let mut copied = Copied::default();
+    pub async fn copy(&self, mut progress: impl FnMut(Progress)) -> Result<CopySummary> {
+        let mut copied = CopySummary::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
             let looks = stream::iter(&page).map(|listed| self.look(listed)).buffered(LOOKS);
@@ -70,9 +70,9 @@ impl Migration {
 
     async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Fate> {
         // When it is not known whether a chunk was written, the thread is begun again: so no chunk is written twice.
-        match repeat(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
+        match retry_tracked(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
             // It was not there before: the reply to its last chunk was lost.
-            Ok(Fate::AlreadyThere) => Ok(Fate::Copied),
+            Ok(Fate::AlreadyThere) => Ok(Fate::CopySummary),
             Err(StoreError::Conflict(Conflict::Thread)) => {
                 Ok(Fate::InTheWay("its id or key belongs to another thread there".to_owned()))
             }
@@ -95,10 +95,10 @@ impl Migration {
                 chunk = walk::next_chunk(self.runtime(), &*self.source, listed.place, next).await?;
             }
         }
-        Ok(Fate::Copied)
+        Ok(Fate::CopySummary)
     }
 
-    async fn copy_records(&self, copied: &mut Copied) -> Result<()> {
+    async fn copy_records(&self, copied: &mut CopySummary) -> Result<()> {
         let mut records = walk::Records::of(self.runtime(), &*self.source);
         while let Some(page) = records.next_page().await? {
             for OwnedRecord { tenant, owner, record } in page {
@@ -113,7 +113,7 @@ impl Migration {
         tenant: &TenantId,
         owner: &RecordOwner,
         record: Record,
-        copied: &mut Copied,
+        copied: &mut CopySummary,
     ) -> Result<()> {
         match self.find_in_target(tenant, owner, &record).await? {
             Some(there) if there == record => copied.already_there.records += 1,
@@ -123,7 +123,7 @@ impl Migration {
             }
             None => {
                 let restore = || self.to.maintenance.restore_record(tenant, owner, record.clone());
-                repeat_simply(self.runtime(), restore).await?;
+                retry(self.runtime(), restore).await?;
                 copied.copied.records += 1;
             }
         }
@@ -131,10 +131,10 @@ impl Migration {
     }
 }
 
-impl Copied {
+impl CopySummary {
     fn add(&mut self, listed: &ListedThread, fate: Fate) {
         let side = match fate {
-            Fate::Copied => &mut self.copied,
+            Fate::CopySummary => &mut self.copied,
             Fate::AlreadyThere => &mut self.already_there,
             Fate::InTheWay(detail) => {
                 return self.left_out.add(&listed.tenant, Item::Thread(listed.thread.id), detail);

@@ -9,12 +9,12 @@ pub struct Damage {
     /// How much there is.
     pub count: u64,
     /// The first 1,000, without anybody's words.
-    pub told: Vec<Damaged>,
+    pub told: Vec<DamagedItem>,
 }
 
 /// Something that is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Damaged {
+pub struct DamagedItem {
     /// In which tenant, where that can be told.
     pub tenant: Option<TenantId>,
     /// In which thread, where it is in one.
@@ -33,7 +33,7 @@ impl Damage {
     pub(super) fn add(&mut self, tenant: Option<&TenantId>, thread: Option<ThreadId>, detail: String) {
         self.count += 1;
         if self.told.len() < TOLD {
-            self.told.push(Damaged { tenant: tenant.cloned(), thread, detail });
+            self.told.push(DamagedItem { tenant: tenant.cloned(), thread, detail });
         }
     }
 
@@ -53,7 +53,7 @@ impl Damage {
     }
 }
 
-impl std::fmt::Display for Damaged {
+impl std::fmt::Display for DamagedItem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("damage")?;
         if let Some(tenant) = &self.tenant {

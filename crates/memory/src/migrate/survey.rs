@@ -2,7 +2,7 @@ use serde::Serialize;
 use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId, Thread, ThreadName};
 
 use super::{Differences, Item, Migration, Progress, walk};
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
 /// What there is to move, and what stands in its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -87,7 +87,7 @@ impl Migration {
     ) -> Result<Option<Record>> {
         let scope = Scope::Tenant(tenant.clone());
         let Record { namespace, key, .. } = record;
-        repeat_simply(self.runtime(), || self.to.store.find_record(&scope, owner, namespace, key, self.now)).await
+        retry(self.runtime(), || self.to.store.find_record(&scope, owner, namespace, key, self.now)).await
     }
 }
 

@@ -4,7 +4,7 @@ use threadkeep_core::{ChunkSize, Dump, ListedThread, OwnedRecord, Result};
 
 use super::digest::{self, Sum, ThreadDigest};
 use super::{Damage, Differences, Item, Migration, Progress, survey, walk};
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
 /// Threads that are read at once.
 const IN_FLIGHT: usize = 4;
@@ -100,9 +100,9 @@ impl Migration {
         let (tenant, thread) = (&listed.tenant, listed.thread.id);
         let (places, mut after) = ([listed.place], None);
         loop {
-            let here = repeat_simply(self.runtime(), || self.source.dump_threads(&places, after, size)).await?;
+            let here = retry(self.runtime(), || self.source.dump_threads(&places, after, size)).await?;
             let there = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
-            let (here, there) = (here.into_iter().next(), repeat_simply(self.runtime(), there).await?);
+            let (here, there) = (here.into_iter().next(), retry(self.runtime(), there).await?);
             let next = here.as_ref().and_then(|here| here.next);
             if let Some(difference) = here.and_then(|here| chunks_differ(here, there)) {
                 return Ok(difference);

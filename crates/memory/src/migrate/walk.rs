@@ -9,7 +9,7 @@ use threadkeep_core::{
 };
 
 use super::Item;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
 /// Threads that are looked at together.
 const THREADS: usize = 200;
@@ -30,7 +30,7 @@ pub(super) async fn find_thread(
     now: Timestamp,
 ) -> Result<Option<Thread>> {
     let scope = Scope::Tenant(tenant.clone());
-    repeat_simply(runtime, || backend.store.find_thread(&scope, name, now)).await
+    retry(runtime, || backend.store.find_thread(&scope, name, now)).await
 }
 
 /// The threads of a snapshot, in the order of their creation.
@@ -47,7 +47,7 @@ impl<'a> Threads<'a> {
 
     /// Some threads; `None` when there are no more.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<ListedThread>>> {
-        let page = repeat_simply(self.runtime, || self.snapshot.list_threads(self.last, THREADS)).await?;
+        let page = retry(self.runtime, || self.snapshot.list_threads(self.last, THREADS)).await?;
         self.last = page.last().map(|last| last.place);
         Ok(Some(page).filter(|page| !page.is_empty()))
     }
@@ -67,7 +67,7 @@ impl<'a> Records<'a> {
 
     /// Some records; `None` when there are no more.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<OwnedRecord>>> {
-        let mut page = repeat_simply(self.runtime, || self.snapshot.list_records(self.last.as_ref(), RECORDS)).await?;
+        let mut page = retry(self.runtime, || self.snapshot.list_records(self.last.as_ref(), RECORDS)).await?;
         let Some(last) = page.last() else { return Ok(None) };
         self.last = Some(last.clone());
         page.retain(|owned| !is_the_stores_own(&owned.record));
@@ -107,7 +107,7 @@ impl<'a> FirstChunks<'a> {
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
         if self.ready.is_empty() && !self.places.is_empty() {
             self.ready =
-                repeat_simply(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
+                retry(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
             if self.ready.is_empty() || self.ready.len() > self.places.len() {
                 return Err(StoreError::corrupt("snapshot", "another number of threads than was asked for"));
             }
@@ -129,7 +129,7 @@ pub(super) async fn next_chunk(
     after: Option<u64>,
 ) -> Result<Option<Dump>> {
     let places = [place];
-    let chunks = repeat_simply(runtime, || snapshot.dump_threads(&places, after, SIZE)).await?;
+    let chunks = retry(runtime, || snapshot.dump_threads(&places, after, SIZE)).await?;
     Ok(chunks.into_iter().next())
 }
 
@@ -154,7 +154,7 @@ impl<'a> Chunks<'a> {
             return Ok(None);
         }
         let dump = || self.backend.maintenance.dump_thread(self.tenant, self.thread, self.after, self.limit);
-        let chunk = repeat_simply(self.runtime, dump).await?;
+        let chunk = retry(self.runtime, dump).await?;
         self.after = chunk.next;
         self.is_done = chunk.next.is_none();
         self.limit = next_limit(self.limit, entry_bytes(&chunk));

@@ -3,7 +3,7 @@
 use threadkeep_core::{Failure, PutRecord, RecordName, RecordState, Timestamp};
 
 use super::record::{self, KEPT_MS, RunRecord, TurnKind, TurnRecord};
-use super::{ApprovalState, Place, TurnStatus, TurnUsage, Versioned, journal, lock, note_draft, result_draft};
+use super::{ApprovalState, ThreadAccess, TurnStatus, TurnUsage, Versioned, journal, lock, note_draft, result_draft};
 use crate::{Memory, MemoryError, Result};
 
 /// Closes a run as it lies under `name`. Others who were first, by a decision or by closing it too, win.
@@ -12,7 +12,7 @@ use crate::{Memory, MemoryError, Result};
 /// Those of the store.
 pub async fn close(
     memory: &Memory,
-    place: &Place,
+    access: &ThreadAccess,
     name: &RecordName,
     run: &Versioned<RunRecord>,
     state: ApprovalState,
@@ -20,10 +20,10 @@ pub async fn close(
 ) -> Result<()> {
     let record = &run.value;
     let batch = memory.batch().require(name.clone(), RecordState::Version(run.version));
-    let mut batch = if record::is_active(&name.key) { lock::let_go(batch) } else { batch.delete(name.clone()) };
+    let mut batch = if record::is_active(&name.key) { lock::release(batch) } else { batch.delete(name.clone()) };
     let mut drafts = Vec::new();
     let mut previews = Vec::new();
-    for mut approval in place.approvals_of(memory, &record.turn).await? {
+    for mut approval in access.approvals_of(memory, &record.turn).await? {
         let condition = RecordState::Version(approval.version);
         let value = &mut approval.value;
         let closed = match value.state {
@@ -49,12 +49,12 @@ pub async fn close(
         batch = batch.append(record.marked(draft).with_id(id));
     }
     // A journal that cannot be read must not keep the run from being closed.
-    let spoken = journal::spoken(memory, place, record).await;
+    let spoken = journal::spoken(memory, access, record).await;
     let spoken = spoken.unwrap_or_else(|_| (record.model.clone(), TurnUsage::of([], record.embedding_calls)));
     let stub = stub(record, spoken, failure, messages, memory.now());
     let expires_at = Some(memory.now().plus_ms(KEPT_MS));
     batch = batch.put(PutRecord { name: record::stub(&record.turn), value: stub.to_json()?, expires_at });
-    match batch.commit(&place.writer, place.thread).await {
+    match batch.commit(&access.writer, access.thread).await {
         Err(error) if is_lost(&error) => Ok(()),
         result => result.map(drop),
     }
@@ -65,16 +65,16 @@ pub async fn close(
 ///
 /// # Errors
 /// Those of the store.
-pub async fn interrupt(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -> Result<()> {
+pub async fn interrupt(memory: &Memory, access: &ThreadAccess, left: &Versioned<RunRecord>) -> Result<()> {
     if left.value.kind == TurnKind::Completion {
-        return lock::free(memory, place, left).await;
+        return lock::release_abandoned(memory, access, left).await;
     }
     let failure = Failure::new("interrupted", "the program ended before this was answered");
-    close(memory, place, &record::active(), left, ApprovalState::Replaced, Some(failure)).await
+    close(memory, access, &record::active(), left, ApprovalState::Replaced, Some(failure)).await
 }
 
 fn is_lost(error: &MemoryError) -> bool {
-    record::is_about_runs(error) || record::is_about_approvals(error)
+    record::is_run_conflict(error) || record::is_approval_conflict(error)
 }
 
 const fn code(state: ApprovalState) -> &'static str {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use threadkeep_core::{Map, RecordState, Scope, StoreError, Tagged, ThreadId};
 use tokio::sync::Mutex;
 
-use super::lock::{self, OlderLock};
+use super::lock::{self, LegacyLock};
 use super::record::{self, RunRecord, TurnKind};
-use super::{ContextNumbers, Driver, Place, SIGN_OF_LIFE, Versioned, lease_until, stop_asked};
+use super::{ContextNumbers, Driver, ThreadAccess, LEASE_RENEWAL_INTERVAL, Versioned, lease_until, wait_for_stop_request};
 use crate::{Appended, BatchBuilder, Memory, MemoryError, Result};
 
 /// How often a thread is tried that others take and let go of meanwhile.
@@ -27,7 +27,7 @@ pub struct Completion {
     thread: ThreadId,
     turn: String,
     /// The change of the commit that took the thread.
-    taken_at: Tagged,
+    acquired_at: Tagged,
     /// What was written last, with the version that fences this driver.
     held: Arc<Mutex<Versioned<RunRecord>>>,
     /// Others here, and on this machine, know by it that the driver is gone.
@@ -38,11 +38,11 @@ pub struct Completion {
 #[derive(Debug)]
 pub enum LockResult {
     /// It is the caller's.
-    Taken(Completion),
+    Acquired(Completion),
     /// Another turn holds it.
     Busy,
     /// A turn of an assistant was cut off in it, which has to be resumed or closed first.
-    Cut(Box<Versioned<RunRecord>>),
+    Interrupted(Box<Versioned<RunRecord>>),
 }
 
 /// Why work under a completion did not come to its end.
@@ -51,7 +51,7 @@ pub enum Interrupted {
     /// Somebody asked for it to stop.
     Stopped,
     /// It was thought to be gone, and another turn took the thread: nothing of it can be stored any more.
-    Overtaken,
+    LockLost,
 }
 
 impl Completion {
@@ -62,25 +62,25 @@ impl Completion {
     pub async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str, model: &str) -> Result<LockResult> {
         let driving = Driver::begin(memory);
         let record = new_record(memory, scope, turn, model, &driving);
-        let (mut writer, mut older, mut left) = (scope.clone(), OlderLock::default(), None);
+        let (mut writer, mut older, mut left) = (scope.clone(), LegacyLock::default(), None);
         for _ in 0..ATTEMPTS {
             let batch = match left.take() {
-                None => lock::take(memory.batch(), &record, &older)?,
+                None => lock::acquire(memory.batch(), &record, &older)?,
                 Some(version) => {
-                    lock::hold(memory.batch().require(record::active(), RecordState::Version(version)), &record)?
+                    lock::renew(memory.batch().require(record::active(), RecordState::Version(version)), &record)?
                 }
             };
             let refused = match batch.commit(&writer, thread).await {
                 Ok(committed) => {
-                    let taken_at = committed.tagged();
-                    let held = Arc::new(Mutex::new(Versioned { value: record, version: taken_at }));
+                    let acquired_at = committed.tagged();
+                    let held = Arc::new(Mutex::new(Versioned { value: record, version: acquired_at }));
                     let (memory, turn, driving) = (memory.clone(), turn.to_owned(), Arc::new(driving));
-                    return Ok(LockResult::Taken(Self {
+                    return Ok(LockResult::Acquired(Self {
                         memory,
                         writer,
                         thread,
                         turn,
-                        taken_at,
+                        acquired_at,
                         held,
                         _driving: driving,
                     }));
@@ -93,16 +93,16 @@ impl Completion {
                 writer = Scope::Tenant(scope.tenant_id().clone());
                 continue;
             }
-            if !older.has_refused(&refused) && !record::is_about_runs(&refused) {
+            if !older.has_refused(&refused) && !record::is_run_conflict(&refused) {
                 return Err(refused);
             }
-            let place = Place { scope: scope.clone(), writer: writer.clone(), thread, author: None };
-            match place.runs(memory).await?.active {
-                None if older.is_free(memory, &place).await? => {}
+            let access = ThreadAccess { scope: scope.clone(), writer: writer.clone(), thread, author: None };
+            match access.runs(memory).await?.active {
+                None if older.is_free(memory, &access).await? => {}
                 None => return Ok(LockResult::Busy),
                 Some(active) if active.value.is_alive(memory) => return Ok(LockResult::Busy),
                 Some(active) if active.value.kind == TurnKind::Completion => left = Some(active.version),
-                Some(active) => return Ok(LockResult::Cut(Box::new(active))),
+                Some(active) => return Ok(LockResult::Interrupted(Box::new(active))),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
@@ -117,27 +117,27 @@ impl Completion {
     /// The change that the thread stood at when it was taken: what was read before can still be used where that is the next one
     /// ([`crate::Prefetched::after`]).
     #[must_use]
-    pub fn taken_at(&self) -> Tagged {
-        self.taken_at
+    pub fn acquired_at(&self) -> Tagged {
+        self.acquired_at
     }
 
-    /// Works while it holds the thread, with a sign of life every [`SIGN_OF_LIFE`], until the work is done, somebody asked
+    /// Works while it holds the thread, with a sign of life every [`LEASE_RENEWAL_INTERVAL`], until the work is done, somebody asked
     /// for the turn to stop, or the thread is another one's.
     ///
     /// # Errors
     /// Why it did not come to its end.
-    pub async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         let mut work = pin!(work);
-        let mut stopped = pin!(stop_asked(&self.memory, &self.writer, self.thread, &self.turn));
+        let mut stopped = pin!(wait_for_stop_request(&self.memory, &self.writer, self.thread, &self.turn));
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
                 () = &mut stopped => return Err(Interrupted::Stopped),
-                () = self.memory.runtime().sleep(SIGN_OF_LIFE) => {}
+                () = self.memory.runtime().sleep(LEASE_RENEWAL_INTERVAL) => {}
             }
             if !self.give_sign().await {
-                return Err(Interrupted::Overtaken);
+                return Err(Interrupted::LockLost);
             }
         }
     }
@@ -145,17 +145,17 @@ impl Completion {
     /// Stores what a batch holds and lets go of the thread, all by one commit.
     ///
     /// # Errors
-    /// [`Completion::is_overtaken`] tells that another turn took the thread; those of the store.
+    /// [`Completion::is_lock_lost`] tells that another turn took the thread; those of the store.
     pub async fn finish(&self, batch: BatchBuilder) -> Result<Appended> {
         let held = self.held.lock().await;
         let batch = batch.require(record::active(), RecordState::Version(held.version));
-        lock::let_go(batch).commit(&self.writer, self.thread).await
+        lock::release(batch).commit(&self.writer, self.thread).await
     }
 
     /// Whether a commit failed because the thread is another turn's.
     #[must_use]
-    pub fn is_overtaken(error: &MemoryError) -> bool {
-        record::is_about_runs(error)
+    pub fn is_lock_lost(error: &MemoryError) -> bool {
+        record::is_run_conflict(error)
     }
 
     /// Lets go of the thread, with nothing stored.
@@ -169,14 +169,14 @@ impl Completion {
         let mut held = self.held.lock().await;
         let record = RunRecord { lease_until: lease_until(&self.memory), ..held.value.clone() };
         let batch = self.memory.batch().deferred().require(record::active(), RecordState::Version(held.version));
-        let Ok(batch) = lock::hold(batch, &record) else { return true };
+        let Ok(batch) = lock::renew(batch, &record) else { return true };
         match batch.commit(&self.writer, self.thread).await {
             Ok(committed) => {
                 *held = Versioned { value: record, version: committed.tagged() };
                 true
             }
             // A store that cannot be asked now may be there for the next sign.
-            Err(error) => !record::is_about_runs(&error),
+            Err(error) => !record::is_run_conflict(&error),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::Memory;
 /// How long a driver is believed to be there without a sign of life.
 pub const LEASE: Duration = Duration::from_secs(30);
 /// How often it gives one.
-pub const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+pub const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// All drivers of this process, whichever agent they belong to: two agents may share a thread.
 static DRIVERS: LazyLock<Drivers> = LazyLock::new(Drivers::default);

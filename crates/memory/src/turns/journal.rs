@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use threadkeep_core::ChatAnswer;
 
-use super::{Place, RunRecord, TurnUsage};
+use super::{ThreadAccess, RunRecord, TurnUsage};
 use crate::{Memory, Result};
 
 /// One thing that happened to a run, as far as it is read here.
@@ -33,8 +33,8 @@ enum Outcome {
 }
 
 /// What spoke last in a run, and what it took.
-pub(super) async fn spoken(memory: &Memory, place: &Place, record: &RunRecord) -> Result<(String, TurnUsage)> {
-    let entries: Vec<Entry> = place.journal(memory, &record.turn).await?;
+pub(super) async fn spoken(memory: &Memory, access: &ThreadAccess, record: &RunRecord) -> Result<(String, TurnUsage)> {
+    let entries: Vec<Entry> = access.journal(memory, &record.turn).await?;
     let embedding_calls = entries.iter().map(|entry| entry.embedding_calls).sum::<u64>();
     let answers: Vec<&ChatAnswer> = entries.iter().filter_map(Entry::answer).collect();
     let model = answers.last().map_or_else(|| record.model.clone(), |answer| answer.model.clone());

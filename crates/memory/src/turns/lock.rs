@@ -10,14 +10,14 @@
 use threadkeep_core::{Conflict, JsonText, Namespace, PutRecord, RecordName, RecordState};
 
 use super::record::{self, RunRecord};
-use super::{Place, Versioned, is_driving};
+use super::{ThreadAccess, Versioned, is_driving};
 use crate::{BatchBuilder, Memory, MemoryError, Result};
 
 /// Adds to a batch that a turn holds its thread until its lease is over. The batch demands what has to be so before that.
 ///
 /// # Errors
 /// Those of the codec; none is known.
-pub fn hold(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
+pub fn renew(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
     let own = PutRecord { name: record::active(), value: JsonText::of(record)?, expires_at: None };
     let value = JsonText::of(&record.driver)?;
     Ok(batch.put(own).put(PutRecord { name: older_name(), value, expires_at: Some(record.lease_until) }))
@@ -27,14 +27,14 @@ pub fn hold(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
 ///
 /// # Errors
 /// Those of the codec; none is known.
-pub fn take(batch: BatchBuilder, record: &RunRecord, older: &OlderLock) -> Result<BatchBuilder> {
+pub fn acquire(batch: BatchBuilder, record: &RunRecord, older: &LegacyLock) -> Result<BatchBuilder> {
     let batch = batch.require(record::active(), RecordState::Absent);
-    hold(batch.require(older_name(), older.state.unwrap_or(RecordState::Absent)), record)
+    renew(batch.require(older_name(), older.state.unwrap_or(RecordState::Absent)), record)
 }
 
 /// Adds to a batch that a turn lets go of its thread.
 #[must_use]
-pub fn let_go(batch: BatchBuilder) -> BatchBuilder {
+pub fn release(batch: BatchBuilder) -> BatchBuilder {
     batch.delete(record::active()).delete(older_name())
 }
 
@@ -42,10 +42,10 @@ pub fn let_go(batch: BatchBuilder) -> BatchBuilder {
 ///
 /// # Errors
 /// Those of the store.
-pub async fn free(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -> Result<()> {
+pub async fn release_abandoned(memory: &Memory, access: &ThreadAccess, left: &Versioned<RunRecord>) -> Result<()> {
     let batch = memory.batch().require(record::active(), RecordState::Version(left.version));
-    match let_go(batch).commit(&place.writer, place.thread).await {
-        Err(error) if record::is_about_runs(&error) => Ok(()),
+    match release(batch).commit(&access.writer, access.thread).await {
+        Err(error) if record::is_run_conflict(&error) => Ok(()),
         result => result.map(drop),
     }
 }
@@ -53,18 +53,18 @@ pub async fn free(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -
 /// What is known of the lock of the version before. It is taken to be free, which the commit that takes the thread demands,
 /// and read only where that was wrong.
 #[derive(Debug)]
-pub struct OlderLock {
+pub struct LegacyLock {
     /// As it has to be; `None` where it has to be read first.
     state: Option<RecordState>,
 }
 
-impl Default for OlderLock {
+impl Default for LegacyLock {
     fn default() -> Self {
         Self { state: Some(RecordState::Absent) }
     }
 }
 
-impl OlderLock {
+impl LegacyLock {
     /// Whether an attempt to take the thread failed because of this lock, which is read with the next look then.
     pub fn has_refused(&mut self, error: &MemoryError) -> bool {
         let older = older_name();
@@ -80,11 +80,11 @@ impl OlderLock {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn is_free(&mut self, memory: &Memory, place: &Place) -> Result<bool> {
+    pub async fn is_free(&mut self, memory: &Memory, access: &ThreadAccess) -> Result<bool> {
         if self.state.is_some() {
             return Ok(true);
         }
-        let found = memory.find_thread_record(&place.writer, place.thread, &older_name()).await?;
+        let found = memory.find_thread_record(&access.writer, access.thread, &older_name()).await?;
         self.state = match found {
             None => Some(RecordState::Absent),
             Some(record) => {

@@ -211,20 +211,20 @@ pub fn is_active(key: &str) -> bool {
 
 /// Whether a commit failed because a run record is not what it demanded: another driver has gone on.
 #[must_use]
-pub fn is_about_runs(error: &MemoryError) -> bool {
+pub fn is_run_conflict(error: &MemoryError) -> bool {
     matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == runs())
 }
 
 /// The same, or because the turn has been: another one has begun, or it is over.
 #[must_use]
-pub fn is_about_turns(error: &MemoryError) -> bool {
+pub fn is_turn_conflict(error: &MemoryError) -> bool {
     let is_stub = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == STUBS);
-    is_about_runs(error) || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_stub(namespace))
+    is_run_conflict(error) || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_stub(namespace))
 }
 
 /// Whether a commit failed because an approval is not what it demanded: somebody else has decided.
 #[must_use]
-pub fn is_about_approvals(error: &MemoryError) -> bool {
+pub fn is_approval_conflict(error: &MemoryError) -> bool {
     matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == approvals())
 }
 

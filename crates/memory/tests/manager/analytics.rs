@@ -1,5 +1,5 @@
 use threadkeep_core::{Content, Map, Role, Source, Usage};
-use threadkeep_memory::{AppendOptions, Draft, Durations, Selection};
+use threadkeep_memory::{AppendOptions, Draft, Durations, ThreadSelection};
 
 use super::world::{World, acme, ana, ben, everywhere};
 
@@ -46,7 +46,7 @@ async fn figures_of_a_thread_a_user_and_overall() {
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), foreign, Draft::user("hello")).await.unwrap();
 
-        let figures = memory.analytics(&ana(), Selection::Thread(thread)).await.unwrap();
+        let figures = memory.analytics(&ana(), ThreadSelection::Thread(thread)).await.unwrap();
         assert_eq!((figures.threads, figures.messages, figures.turns, figures.corrupt_messages), (1, 7, 3, 0));
         assert_eq!(figures.roles.into_iter().collect::<Vec<_>>(), [(Role::User, 4), (Role::Assistant, 3)]);
         let agents: Vec<_> = figures.agents.iter().map(|(agent, count)| (agent.as_str(), *count)).collect();
@@ -60,13 +60,13 @@ async fn figures_of_a_thread_a_user_and_overall() {
         let durations = Durations { count: 3, min_ms: 100, median_ms: 200, p95_ms: 300, max_ms: 300 };
         assert_eq!(figures.durations, Some(durations));
 
-        let figures = memory.analytics(&ana(), Selection::All).await.unwrap();
+        let figures = memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
         assert_eq!((figures.threads, figures.messages, figures.turns), (2, 9, 4));
         assert_eq!((figures.sources.reused, figures.sources.reusing_messages), (1, 1));
         assert_eq!((figures.messages_per_thread(), figures.span_ms()), (4.5, 180_000));
-        let overall = memory.analytics(&acme(), Selection::All).await.unwrap();
+        let overall = memory.analytics(&acme(), ThreadSelection::All).await.unwrap();
         assert_eq!((overall.threads, overall.messages), (3, 10));
-        assert!(memory.analytics(&ben(), Selection::Thread(thread)).await.unwrap_err().is_not_found());
+        assert!(memory.analytics(&ben(), ThreadSelection::Thread(thread)).await.unwrap_err().is_not_found());
     })
     .await;
 }
@@ -82,7 +82,7 @@ async fn every_page_is_counted() {
     for _ in 0..1_100 {
         world.thread().await;
     }
-    let figures = world.memory.analytics(&ana(), Selection::All).await.unwrap();
+    let figures = world.memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
     assert_eq!((figures.threads, figures.messages, figures.turns), (1_101, 2_997, 0));
     assert_eq!(figures.durations, None);
 }

@@ -13,7 +13,7 @@ use super::probe::Probe;
 use super::world::{FakeClock, World, acme, ana, everywhere};
 
 fn keeper(world: &World) -> Memory {
-    world.memory.with_options(MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap()
+    world.memory.with_options(MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap()
 }
 
 async fn say(memory: &Memory, thread: ThreadId, number: u32) -> MessageId {
@@ -94,12 +94,12 @@ async fn a_summary_leaves_with_the_words_that_it_was_made_from() {
             ids.push(say(&keeper, thread, number).await);
         }
         keeper.newest(&ana(), thread, 20).await.unwrap();
-        let of_messages = keeper.tail_figures().bytes;
+        let of_messages = keeper.thread_cache_stats().bytes;
         context(&keeper, thread).await;
         context(&keeper, thread).await;
-        assert!(keeper.tail_figures().bytes > of_messages + 500, "{:?}", keeper.tail_figures());
+        assert!(keeper.thread_cache_stats().bytes > of_messages + 500, "{:?}", keeper.thread_cache_stats());
         keeper.erase_messages(&ana(), thread, &[ids[30]]).await.unwrap();
-        let ThreadCacheStats { threads, bytes, .. } = keeper.tail_figures();
+        let ThreadCacheStats { threads, bytes, .. } = keeper.thread_cache_stats();
         assert_eq!((threads, bytes), (0, 0));
         let after = context(&keeper, thread).await;
         assert!(!summary(&after).contains("Platform 30."), "{}", summary(&after));
@@ -128,9 +128,9 @@ async fn a_context_is_held_while_all_that_it_is_made_of_stays() {
     let policy = ContextPolicy { window: Some(4), ..ContextPolicy::default() };
     let before = held(&keeper, thread, &policy).await;
     assert!(Arc::ptr_eq(&before, &held(&keeper, thread, &policy).await));
-    let form = before.form(|assembled| assembled.context.messages.len());
-    assert!(Arc::ptr_eq(&form, &held(&keeper, thread, &policy).await.form(|_| 0)));
-    assert_eq!(*before.form(|assembled| assembled.positions), before.assembled().positions, "another form");
+    let form = before.derived(|assembled| assembled.context.messages.len());
+    assert!(Arc::ptr_eq(&form, &held(&keeper, thread, &policy).await.derived(|_| 0)));
+    assert_eq!(*before.derived(|assembled| assembled.positions), before.assembled().positions, "another form");
     // Neither another policy nor a question is answered with it, and what was kept as a report is kept each time.
     let narrow = ContextPolicy { window: Some(2), ..policy.clone() };
     let told = keeper.context(&ana(), thread, None, &narrow).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_context_is_held_while_all_that_it_is_made_of_stays() {
     let with = held(&keeper, thread, &policy).await;
     assert!(with.assembled().context.newest_text().contains("number 40"));
     keeper.erase_messages(&ana(), thread, &[id]).await.unwrap();
-    assert_eq!(keeper.tail_figures().bytes, 0);
+    assert_eq!(keeper.thread_cache_stats().bytes, 0);
     let without = held(&keeper, thread, &policy).await;
     assert!(without.assembled().context.newest_text().contains("number 39"));
 }
@@ -170,7 +170,7 @@ async fn a_held_context_is_what_anybody_would_assemble() {
         let clock = Arc::new(FakeClock::default());
         let (keeper, other) = (in_file().backend(), in_file().backend());
         let keeper = Memory::with_clock(keeper, clock.clone());
-        let keeper = keeper.with_options(MemoryOptions { tail_bytes: 1 << 16, ..MemoryOptions::default() }).unwrap();
+        let keeper = keeper.with_options(MemoryOptions { thread_cache_bytes: 1 << 16, ..MemoryOptions::default() }).unwrap();
         let other = Memory::with_clock(other, clock);
         let mut random = seed;
         let mut draw = |below: u64| {

@@ -43,7 +43,7 @@ async fn records(world: &World, thread: ThreadId) -> String {
 }
 
 fn keeper(world: &World) -> Memory {
-    world.memory.with_options(MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap()
+    world.memory.with_options(MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

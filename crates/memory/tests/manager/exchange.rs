@@ -6,7 +6,7 @@ use threadkeep_core::{
     Content, JsonText, Map, MessageQuery, Namespace, Record, RecordOwner, Role, Scope, ThreadId, ThreadKey,
     ThreadOrder, ThreadQuery, Timestamp, limits,
 };
-use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, Selection};
+use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, ThreadSelection};
 
 use super::probe::{Fate, Probe};
 use super::world::{World, acme, ana, ben, everywhere, user_id};
@@ -237,7 +237,7 @@ async fn an_import_ends_where_the_store_does() {
     let (probe, world) = Probe::world();
     let items = || vec![thread("one"), message(0), thread("two"), message(1)];
     probe.will_end([Fate::DiskFull]);
-    let options = ImportOptions { at_once: 1 };
+    let options = ImportOptions { concurrency: 1 };
     assert!(world.memory.import(&ana(), items(), options, |_| {}).await.is_err());
     let mut seen = Vec::new();
     let report =
@@ -267,19 +267,19 @@ async fn an_export_imports_as_the_same_threads() {
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), foreign, Draft::user("ben's")).await.unwrap();
 
-        let lines: Vec<_> = memory.export(&ana(), Selection::All).try_collect().await.unwrap();
+        let lines: Vec<_> = memory.export(&ana(), ThreadSelection::All).try_collect().await.unwrap();
         assert!(matches!(lines[0], ExportLine::Threadkeep { version: 1, .. }));
         assert_eq!(lines.len(), 1 + 1 + 1_001 + 1 + 1 + 1 + 1);
         assert!(!serde_json::to_string(&lines).unwrap().contains("ben's"));
-        let one: Vec<_> = memory.export(&ana(), Selection::Thread(second)).try_collect().await.unwrap();
+        let one: Vec<_> = memory.export(&ana(), ThreadSelection::Thread(second)).try_collect().await.unwrap();
         assert_eq!(one[1..], lines[1_004..1_006]);
-        let overall: Vec<ExportLine> = memory.export(&acme(), Selection::All).try_collect().await.unwrap();
+        let overall: Vec<ExportLine> = memory.export(&acme(), ThreadSelection::All).try_collect().await.unwrap();
         assert_eq!(overall.len(), lines.len() + 2);
 
         let copy = World::plain();
         let report = import(&copy.memory, &ana(), lines.iter().cloned().filter_map(item).collect()).await;
         assert_eq!((report.threads_created, report.messages_added, report.records_added), (2, 1_002, 2));
-        let copied: Vec<_> = copy.memory.export(&ana(), Selection::All).try_collect().await.unwrap();
+        let copied: Vec<_> = copy.memory.export(&ana(), ThreadSelection::All).try_collect().await.unwrap();
         assert_eq!(copied.len(), lines.len());
         let messages = |lines: &[ExportLine]| {
             lines.iter().filter(|line| matches!(line, ExportLine::Message(_))).cloned().collect::<Vec<_>>()
@@ -323,7 +323,7 @@ async fn records_of_threadkeep_itself_are_not_exported() {
             batch.put(threadkeep_core::PutRecord { name, value, expires_at: None })
         });
         batch.commit(&ana(), thread).await.unwrap();
-        let lines: Vec<_> = world.memory.export(&ana(), Selection::Thread(thread)).try_collect().await.unwrap();
+        let lines: Vec<_> = world.memory.export(&ana(), ThreadSelection::Thread(thread)).try_collect().await.unwrap();
         let exported: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
@@ -332,7 +332,7 @@ async fn records_of_threadkeep_itself_are_not_exported() {
             })
             .collect();
         assert_eq!(exported, ["app/notes"]);
-        let unknown = Selection::Thread(ThreadId::from_name(b"unknown"));
+        let unknown = ThreadSelection::Thread(ThreadId::from_name(b"unknown"));
         let mut lines = world.memory.export(&ana(), unknown);
         assert!(lines.next().await.unwrap().is_ok());
         assert!(lines.next().await.unwrap().unwrap_err().is_not_found());

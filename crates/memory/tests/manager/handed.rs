@@ -18,7 +18,7 @@ async fn subscribe(memory: &Memory, scope: &Scope, thread: ThreadId) -> ThreadUp
     memory.subscribe(scope, thread, SubscribeOptions::default()).await.unwrap()
 }
 
-/// The next update; a minute of the paused clock is more than any backstop.
+/// The next update; a minute of the paused clock is longer than any poll interval.
 async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
     Arc::unwrap_or_clone(update.expect("something was heard of in time").expect("the stream goes on").unwrap())

@@ -1,5 +1,5 @@
 use threadkeep_core::Scope;
-use threadkeep_memory::{FoundPassages, Meaning, Memory, NewLibraryDocument, Passage, PassageOptions};
+use threadkeep_memory::{FoundPassages, EmbedderOutcome, Memory, NewLibraryDocument, Passage, PassageOptions};
 
 use super::meaning::Fake;
 use super::world::{World, acme, ana, ben, everywhere};
@@ -43,7 +43,7 @@ async fn passages_are_found_with_their_place() {
             (best.title.as_str(), best.place.as_str(), best.text.as_str()),
             ("About leave.md", "paragraph 1", texts[0])
         );
-        assert_eq!(found.meaning, Meaning::Absent);
+        assert_eq!(found.meaning, EmbedderOutcome::NotRequested);
         let source = best.source();
         assert_eq!((source.kind.as_str(), source.id.as_str()), ("document", "leave.md#0"));
         assert_eq!(source.title.as_deref(), Some("About leave.md, paragraph 1"));
@@ -106,10 +106,10 @@ async fn meaning_joins_in_and_its_failure_leaves_the_words() {
         assert_eq!(added.unwrap().embedded_by.as_deref(), Some("fake"));
         let asking = |embedder| PassageOptions { embedder: Some(embedder), ..PassageOptions::default() };
         let found = memory.find_passages(&ana(), "handbook", "cat", &asking(&Fake::Works)).await.unwrap();
-        assert_eq!((found.passages[0].text.as_str(), found.meaning), (texts[0], Meaning::Used));
+        assert_eq!((found.passages[0].text.as_str(), found.meaning), (texts[0], EmbedderOutcome::Used));
         let found = memory.find_passages(&ana(), "handbook", "wall", &asking(&Fake::IsDown)).await.unwrap();
         assert_eq!(found.passages.len(), 1);
-        assert!(matches!(found.meaning, Meaning::Failed(_)));
+        assert!(matches!(found.meaning, EmbedderOutcome::Failed(_)));
         for broken in [Fake::IsDown, Fake::GivesTooLittle] {
             let document = document("broken", &texts);
             assert!(memory.put_library_document(&ana(), "handbook", document, Some(&broken)).await.is_err());

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use threadkeep_core::{Embedder, EmbedderError, Embedding};
-use threadkeep_memory::{Draft, Meaning, RecallOptions};
+use threadkeep_memory::{Draft, EmbedderOutcome, RecallOptions};
 
 use super::world::{World, ana, everywhere};
 
@@ -46,23 +46,23 @@ async fn an_embedder_joins_the_ranking_and_its_failure_leaves_the_words() {
         let options = RecallOptions { limit: 1, ..RecallOptions::default() };
         let by_words = memory.recall(&ana(), "cat photos", &options).await.unwrap();
         assert_eq!((by_words.turns[0].message.seq, by_words.turns[0].similarity), (2, None));
-        assert_eq!(by_words.meaning, Meaning::Absent);
+        assert_eq!(by_words.meaning, EmbedderOutcome::NotRequested);
 
-        let joined = memory.recall_by_meaning(&ana(), "cat photos", &options, &Fake::Works).await.unwrap();
-        assert_eq!((joined.turns.len(), joined.meaning), (1, Meaning::Used));
+        let joined = memory.recall_with_embedder(&ana(), "cat photos", &options, &Fake::Works).await.unwrap();
+        assert_eq!((joined.turns.len(), joined.meaning), (1, EmbedderOutcome::Used));
         assert!(joined.turns[0].similarity.is_some());
         let both = RecallOptions { limit: 2, ..RecallOptions::default() };
-        let joined = memory.recall_by_meaning(&ana(), "cat photos", &both, &Fake::Works).await.unwrap();
+        let joined = memory.recall_with_embedder(&ana(), "cat photos", &both, &Fake::Works).await.unwrap();
         let near = |seq: u64| joined.turns.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
         assert!(near(1) > near(2), "{:?} {:?}", near(1), near(2));
 
         for broken in [Fake::IsDown, Fake::GivesTooLittle, Fake::GivesNothingComparable] {
-            let results = memory.recall_by_meaning(&ana(), "cat photos", &options, &broken).await.unwrap();
+            let results = memory.recall_with_embedder(&ana(), "cat photos", &options, &broken).await.unwrap();
             assert_eq!(results.turns, by_words.turns, "{broken:?}");
-            assert!(matches!(results.meaning, Meaning::Failed(_)), "{broken:?}");
+            assert!(matches!(results.meaning, EmbedderOutcome::Failed(_)), "{broken:?}");
         }
         let none = RecallOptions { limit: 0, ..RecallOptions::default() };
-        assert!(memory.recall_by_meaning(&ana(), "cat", &none, &Fake::Works).await.is_err());
+        assert!(memory.recall_with_embedder(&ana(), "cat", &none, &Fake::Works).await.is_err());
     })
     .await;
 }

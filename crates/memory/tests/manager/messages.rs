@@ -138,10 +138,10 @@ async fn a_broken_row_is_told_beside_the_others() {
         let page = memory.messages(&scope, thread, &query).await.unwrap();
         assert_eq!(texts(&page.messages), ["1", "3"]);
         assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
-        let figures = memory.analytics(&scope, threadkeep_memory::Selection::Thread(thread)).await.unwrap();
+        let figures = memory.analytics(&scope, threadkeep_memory::ThreadSelection::Thread(thread)).await.unwrap();
         assert_eq!((figures.messages, figures.corrupt_messages), (2, 1));
 
-        let lines: Vec<_> = memory.export(&scope, threadkeep_memory::Selection::All).collect().await;
+        let lines: Vec<_> = memory.export(&scope, threadkeep_memory::ThreadSelection::All).collect().await;
         let told: Vec<_> = lines.iter().filter_map(|line| line.as_ref().err()).map(ToString::to_string).collect();
         assert_eq!((lines.len(), told.len()), (5, 1), "header, thread, two messages, and what is broken");
         assert!(told[0].contains(&format!("thread {thread}, position 2")), "{}", told[0]);

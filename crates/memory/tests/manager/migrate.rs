@@ -3,7 +3,7 @@ use threadkeep_core::{
     Backend, Consistency, Content, JsonText, Namespace, OpenThread, PutRecord, RecordName, RecordOwner, RecordWrite,
     Role, Scope, StoreError, ThreadId, ThreadOrder, ThreadQuery,
 };
-use threadkeep_memory::migrate::{BackupLines, BackupReader, Copied, Item, Migration, Progress, Verification};
+use threadkeep_memory::migrate::{BackupLines, BackupReader, CopySummary, Item, Migration, Progress, Verification};
 use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
 
 use super::maintenance::{Failing, Fate};
@@ -46,7 +46,7 @@ async fn fill(world: &World) -> ThreadId {
         let write = RecordWrite { owner, namespace, key, expected: None, value, expires_at: None };
         world.backend.store.write_record(&globex, write, memory.now()).await.unwrap();
     }
-    memory.sweep_in_turn(std::time::Duration::from_secs(60)).await.unwrap();
+    memory.sweep_if_due(std::time::Duration::from_secs(60)).await.unwrap();
     for _ in 0..3 {
         memory.open(&ben()).await.unwrap();
     }
@@ -106,7 +106,7 @@ async fn any_store_moves_into_any_other() {
             // A second time there is nothing left to do.
             assert_eq!(migration.survey(|_| {}).await.unwrap().already_there, FILLED);
             let again = migration.copy(|_| {}).await.unwrap();
-            assert_eq!(again, Copied { already_there: FILLED, ..Copied::default() });
+            assert_eq!(again, CopySummary { already_there: FILLED, ..CopySummary::default() });
             assert_goes_on(&to, thread).await;
         }
     }

@@ -38,7 +38,7 @@ async fn what_was_read_before_makes_the_same_context() {
     everywhere(async |world: World| {
         let thread = prepared(&world).await;
         world.memory.set_preference(&ana(), "usual_line", "Northern").await.unwrap();
-        let holding = MemoryOptions { tail_bytes: 1 << 20, ..world.memory.options().clone() };
+        let holding = MemoryOptions { thread_cache_bytes: 1 << 20, ..world.memory.options().clone() };
         let holding = world.memory.with_options(holding).unwrap();
         for memory in [&world.memory, &holding] {
             for turn in 0..3 {
@@ -103,8 +103,8 @@ async fn what_comes_before_the_model_is_two_calls() {
     let thread = prepared(&world).await;
     let title = ThreadPatch { title: Some(Some("Trains".to_owned())), ..ThreadPatch::default() };
     world.memory.patch_thread(&ana(), thread, title, None).await.unwrap();
-    for tail_bytes in [0, 1 << 20] {
-        let options = MemoryOptions { tail_bytes, ..world.memory.options().clone() };
+    for thread_cache_bytes in [0, 1 << 20] {
+        let options = MemoryOptions { thread_cache_bytes, ..world.memory.options().clone() };
         // A process of its own: it has read nothing yet.
         let memory = world.another_process().with_options(options).unwrap();
         for temperature in ["cold", "warm", "warm"] {
@@ -116,7 +116,7 @@ async fn what_comes_before_the_model_is_two_calls() {
             memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
             memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
             let expected = [("commit", 1), ("read_thread_with_documents", 1)];
-            assert_eq!(probe.take_calls(), expected, "{temperature}, with {tail_bytes} bytes of tails");
+            assert_eq!(probe.take_calls(), expected, "{temperature}, with {thread_cache_bytes} bytes of tails");
         }
     }
     // The same, each read by itself.

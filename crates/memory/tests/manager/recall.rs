@@ -134,7 +134,7 @@ async fn hostile_questions_recall_or_answer_nothing() {
         }
         let none = RecallOptions { limit: 0, ..RecallOptions::default() };
         let error = memory.recall(&ana(), "heron", &none).await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid limit: 0; ask for at least 1");
+        assert_eq!(error.to_string(), "invalid limit: must be at least 1");
     })
     .await;
 }

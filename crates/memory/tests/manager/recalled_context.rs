@@ -10,7 +10,7 @@ use threadkeep_core::{
     TokenCount,
 };
 use threadkeep_memory::{
-    AppendOptions, AssembledContext, ContextOptions, Draft, Meaning, Memory, MemoryOptions, RecallOutcome, Retention,
+    AppendOptions, AssembledContext, ContextOptions, Draft, EmbedderOutcome, Memory, MemoryOptions, RecallOutcome, Retention,
 };
 
 use super::world::{World, acme, ana, ben, everywhere};
@@ -40,7 +40,7 @@ fn recalled_seqs(assembled: &AssembledContext) -> Vec<(Option<ThreadId>, u64, Fa
 }
 
 fn searched() -> RecallOutcome {
-    RecallOutcome::Searched { unsearched: Vec::new(), meaning: Meaning::Absent }
+    RecallOutcome::Searched { unsearched: Vec::new(), meaning: EmbedderOutcome::NotRequested }
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,7 +52,7 @@ async fn what_bears_on_the_question_is_recalled_where_the_policy_says() {
         let context = async |from| memory.context(&ana(), thread, question, &recalling(from, 6)).await.unwrap();
         let nowhere = context(RecallFrom::Nowhere).await;
         assert!(!text(&nowhere).contains("Humphrey"));
-        assert_eq!(nowhere.recall, RecallOutcome::NotAsked);
+        assert_eq!(nowhere.recall, RecallOutcome::NotRequested);
         for from in [RecallFrom::Thread, RecallFrom::User] {
             let assembled = context(from).await;
             assert!(text(&assembled).contains("Humphrey"), "{from:?}");
@@ -67,7 +67,7 @@ async fn what_bears_on_the_question_is_recalled_where_the_policy_says() {
         let assembled = memory.context(&ana(), thread, None, &policy).await.unwrap();
         assert!(text(&assembled).contains("Humphrey"));
         let empty = memory.open(&ana()).await.unwrap().thread.id;
-        assert_eq!(memory.context(&ana(), empty, None, &policy).await.unwrap().recall, RecallOutcome::NotAsked);
+        assert_eq!(memory.context(&ana(), empty, None, &policy).await.unwrap().recall, RecallOutcome::NotRequested);
     })
     .await;
 }
@@ -251,7 +251,7 @@ async fn an_embedder_that_fails_leaves_what_the_words_recall() {
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
         assert!(text(&assembled).contains("Humphrey"));
         let RecallOutcome::Searched { meaning, .. } = assembled.recall else { panic!("{:?}", assembled.recall) };
-        assert!(matches!(meaning, Meaning::Failed(_)), "{meaning:?}");
+        assert!(matches!(meaning, EmbedderOutcome::Failed(_)), "{meaning:?}");
     })
     .await;
 }

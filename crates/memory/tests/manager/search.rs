@@ -76,7 +76,7 @@ async fn filters_hold() {
         assert!(memory.search(&ana(), " … ", &SearchOptions::default()).await.unwrap().hits.is_empty());
         let none = SearchOptions { limit: 0, ..SearchOptions::default() };
         let error = memory.search(&ana(), "train", &none).await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid limit: 0; ask for at least 1");
+        assert_eq!(error.to_string(), "invalid limit: must be at least 1");
     })
     .await;
 }

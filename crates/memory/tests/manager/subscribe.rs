@@ -7,7 +7,7 @@ use threadkeep_memory::{
     AppendOptions, Draft, Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdates,
 };
 
-use threadkeep_store_conformance::FailingOver;
+use threadkeep_store_conformance::FailoverStore;
 use threadkeep_store_memory::MemoryStore;
 
 use super::probe::{Fate, Probe};
@@ -17,7 +17,7 @@ fn from(start: Start) -> SubscribeOptions {
     SubscribeOptions { start, roles: Vec::new() }
 }
 
-/// The next update; a minute of the paused clock is more than any backstop.
+/// The next update; a minute of the paused clock is longer than any poll interval.
 async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
     Arc::unwrap_or_clone(update.expect("something was heard of in time").expect("the stream goes on").unwrap())
@@ -191,8 +191,8 @@ async fn a_position_of_a_lost_past_is_reset() {
 }
 
 /// A manager over a store that fails over, and that store.
-fn failing_over() -> (World, Arc<FailingOver>) {
-    let store = FailingOver::over(MemoryStore::open(), MemoryStore::open());
+fn failing_over() -> (World, Arc<FailoverStore>) {
+    let store = FailoverStore::new(MemoryStore::open(), MemoryStore::open());
     (World::over(store.backend(), store.backend()), store)
 }
 
@@ -266,7 +266,7 @@ async fn nothing_is_missed_where_no_wake_up_comes() {
 #[tokio::test(start_paused = true)]
 async fn a_wake_up_is_enough_to_hear() {
     let world = World::plain()
-        .with_options(threadkeep_memory::MemoryOptions { backstop: Duration::from_secs(3_600), ..Default::default() });
+        .with_options(threadkeep_memory::MemoryOptions { poll_interval: Duration::from_secs(3_600), ..Default::default() });
     let (memory, scope, thread) = (world.memory.clone(), ana(), world.thread().await);
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     assert!(updates.next().now_or_never().is_none());
@@ -313,7 +313,7 @@ async fn a_user_hears_which_threads_changed() {
     everywhere(async |world: World| {
         let (memory, scope) = (&world.memory, ana());
         let (one, two) = (world.thread().await, world.thread().await);
-        let cursor = memory.present_cursor(&scope).await.unwrap();
+        let cursor = memory.current_cursor(&scope).await.unwrap();
         memory.append(&scope, one, Draft::user("first")).await.unwrap();
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), foreign, Draft::user("not ana's")).await.unwrap();
@@ -350,7 +350,7 @@ async fn a_cursor_of_a_lost_past_is_reset() {
     for _ in 0..3 {
         former.thread().await;
     }
-    let cursor: UserCursor = former.memory.present_cursor(&ana()).await.unwrap();
+    let cursor: UserCursor = former.memory.current_cursor(&ana()).await.unwrap();
     let mut updates = present.memory.subscribe_threads(&ana(), Some(cursor)).await.unwrap();
     assert!(next_threads(&mut updates).await.reset);
     let thread = present.thread().await;

@@ -21,13 +21,13 @@ async fn of_many_instances_one_sweeps_in_a_period() {
         for (minutes, expired_threads) in [(10, 1), (10, 0)] {
             let instances = (0..6).map(|_| {
                 let memory = world.another_process();
-                tokio::spawn(async move { memory.sweep_in_turn(EVERY).await.unwrap() })
+                tokio::spawn(async move { memory.sweep_if_due(EVERY).await.unwrap() })
             });
             let swept = futures::future::try_join_all(instances).await.unwrap();
             let reports: Vec<SweepReport> = swept.into_iter().flatten().collect();
             assert_eq!(reports.iter().map(|report| report.expired_threads).collect::<Vec<_>>(), [expired_threads]);
             world.clock.advance_ms(minutes * 60_000 - 1);
-            assert_eq!(world.memory.sweep_in_turn(EVERY).await.unwrap(), None);
+            assert_eq!(world.memory.sweep_if_due(EVERY).await.unwrap(), None);
             world.clock.advance_ms(1);
         }
     })
@@ -37,8 +37,8 @@ async fn of_many_instances_one_sweeps_in_a_period() {
 #[tokio::test(start_paused = true)]
 async fn an_empty_store_and_no_period() {
     let world = World::plain();
-    assert_eq!(world.memory.sweep_in_turn(EVERY).await.unwrap(), Some(SweepReport::default()));
-    let error = world.memory.sweep_in_turn(Duration::ZERO).await.unwrap_err();
+    assert_eq!(world.memory.sweep_if_due(EVERY).await.unwrap(), Some(SweepReport::default()));
+    let error = world.memory.sweep_if_due(Duration::ZERO).await.unwrap_err();
     assert!(matches!(error, MemoryError::Invalid { field: "every", .. }), "{error}");
 }
 
@@ -47,7 +47,7 @@ async fn a_sweep_that_fails_gives_its_turn_back() {
     let world = World::plain();
     world.thread().await;
     let memory = Memory::with_clock(Failing::over(&world.backend, [Fate::Full]), world.clock.clone());
-    let error = memory.sweep_in_turn(EVERY).await.unwrap_err();
+    let error = memory.sweep_if_due(EVERY).await.unwrap_err();
     assert!(matches!(error, MemoryError::Store(StoreError::Unavailable { reason: Reason::Full, .. })), "{error}");
-    assert!(world.memory.sweep_in_turn(EVERY).await.unwrap().is_some());
+    assert!(world.memory.sweep_if_due(EVERY).await.unwrap().is_some());
 }

@@ -12,7 +12,7 @@ use super::probe::Probe;
 use super::world::{FakeClock, World, acme, ana, ben, everywhere};
 
 fn keeping(bytes: usize) -> MemoryOptions {
-    MemoryOptions { tail_bytes: bytes, ..MemoryOptions::default() }
+    MemoryOptions { thread_cache_bytes: bytes, ..MemoryOptions::default() }
 }
 
 /// An instance that keeps tails, and another one over the same store that does not.
@@ -29,7 +29,7 @@ async fn texts(memory: &Memory, thread: ThreadId, limit: usize) -> Vec<String> {
 }
 
 fn counted(memory: &Memory) -> (u64, u64) {
-    let ThreadCacheStats { hits, misses, .. } = memory.tail_figures();
+    let ThreadCacheStats { hits, misses, .. } = memory.thread_cache_stats();
     (hits, misses)
 }
 
@@ -54,7 +54,7 @@ async fn what_another_instance_did_is_seen_at_once() {
         other.delete_thread(&ana(), thread).await.unwrap();
         let error = keeper.newest(&ana(), thread, 3).await.unwrap_err();
         assert!(error.is_not_found(), "{error}");
-        assert_eq!(keeper.tail_figures().threads, 0);
+        assert_eq!(keeper.thread_cache_stats().threads, 0);
     })
     .await;
 }
@@ -111,11 +111,11 @@ async fn erased_texts_leave_at_once() {
         let id = say(&keeper, one, "And me.").await;
         texts(&keeper, one, 9).await;
         texts(&keeper, other, 9).await;
-        assert_eq!(keeper.tail_figures().threads, 2);
+        assert_eq!(keeper.thread_cache_stats().threads, 2);
         keeper.erase_messages(&ana(), one, &[id]).await.unwrap();
-        assert_eq!(keeper.tail_figures().threads, 1);
+        assert_eq!(keeper.thread_cache_stats().threads, 1);
         keeper.delete_thread(&ana(), other).await.unwrap();
-        let ThreadCacheStats { threads, bytes, .. } = keeper.tail_figures();
+        let ThreadCacheStats { threads, bytes, .. } = keeper.thread_cache_stats();
         assert_eq!((threads, bytes), (0, 0));
     })
     .await;
@@ -171,14 +171,14 @@ async fn what_is_too_old_is_not_shown_from_memory_either() {
     world.clock.advance_minutes(40);
     say(&keeper, thread, "since").await;
     assert_eq!(texts(&keeper, thread, 9).await, ["an hour ago", "since"]);
-    assert_eq!(keeper.held_messages(&ana(), thread, 9).map(|held| held.messages().len()), Some(2));
+    assert_eq!(keeper.cached_messages(&ana(), thread, 9).map(|held| held.messages().len()), Some(2));
     world.clock.advance_minutes(9);
     texts(&keeper, thread, 9).await;
     world.clock.advance_minutes(9);
     texts(&keeper, thread, 9).await;
     world.clock.advance_minutes(3);
     assert_eq!(texts(&keeper, thread, 9).await, ["since"]);
-    assert!(keeper.held_messages(&ana(), thread, 9).is_none());
+    assert!(keeper.cached_messages(&ana(), thread, 9).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,9 +195,9 @@ async fn tails_are_bounded_and_forgotten_and_can_be_off() {
     let keeper = world.memory.with_options(keeping(64 * 1024)).unwrap();
     for thread in &threads {
         texts(&keeper, *thread, 4).await;
-        assert!(keeper.tail_figures().bytes <= 64 * 1024);
+        assert!(keeper.thread_cache_stats().bytes <= 64 * 1024);
     }
-    let held = keeper.tail_figures().threads;
+    let held = keeper.thread_cache_stats().threads;
     assert!((5..16).contains(&held), "{held}");
     // Those that were read last are held.
     for thread in &threads[40 - held..] {
@@ -208,12 +208,12 @@ async fn tails_are_bounded_and_forgotten_and_can_be_off() {
     let large = world.thread().await;
     say(&world.memory, large, &"x".repeat(60_000)).await;
     texts(&keeper, large, 4).await;
-    assert_eq!(keeper.tail_figures().threads, held);
+    assert_eq!(keeper.thread_cache_stats().threads, held);
     world.clock.advance_minutes(10);
     texts(&keeper, threads[0], 4).await;
-    assert_eq!(keeper.tail_figures().threads, 1);
+    assert_eq!(keeper.thread_cache_stats().threads, 1);
     texts(&world.memory, threads[0], 4).await;
-    assert_eq!(world.memory.tail_figures(), ThreadCacheStats::default());
+    assert_eq!(world.memory.thread_cache_stats(), ThreadCacheStats::default());
 }
 
 /// While nobody writes, the second load asks nobody, and a save is seen by the next one.
@@ -268,7 +268,7 @@ async fn a_tail_is_what_the_store_holds() {
             (backend.clone(), backend)
         };
         let clock = Arc::new(FakeClock::default());
-        let keeper = Memory::with_clock(FaultyStore::over(backend, seed), clock.clone());
+        let keeper = Memory::with_clock(FaultyStore::wrap(backend, seed), clock.clone());
         let keeper = keeper.with_options(keeping(1 << 14)).unwrap();
         let other = Memory::with_clock(others, clock);
         let mut random = seed;
@@ -300,15 +300,15 @@ async fn a_tail_is_what_the_store_holds() {
             }
             let query = MessageQuery::newest(1 + draw(9) as usize);
             let stored = other.messages(&ana(), thread, &query).await.unwrap();
-            if let Some(held) = keeper.held_messages(&ana(), thread, query.limit) {
+            if let Some(held) = keeper.cached_messages(&ana(), thread, query.limit) {
                 assert_eq!(held.to_page(), stored, "seed {seed}, step {step}");
                 let last = |held: &CachedMessages| (held.messages().len(), held.messages().last().cloned());
-                assert_eq!(*held.form(last), last(&held));
+                assert_eq!(*held.derived(last), last(&held));
                 has_held += 1;
             }
             let shown = keeper.messages(&ana(), thread, &query).await.unwrap();
             assert_eq!(shown, stored, "seed {seed}, step {step}");
-            assert!(keeper.held_messages(&ben(), thread, query.limit).is_none(), "it was never shown to him");
+            assert!(keeper.cached_messages(&ben(), thread, query.limit).is_none(), "it was never shown to him");
         }
         let figures = counted(&keeper);
         (hits, misses) = (hits + figures.0, misses + figures.1);

@@ -149,7 +149,7 @@ async fn configuration_is_kept_and_bounds_nothing_that_is_stored() {
 
         let nonsense = ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() };
         let error = memory.set_thread_config(&scope, thread, &nonsense, None).await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid history_limit: 0; show at least 1 message");
+        assert_eq!(error.to_string(), "invalid history_limit: must be at least 1");
         let unknown = threadkeep_core::ThreadId::from_name(b"unknown");
         assert!(memory.thread_config(&scope, unknown).await.unwrap_err().is_not_found());
     })

@@ -58,7 +58,7 @@ async fn users_do_not_name_a_shared_thread() {
 #[tokio::test(start_paused = true)]
 async fn titles_can_be_left_to_the_application() {
     everywhere(async |world: World| {
-        let world = world.with_options(MemoryOptions { titles: Titles::Given, ..MemoryOptions::default() });
+        let world = world.with_options(MemoryOptions { titles: Titles::Manual, ..MemoryOptions::default() });
         let thread = world.thread().await;
         world.memory.append(&ana(), thread, Draft::user("hello")).await.unwrap();
         assert_eq!(world.memory.get_thread(&ana(), thread).await.unwrap().title, None);

@@ -11,8 +11,8 @@ use threadkeep_core::{
 };
 use threadkeep_memory::turns::record::{self, RunRecord};
 use threadkeep_memory::turns::{
-    Completion, Interrupted, LockResult, Place, TurnKind, Waiting, ask_to_stop, find_running_turn, find_turn_state,
-    list_interrupted_turns, remove_cut_completion,
+    Completion, Interrupted, LockResult, ThreadAccess, TurnKind, TurnWaiter, request_stop, find_running_turn, find_turn_state,
+    list_interrupted_turns, remove_interrupted_completion,
 };
 use threadkeep_memory::{Draft, Memory, Platform, Watch};
 
@@ -28,7 +28,7 @@ async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> L
 
 async fn taken(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Completion {
     match take(memory, scope, thread, turn).await {
-        LockResult::Taken(completion) => completion,
+        LockResult::Acquired(completion) => completion,
         other => panic!("{other:?}"),
     }
 }
@@ -149,7 +149,7 @@ async fn a_call_that_was_cut_leaves_a_free_thread_and_nothing_else() {
         assert!(find_turn_state(&world.memory, &ana(), thread, "elsewhere").await.unwrap().is_none());
         let cut = list_interrupted_turns(&world.memory).await.unwrap().remove(0);
         assert_eq!((cut.scope, cut.thread, cut.kind), (ana(), thread, TurnKind::Completion));
-        remove_cut_completion(&world.memory, &ana(), thread).await.unwrap();
+        remove_interrupted_completion(&world.memory, &ana(), thread).await.unwrap();
         assert_eq!(active(&world.memory, thread).await, None);
         assert!(texts(&world, thread).await.is_empty());
     })
@@ -169,8 +169,8 @@ async fn what_was_overtaken_stores_nothing() {
         let batch = world.memory.batch().require(record::active(), RecordState::Version(held.tagged())).put(put);
         batch.commit(&ana(), thread).await.unwrap();
         let error = slow.finish(world.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
-        assert!(Completion::is_overtaken(&error), "{error}");
-        assert_eq!(slow.hold(std::future::pending::<()>()).await, Err(Interrupted::Overtaken));
+        assert!(Completion::is_lock_lost(&error), "{error}");
+        assert_eq!(slow.run(std::future::pending::<()>()).await, Err(Interrupted::LockLost));
         slow.abandon().await;
         assert_eq!(active(&world.memory, thread).await.unwrap().turn, "two");
         assert!(texts(&world, thread).await.is_empty());
@@ -185,7 +185,7 @@ async fn a_call_holds_its_thread_for_as_long_as_it_gives_signs() {
     let completion = taken(&world.memory, &ana(), thread, "one").await;
     let until = active(&world.memory, thread).await.unwrap().lease_until;
     world.clock.advance_ms(20_000);
-    completion.hold(tokio::time::sleep(Duration::from_secs(11))).await.unwrap();
+    completion.run(tokio::time::sleep(Duration::from_secs(11))).await.unwrap();
     assert_eq!(active(&world.memory, thread).await.unwrap().lease_until, until.plus_ms(20_000));
     completion.finish(world.memory.batch().append(Draft::user("Done."))).await.unwrap();
     assert_eq!(active(&world.memory, thread).await, None);
@@ -257,9 +257,9 @@ async fn a_call_that_is_asked_to_stop_hears_of_it_at_once() {
         let asking = async {
             // Until then it looked for itself.
             tokio::time::sleep(Duration::from_millis(300)).await;
-            ask_to_stop(&other, &ana(), thread, "one").await.unwrap();
+            request_stop(&other, &ana(), thread, "one").await.unwrap();
         };
-        let hold = tokio::time::timeout(SOON, completion.hold(std::future::pending::<()>()));
+        let hold = tokio::time::timeout(SOON, completion.run(std::future::pending::<()>()));
         let (held, ()) = futures::join!(hold, asking);
         assert_eq!(held.unwrap(), Err(Interrupted::Stopped));
         completion.abandon().await;
@@ -274,11 +274,11 @@ async fn who_waits_hears_also_where_every_hint_is_lost() {
     let began = tokio::time::Instant::now();
     let asking = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        ask_to_stop(&world.memory, &ana(), thread, "one").await.unwrap();
+        request_stop(&world.memory, &ana(), thread, "one").await.unwrap();
     };
-    let (held, ()) = futures::join!(completion.hold(std::future::pending::<()>()), asking);
+    let (held, ()) = futures::join!(completion.run(std::future::pending::<()>()), asking);
     assert_eq!(held, Err(Interrupted::Stopped));
-    assert!(began.elapsed() <= Watch::LONGEST + Duration::from_millis(200), "{:?}", began.elapsed());
+    assert!(began.elapsed() <= Watch::MAX_WAIT + Duration::from_millis(200), "{:?}", began.elapsed());
 }
 
 /// Half a minute in which nothing happens: a look of each kind every five seconds, and a sign of life every ten.
@@ -288,17 +288,17 @@ async fn waiting_costs_few_calls_of_the_store() {
     let (thread, memory) = (world.thread().await, &world.memory);
     let completion = taken(memory, &ana(), thread, "one").await;
     probe.take_calls();
-    completion.hold(tokio::time::sleep(Duration::from_secs(29))).await.unwrap();
+    completion.run(tokio::time::sleep(Duration::from_secs(29))).await.unwrap();
     let calls = probe.take_calls();
     let of = |name: &str| calls.iter().find(|(call, _)| *call == name).map_or(0, |(_, count)| *count);
     assert!(of("find_document") <= 9 && of("commit") <= 2 && of("wake_ups") <= 1, "{calls:?}");
     assert!(calls.iter().all(|(call, _)| matches!(*call, "find_document" | "commit" | "wake_ups")), "{calls:?}");
 
-    let place = Place::find(memory, &ana(), thread).await.unwrap();
+    let access = ThreadAccess::find(memory, &ana(), thread).await.unwrap();
     probe.take_calls();
     let waits = async {
-        let mut waiting = Waiting::begin(memory, &ana(), thread).await;
-        while let Some(active) = place.runs(memory).await.unwrap().active {
+        let mut waiting = TurnWaiter::begin(memory, &ana(), thread).await;
+        while let Some(active) = access.runs(memory).await.unwrap().active {
             waiting.wait(Some(&active.value.driver)).await;
         }
     };
@@ -315,10 +315,10 @@ async fn who_waits_goes_on_once_the_thread_is_free() {
         for is_dropped in [false, true] {
             let completion = taken(memory, &ana(), thread, "one").await;
             let driver = active(memory, thread).await.unwrap().driver;
-            let mut waiting = Waiting::begin(memory, &ana(), thread).await;
+            let mut waiting = TurnWaiter::begin(memory, &ana(), thread).await;
             let next = Box::pin(async {
                 loop {
-                    if let LockResult::Taken(next) = take(memory, &ana(), thread, "two").await {
+                    if let LockResult::Acquired(next) = take(memory, &ana(), thread, "two").await {
                         return next;
                     }
                     waiting.wait(Some(&driver)).await;

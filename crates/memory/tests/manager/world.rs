@@ -37,7 +37,7 @@ impl World {
 
     pub(crate) fn weak(seed: u64) -> Self {
         let backend = MemoryStore::open();
-        Self::over(backend.clone(), FaultyStore::over(backend, seed))
+        Self::over(backend.clone(), FaultyStore::wrap(backend, seed))
     }
 
     pub(crate) fn sqlite() -> Self {

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutRecord};
-use threadkeep::memory::turns::{Completion, Interrupted, LockResult, Place, RunRecord, Versioned, Waiting, interrupt};
+use threadkeep::memory::turns::{Completion, Interrupted, LockResult, ThreadAccess, RunRecord, Versioned, TurnWaiter, interrupt};
 use threadkeep::memory::{AssembledContext, CachedContext, ContextOptions};
 use threadkeep::{
     BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageName, Namespace, Part, Prefetched,
@@ -88,7 +88,7 @@ impl ActiveTurn {
     ) -> Result<TurnStart, ApiError> {
         let (memory, started_at) = (app.memory(), Instant::now());
         let model = app.model().ok_or_else(no_model)?.name();
-        let mut waiting: Option<Waiting> = None;
+        let mut waiting: Option<TurnWaiter> = None;
         loop {
             // If prefetching fails, the data is read separately later, and the error is reported then.
             let prefetched = memory.prefetch(scope, thread, &policy(), &[name(id)], &[]).await.ok();
@@ -102,9 +102,9 @@ impl ActiveTurn {
                 return Ok(TurnStart::Answered(record));
             }
             match Completion::take(memory, scope, thread, id, model).await? {
-                LockResult::Taken(completion) => {
+                LockResult::Acquired(completion) => {
                     let prefetched =
-                        prefetched.and_then(|prefetched| prefetched.after(completion.taken_at())).map(Box::new);
+                        prefetched.and_then(|prefetched| prefetched.after(completion.acquired_at())).map(Box::new);
                     // If the thread changed since the prefetch, the first attempt may have ended in between.
                     if attempt.is_repeated()
                         && prefetched.is_none()
@@ -115,11 +115,11 @@ impl ActiveTurn {
                     }
                     return Ok(TurnStart::New(StartedTurn { turn: Self(completion), prefetched }));
                 }
-                LockResult::Cut(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
+                LockResult::Interrupted(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
                 // The first attempt may still be in progress although its client lost the connection.
                 LockResult::Busy if attempt.is_repeated() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
                     // The loop reads again before waiting, so that no change before the subscription is missed.
-                    None => waiting = Some(Waiting::begin(memory, scope, thread).await),
+                    None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
                     Some(waiting) => waiting.wait(None).await,
                 },
                 LockResult::Busy => return Err(locked()),
@@ -134,10 +134,10 @@ impl ActiveTurn {
         request: &ChatRequest,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<ChatAnswer, ApiError> {
-        match self.0.hold(call_model(app, request, deltas)).await {
+        match self.0.run(call_model(app, request, deltas)).await {
             Ok(answered) => answered,
             Err(Interrupted::Stopped) => Err(ApiError::new(StatusCode::CONFLICT, "stopped", "the turn was stopped")),
-            Err(Interrupted::Overtaken) => Err(locked()),
+            Err(Interrupted::LockLost) => Err(locked()),
         }
     }
 
@@ -167,7 +167,7 @@ pub(super) fn locked() -> ApiError {
 
 /// Converts an error of storing an answer; another turn may have taken the lock after this one's lease expired.
 fn finish_error(error: MemoryError) -> ApiError {
-    if Completion::is_overtaken(&error) { locked() } else { error.into() }
+    if Completion::is_lock_lost(&error) { locked() } else { error.into() }
 }
 
 /// Resumes the turn that a crash interrupted in a thread. The turn of an assistant that this server does not have is closed.
@@ -180,8 +180,8 @@ async fn resume_interrupted(
     match app.assistants().find(&interrupted.value.assistant) {
         Some(agent) => Ok(turns::resume(app, &agent, scope, thread, &interrupted.value.turn).await?),
         None => {
-            let place = Place::find(app.memory(), scope, thread).await?;
-            Ok(interrupt(app.memory(), &place, interrupted).await?)
+            let access = ThreadAccess::find(app.memory(), scope, thread).await?;
+            Ok(interrupt(app.memory(), &access, interrupted).await?)
         }
     }
 }

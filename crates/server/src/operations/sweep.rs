@@ -16,7 +16,7 @@ pub(crate) fn start(app: &App) -> JoinHandle<()> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            match app.memory().sweep_in_turn(every).await {
+            match app.memory().sweep_if_due(every).await {
                 Ok(Some(report)) => tracing::debug!(?report, "swept"),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "the sweep failed; the next one makes up for it"),

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
-use threadkeep::memory::turns::Waiting;
+use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{
     Agent, AgentError, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
     TurnStatus,
@@ -129,7 +129,7 @@ impl AskRequest {
     async fn first_try(&self) -> Result<Option<Answered>> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let deadline = tokio::time::Instant::now() + PATIENCE;
-        let mut waiting: Option<Waiting> = None;
+        let mut waiting: Option<TurnWaiter> = None;
         loop {
             let newest = memory.newest(scope, thread, LOOK).await?;
             let is_question = |message: &&Message| {
@@ -153,7 +153,7 @@ impl AskRequest {
             resume(&self.service, &self.agent, scope, thread, &running.turn).await?;
             match &mut waiting {
                 // What happened before this moment is seen by another look.
-                None => waiting = Some(Waiting::begin(memory, scope, thread).await),
+                None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
                 Some(waiting) => waiting.wait(None).await,
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use threadkeep::agent::{
     Approval, ApprovalState, Decision, EventSink, Stop, TurnState, find_approval, find_turn_state,
 };
-use threadkeep::memory::turns::Waiting;
+use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
 use super::{Answered, resume, stopping};
@@ -65,7 +65,7 @@ impl DecisionRequest {
         let found = find_approval(memory, scope, thread, &self.approval).await?;
         let Some(approval) = found.filter(|approval| self.is_made_by(approval)) else { return Err(closed) };
         let over = tokio::time::timeout(PATIENCE, async {
-            let mut waiting = Waiting::begin(memory, scope, thread).await;
+            let mut waiting = TurnWaiter::begin(memory, scope, thread).await;
             loop {
                 match find_turn_state(memory, scope, thread, &approval.turn).await? {
                     Some(TurnState::Running(_)) => {}

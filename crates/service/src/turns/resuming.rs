@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadkeep::agent::{InterruptedTurn, Stop, list_interrupted_turns};
-use threadkeep::memory::turns::{TurnKind, remove_cut_completion};
+use threadkeep::memory::turns::{TurnKind, remove_interrupted_completion};
 use threadkeep::{Agent, AgentError, Scope, ThreadId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -56,7 +56,7 @@ async fn look(service: &Service) -> Result<(), AgentError> {
     let (calls, cut): (Vec<_>, Vec<_>) =
         list_interrupted_turns(service.memory()).await?.into_iter().partition(|cut| cut.kind == TurnKind::Completion);
     for cut in calls {
-        if let Err(error) = remove_cut_completion(service.memory(), &cut.scope, cut.thread).await {
+        if let Err(error) = remove_interrupted_completion(service.memory(), &cut.scope, cut.thread).await {
             tracing::warn!(%error, "a thread that a call of a model left could not be freed");
         }
     }

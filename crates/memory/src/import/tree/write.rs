@@ -6,8 +6,8 @@ use threadkeep_core::{
     Access, Conflict, Expected, Map, NewMessage, OpenThread, Scope, StoreError, Thread, ThreadId, ThreadKey, codec,
 };
 
-use super::known::{Known, KnownThread, fork_key, main};
-use super::mark::{self, Kind, MARK, Mark, Told};
+use super::existing::{Known, KnownThread, fork_key, main};
+use super::branch_metadata::{self, Kind, MARK, Mark, Told};
 use super::plan::{NewThread, Plan};
 use super::{LEFT_OUT, Tree};
 use crate::import::{CHUNK_BYTES, CHUNK_MESSAGES};
@@ -194,8 +194,8 @@ impl Writing<'_> {
         let mut chunk = Chunk::default();
         let mut after = Some(0).filter(|_| !shared.is_empty());
         while let Some(seq) = after {
-            let following = self.memory.page_after(self.scope, from, seq, READ_PAGE).await?;
-            for message in following.page.messages.into_iter().take_while(|message| message.seq <= through) {
+            let step = self.memory.page_after(self.scope, from, seq, READ_PAGE).await?;
+            for message in step.page.messages.into_iter().take_while(|message| message.seq <= through) {
                 let name = message.external_id.as_deref();
                 let Some(node) = name.and_then(|name| self.tree.shape.place(name)).filter(|node| shared.contains(node))
                 else {
@@ -208,7 +208,7 @@ impl Writing<'_> {
                     self.append(thread, std::mem::take(&mut chunk)).await?;
                 }
             }
-            after = following.next.filter(|next| *next < through);
+            after = step.next.filter(|next| *next < through);
         }
         self.append(thread, chunk).await.map(drop)
     }
@@ -313,14 +313,14 @@ impl Writing<'_> {
             let mut metadata = target.metadata.clone();
             mark.put_into(&mut metadata);
             if metadata != target.metadata {
-                mark::change(self.memory, self.scope, target.id, |metadata| mark.put_into(metadata)).await?;
+                branch_metadata::change(self.memory, self.scope, target.id, |metadata| mark.put_into(metadata)).await?;
             }
         }
         if moves
             && let Some(before) = before
             && self.threads.iter().all(|target| target.id != before)
         {
-            mark::take_current(self.memory, self.scope, before).await?;
+            branch_metadata::take_current(self.memory, self.scope, before).await?;
         }
         Ok(())
     }

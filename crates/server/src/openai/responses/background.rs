@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use threadkeep::core::RecordWrite;
 use threadkeep::memory::Watch;
-use threadkeep::memory::turns::{Driver, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
+use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL, request_stop, is_alive, lease_until};
 use threadkeep::{JsonText, Memory, MessageId, Namespace, RecordName, RecordOwner, Scope, Timestamp};
 use threadkeep_service::carried;
 use tokio::sync::oneshot;
@@ -25,7 +25,7 @@ use super::stream::{self, LiveResponse};
 use super::text_deltas::TextDeltas;
 use super::{body, text_message_id, thread_of};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::response_store;
 use crate::openai::turn::RETENTION_MS;
@@ -78,7 +78,7 @@ enum Status {
 
 /// Starts a response. Returns when an assistant's question is stored, so that a response reported as in progress survives a
 /// restart of the server.
-pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Response> {
+pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGuard) -> Result<Response> {
     let (app, scope, id) = (pending.app.clone(), pending.scope.clone(), pending.id.clone());
     if let Some((state, _)) = find(&app, &scope, &id).await? {
         return respond_again(pending, state).await;
@@ -121,7 +121,7 @@ pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Re
     let (live, events) = LiveResponse::start(&pending);
     tokio::spawn(carried(async move {
         drive(pending, live).await;
-        drop((driving, held));
+        drop((driving, connection));
     }));
     if let Some(started) = started {
         // A turn that fails before it starts drops the sender, which ends the wait.
@@ -167,7 +167,7 @@ pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
             // A server that resumes the turn of an orphaned response does not read the state.
             Ok(()) => match (thread_of(id)?, &cancelled.turn) {
                 (Some(thread), Some(turn)) if is_orphaned => {
-                    return Ok(ask_to_stop(app.memory(), scope, thread, turn).await?);
+                    return Ok(request_stop(app.memory(), scope, thread, turn).await?);
                 }
                 _ => return Ok(()),
             },
@@ -254,7 +254,7 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
             Ok(Some(_)) | Err(_) => {}
         }
         loop {
-            let is_renewal_due = renewed_at.elapsed() >= SIGN_OF_LIFE;
+            let is_renewal_due = renewed_at.elapsed() >= LEASE_RENEWAL_INTERVAL;
             let new = deltas.map(deltas_to_store).filter(|new| is_renewal_due || new.len() > written);
             if is_renewal_due || new.is_some() {
                 let new = new.unwrap_or_default();
@@ -263,7 +263,7 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
             }
             // Checking for new deltas does not access the store.
             let next =
-                if deltas.is_some() { WRITE_INTERVAL } else { SIGN_OF_LIFE.saturating_sub(renewed_at.elapsed()) };
+                if deltas.is_some() { WRITE_INTERVAL } else { LEASE_RENEWAL_INTERVAL.saturating_sub(renewed_at.elapsed()) };
             tokio::select! {
                 () = watch.changed() => break,
                 () = tokio::time::sleep(next) => {}

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::policy::PolicyJson;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
-use crate::output::{json_text, with_etag, written_by};
+use crate::input::{JsonBody, PathParams};
+use crate::output::{json_text, with_etag, encode_json_with};
 use crate::rest::json::message::{ContextMessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;
@@ -84,14 +84,14 @@ impl<'a> ContextJson<'a> {
 pub(crate) async fn assemble(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     JsonBody { value: body, .. }: JsonBody<AssembleJson>,
 ) -> Result {
     if body.turn.is_some() {
         // The report is stored.
         caller.demand(KeyRole::Write)?;
     }
-    let thread = names.thread()?;
+    let thread = path_params.thread()?;
     let policy = ContextPolicy::from(body.policy);
     let counter = match &body.model {
         Some(model) => threadkeep::tokens::counter_for_model(model),
@@ -101,6 +101,6 @@ pub(crate) async fn assemble(
     let options = ContextOptions { counter, embedder, turn: body.turn, ..ContextOptions::default() };
     let question = body.question.as_deref();
     let context = app.memory().shared_context(&caller.scope, thread, question, &policy, &options).await?;
-    let written = context.form(|assembled| written_by(|out| write(out, assembled)));
+    let written = context.derived(|assembled| encode_json_with(|out| write(out, assembled)));
     Ok(with_etag(json_text(written.as_ref().clone()?), context.assembled().positions.tagged()))
 }

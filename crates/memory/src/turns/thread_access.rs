@@ -10,7 +10,7 @@ use crate::{Memory, Prefetched, Result};
 
 /// A thread, and on whose behalf it is read and written.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ThreadAccess {
     /// Who asks.
     pub scope: Scope,
     /// Who writes: a user may add messages to a shared thread, and the turn's own records are the application's.
@@ -62,7 +62,7 @@ impl RunRecord {
     }
 }
 
-impl Place {
+impl ThreadAccess {
     /// Looks at the thread.
     ///
     /// # Errors
@@ -84,13 +84,13 @@ impl Place {
     ) -> Result<(Self, Runs, Prefetched)> {
         let query = runs_of(thread);
         let mut prefetched = memory.prefetch(scope, thread, policy, &[], std::slice::from_ref(&query)).await?;
-        let place = Self::of(scope, &prefetched.thread);
+        let access = Self::of(scope, &prefetched.thread);
         let runs = match prefetched.lists.pop() {
             // Fewer than there is room for are all that there are.
             Some(records) if records.len() < query.limit => Runs::of(records)?,
-            _ => place.runs(memory).await?,
+            _ => access.runs(memory).await?,
         };
-        Ok((place, runs, prefetched))
+        Ok((access, runs, prefetched))
     }
 
     fn of(scope: &Scope, thread: &Thread) -> Self {

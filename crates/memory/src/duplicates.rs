@@ -1,6 +1,6 @@
-//! Telling messages that forks share from messages of their own.
+//! Removing duplicate results from forks.
 //!
-//! A fork holds copies of the messages before it, with their ids. A search over several threads finds each of them once.
+//! A fork contains copies of the messages before it, with their ids. A search over several threads returns each of them once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use threadkeep_core::{Content, Message, MessageId, Owner, Scope, ThreadId};
 use crate::{Memory, Result};
 
 impl Memory {
-    /// Leaves out what says again what an earlier entry says, being a copy of it: of messages with one id, content and owner
-    /// the one in the thread `preferred` stays, else the first.
-    pub(crate) async fn leave_out_copies<T>(
+    /// Removes copies: of messages with the same id, content and owner, keeps the one in the thread `preferred`, otherwise the
+    /// first.
+    pub(crate) async fn remove_duplicates<T>(
         &self,
         scope: &Scope,
         found: Vec<T>,
@@ -24,8 +24,8 @@ impl Memory {
         }
         let shared = found.iter().map(&message).filter(|(_, message)| repeated.contains(&message.id));
         let owners = self.owners(scope, shared.map(|(thread, _)| thread)).await?;
-        let mut stays = vec![true; found.len()];
-        let mut kept: HashMap<MessageId, Vec<Kept<'_>>> = HashMap::new();
+        let mut is_kept = vec![true; found.len()];
+        let mut kept: HashMap<MessageId, Vec<KeptMessage<'_>>> = HashMap::new();
         for (at, entry) in found.iter().enumerate() {
             let (thread, message) = message(entry);
             if !repeated.contains(&message.id) {
@@ -34,16 +34,16 @@ impl Memory {
             let (owner, content) = (owners.get(&thread), &message.content);
             let kept = kept.entry(message.id).or_default();
             match kept.iter_mut().find(|kept| kept.owner == owner && kept.content == content) {
-                None => kept.push(Kept { at, owner, content }),
-                Some(twin) if preferred == Some(thread) => stays[std::mem::replace(&mut twin.at, at)] = false,
-                Some(_) => stays[at] = false,
+                None => kept.push(KeptMessage { at, owner, content }),
+                Some(copy) if preferred == Some(thread) => is_kept[std::mem::replace(&mut copy.at, at)] = false,
+                Some(_) => is_kept[at] = false,
             }
         }
         drop(kept);
-        Ok(found.into_iter().zip(stays).filter_map(|(entry, stays)| stays.then_some(entry)).collect())
+        Ok(found.into_iter().zip(is_kept).filter_map(|(entry, is_kept)| is_kept.then_some(entry)).collect())
     }
 
-    /// Whose the threads are, where a scope reads those of several owners: two people's copies of one conversation are two.
+    /// The owners of threads, for a tenant's scope: copies that belong to two users are not duplicates.
     async fn owners(&self, scope: &Scope, threads: impl Iterator<Item = ThreadId>) -> Result<HashMap<ThreadId, Owner>> {
         let mut owners = HashMap::new();
         if let Scope::User(..) = scope {
@@ -56,8 +56,8 @@ impl Memory {
     }
 }
 
-/// A message that stays.
-struct Kept<'a> {
+/// A message that is kept, and its index.
+struct KeptMessage<'a> {
     at: usize,
     owner: Option<&'a Owner>,
     content: &'a Content,

@@ -15,7 +15,7 @@ const KEPT_MS: i64 = 60 * 60 * 1000;
 ///
 /// # Errors
 /// `NotFound` where the scope does not reach the thread; those of the store.
-pub async fn ask_to_stop(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Result<()> {
+pub async fn request_stop(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Result<()> {
     // A user may ask in a shared thread, and may not write its records: this one is the application's.
     memory.get_thread(scope, thread).await?;
     let expires_at = Some(memory.now().plus_ms(KEPT_MS));
@@ -25,8 +25,8 @@ pub async fn ask_to_stop(memory: &Memory, scope: &Scope, thread: ThreadId, turn:
 }
 
 /// Waits until somebody asked for a turn to stop, for whoever drives it. It looks a moment after it began and after the
-/// thread changed, and now and then by itself ([`crate::Watch::LONGEST`]).
-pub async fn stop_asked(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) {
+/// thread changed, and now and then by itself ([`crate::Watch::MAX_WAIT`]).
+pub async fn wait_for_stop_request(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) {
     let (writer, name) = (writer(scope), name(turn));
     let mut watch = memory.watch_thread(scope, thread).await;
     loop {

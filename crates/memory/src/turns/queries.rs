@@ -3,8 +3,8 @@
 use threadkeep_core::{DrivenThread, Failure, Owner, RecordName, Scope, ThreadId, Timestamp, limits};
 
 use super::record::{self, RunRecord, TurnKind};
-use super::{Approval, ApprovalState, Place, closing, lock};
-use crate::retry::repeat_simply;
+use super::{Approval, ApprovalState, ThreadAccess, closing, lock};
+use crate::retry::retry;
 use crate::{Memory, Result};
 
 /// A turn that is on its way.
@@ -35,8 +35,8 @@ impl From<RunRecord> for RunningTurn {
 /// # Errors
 /// `NotFound` where the scope does not reach the thread.
 pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Option<RunningTurn>> {
-    let place = Place::find(memory, scope, thread).await?;
-    let active = place.runs(memory).await?.active;
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let active = access.runs(memory).await?.active;
     Ok(active.map(|run| run.value.into()))
 }
 
@@ -57,7 +57,7 @@ pub struct InterruptedTurn {
 }
 
 /// Lists turns of all tenants that were cut off, by a crash or a restart, and that nobody has gone on with yet: an
-/// assistant's agent resumes a run, and [`remove_cut_completion`] frees the thread of a call of a model. It looks at the turns that are on their way, and at nothing else. A driver on another
+/// assistant's agent resumes a run, and [`remove_interrupted_completion`] frees the thread of a call of a model. It looks at the turns that are on their way, and at nothing else. A driver on another
 /// machine is believed to be there for half a minute after its last sign.
 ///
 /// # Errors
@@ -68,7 +68,7 @@ pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTu
     loop {
         let now = memory.now();
         let page =
-            repeat_simply(memory.runtime(), || maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now))
+            retry(memory.runtime(), || maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now))
                 .await?;
         cut.extend(page.iter().filter_map(|driven| cut_turn(memory, driven)));
         if page.len() < limits::PAGE {
@@ -100,12 +100,12 @@ fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
 ///
 /// # Errors
 /// `NotFound` where the scope does not reach the thread; those of the store.
-pub async fn remove_cut_completion(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
-    let place = Place::find(memory, scope, thread).await?;
-    let active = place.runs(memory).await?.active;
+pub async fn remove_interrupted_completion(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let active = access.runs(memory).await?.active;
     let is_left = |run: &RunRecord| run.kind == TurnKind::Completion && !run.is_alive(memory);
     match active.filter(|active| is_left(&active.value)) {
-        Some(left) => lock::free(memory, &place, &left).await,
+        Some(left) => lock::release_abandoned(memory, &access, &left).await,
         None => Ok(()),
     }
 }
@@ -116,11 +116,11 @@ pub async fn remove_cut_completion(memory: &Memory, scope: &Scope, thread: Threa
 /// # Errors
 /// `NotFound` where the scope does not reach the thread.
 pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Result<bool> {
-    let place = Place::find(memory, scope, thread).await?;
-    let waiting = place.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let waiting = access.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
     let Some(waiting) = waiting else { return Ok(false) };
     let failure = Failure::new("stopped", "the turn was stopped");
-    closing::close(memory, &place, &record::waiting(turn), &waiting, ApprovalState::Replaced, Some(failure)).await?;
+    closing::close(memory, &access, &record::waiting(turn), &waiting, ApprovalState::Replaced, Some(failure)).await?;
     Ok(true)
 }
 
@@ -129,8 +129,8 @@ pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId,
 /// # Errors
 /// `NotFound` where the scope does not reach the thread.
 pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
-    let place = Place::find(memory, scope, thread).await?;
-    let found = place.approvals(memory).await?;
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let found = access.approvals(memory).await?;
     let mut approvals: Vec<Approval> = found.into_iter().map(|approval| approval.value).collect();
     approvals.sort_by(|one, other| (one.requested_at, &one.id).cmp(&(other.requested_at, &other.id)));
     Ok(approvals)
@@ -141,11 +141,11 @@ pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) ->
 /// # Errors
 /// `NotFound` where the scope does not reach the thread.
 pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Approval>> {
-    let place = Place::find(memory, scope, thread).await?;
+    let access = ThreadAccess::find(memory, scope, thread).await?;
     if !record::is_name(id) {
         return Ok(None);
     }
-    let found = memory.find_thread_record(&place.writer, thread, &record::approval(id)).await?;
+    let found = memory.find_thread_record(&access.writer, thread, &record::approval(id)).await?;
     Ok(found.map(|record| record.value.read()).transpose()?)
 }
 

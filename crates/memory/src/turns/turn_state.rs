@@ -8,7 +8,7 @@ use threadkeep_core::{
 
 use super::record::{self, RunRecord, TurnKind, TurnRecord};
 use super::{
-    ApprovalTrace, ContextNumbers, Place, RunningTurn, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage,
+    ApprovalTrace, ContextNumbers, ThreadAccess, RunningTurn, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage,
     journal,
 };
 use crate::{Memory, Result};
@@ -33,17 +33,17 @@ pub async fn find_turn_state(
     thread: ThreadId,
     turn: &str,
 ) -> Result<Option<TurnState>> {
-    let place = Place::find(memory, scope, thread).await?;
-    let stub = match find_record(memory, &place, turn).await? {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let stub = match find_record(memory, &access, turn).await? {
         None => return Ok(None),
         Some(Found::Running(record)) => {
             return Ok(Some(TurnState::Running(RunningTurn::from(record))));
         }
         Some(Found::Settled(stub)) => stub,
     };
-    let messages = messages_of(memory, &place, turn, stub.started_at, stub.messages).await?;
+    let messages = messages_of(memory, &access, turn, stub.started_at, stub.messages).await?;
     let approvals: Vec<ApprovalTrace> =
-        place.approvals_of(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
+        access.approvals_of(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
     let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
     let reply = answer.map(|message| message.plain_text().into_owned()).unwrap_or_default();
     let content = answer.map(|message| &message.content);
@@ -102,23 +102,23 @@ enum Found {
 }
 
 /// Reads the runs first, all by one call, and the stub last: a turn moves between waiting and running, and ends with a
-/// stub that stays, so one that is in neither place had its stub by then.
-async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Option<Found>> {
+/// stub that stays, so one that is in neither access had its stub by then.
+async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Result<Option<Found>> {
     if !record::is_name(turn) {
         return Ok(None);
     }
-    let runs = place.runs(memory).await?;
+    let runs = access.runs(memory).await?;
     if let Some(active) = runs.active.filter(|run| run.value.turn == turn) {
         // A call of a model whose driver is gone left nothing, and nobody goes on with it.
         let is_over = active.value.kind == TurnKind::Completion && !active.value.is_alive(memory);
         return Ok((!is_over).then_some(Found::Running(active.value)));
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
-        let found = memory.find_thread_record(&place.writer, place.thread, &record::stub(turn)).await?;
+        let found = memory.find_thread_record(&access.writer, access.thread, &record::stub(turn)).await?;
         return Ok(found.map(|record| record.value.read()).transpose()?.map(Found::Settled));
     };
     let record = waiting.value;
-    let (model, usage) = journal::spoken(memory, place, &record).await?;
+    let (model, usage) = journal::spoken(memory, access, &record).await?;
     Ok(Some(Found::Settled(TurnRecord {
         assistant: record.assistant,
         graph: record.graph,
@@ -141,7 +141,7 @@ async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Optio
 /// Those of the store.
 pub async fn messages_of(
     memory: &Memory,
-    place: &Place,
+    access: &ThreadAccess,
     turn: &str,
     started_at: Timestamp,
     count: u16,
@@ -150,7 +150,7 @@ pub async fn messages_of(
     let mut found = Vec::new();
     for ids in ids.chunks(limits::PAGE) {
         let names: Vec<MessageName> = ids.iter().copied().map(MessageName::Id).collect();
-        found.extend(memory.find_messages(&place.scope, place.thread, &names).await?);
+        found.extend(memory.find_messages(&access.scope, access.thread, &names).await?);
     }
     Ok(found)
 }

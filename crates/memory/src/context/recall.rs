@@ -1,62 +1,62 @@
-//! Looking for what bears on the question, for a context.
+//! Recalling messages for a context.
 
 use threadkeep_context::{ContextPolicy, RecallFrom, Recalled, Trimming};
 use threadkeep_core::{Message, Owner, Role, Scope, ThreadId, UnindexedThread, limits};
 
 use super::ContextOptions;
-use super::sources::Loaded;
-use crate::{Meaning, Memory, RecallOptions, RecallResults, Result, ThreadTail};
+use super::sources::LoadedMessages;
+use crate::{EmbedderOutcome, Memory, RecallOptions, RecallResults, Result, ThreadTail};
 
-/// What became of the search for messages that bear on the question of a context.
+/// The outcome of the search for messages that are relevant to a context's question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecallOutcome {
-    /// The policy recalls from nowhere, or there is no question.
+    /// The policy does not recall, or there is no question.
     #[default]
-    NotAsked,
-    /// It was looked for.
+    NotRequested,
+    /// The search was made.
     Searched {
-        /// Threads whose newest messages could not be searched within bounds.
+        /// Threads whose newest messages could not be searched within limits.
         unsearched: Vec<UnindexedThread>,
-        /// Whether meaning had a part in the ranking.
-        meaning: Meaning,
+        /// Whether an embedder took part in the ranking.
+        meaning: EmbedderOutcome,
     },
-    /// The search failed; the context was assembled without.
+    /// The search failed, and the context was assembled without recalled messages.
     Failed {
-        /// Why.
+        /// The error message.
         reason: String,
-        /// Whether it may succeed later.
+        /// Whether the search may succeed later.
         is_retryable: bool,
     },
 }
 
 impl Memory {
-    /// Recalls as the policy says. A failure is told and keeps nothing else from being shown.
+    /// Recalls messages by the policy. A failure is reported in the outcome; the context is assembled anyway.
     pub(super) async fn recall_for(
         &self,
         scope: &Scope,
         thread: ThreadId,
         question: Option<&str>,
-        loaded: &Loaded,
+        loaded: &LoadedMessages,
         policy: &ContextPolicy,
         options: &ContextOptions,
     ) -> (Vec<Recalled>, RecallOutcome) {
         let newest = loaded.messages().iter().rev().find(|message| message.content.role == Role::User);
         let question = question.map(str::to_owned).or_else(|| newest.map(|newest| newest.plain_text().into_owned()));
         let Some(question) = question.filter(|_| policy.recall.from != RecallFrom::Nowhere) else {
-            return (Vec::new(), RecallOutcome::NotAsked);
+            return (Vec::new(), RecallOutcome::NotRequested);
         };
         match self.search_for(scope, thread, &question, loaded, policy, options).await {
             Ok(results) => {
-                let is_kept = |message: &Message, other: ThreadId| {
-                    // Of a fork's messages, those that it shares stand in other threads too.
-                    let is_shown = || loaded.messages().iter().any(|own| own.id == message.id);
+                let is_usable = |message: &Message, other: ThreadId| {
+                    // Other forks of the conversation contain copies of this thread's messages.
+                    let is_loaded = || loaded.messages().iter().any(|own| own.id == message.id);
                     loaded.cutoff.is_none_or(|cutoff| message.created_at >= cutoff)
-                        && (if other == thread { message.seq >= loaded.range.first_seq } else { !is_shown() })
+                        && (if other == thread { message.seq >= loaded.range.first_seq } else { !is_loaded() })
                 };
-                let kept = results.turns.into_iter().filter(|turn| is_kept(&turn.message, turn.thread));
+                let usable = results.turns.into_iter().filter(|turn| is_usable(&turn.message, turn.thread));
                 let found =
-                    kept.map(|turn| Recalled { thread: Some(turn.thread), message: turn.message, score: turn.score });
+                    usable.map(|turn| Recalled { thread: Some(turn.thread), message: turn.message, score: turn.score });
                 let outcome = RecallOutcome::Searched { unsearched: results.unsearched, meaning: results.meaning };
                 (found.collect(), outcome)
             }
@@ -72,7 +72,7 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         question: &str,
-        loaded: &Loaded,
+        loaded: &LoadedMessages,
         policy: &ContextPolicy,
         options: &ContextOptions,
     ) -> Result<RecallResults> {
@@ -80,18 +80,18 @@ impl Memory {
             RecallFrom::Nowhere | RecallFrom::Thread => (scope.clone(), Some(thread)),
             RecallFrom::User => self.owner_scope(scope, thread).await?,
         };
-        let shown = shown_from(loaded, policy);
-        let except = ThreadTail { thread, from_seq: shown.surely };
-        // Of what may turn out to be shown, as many more, so that it takes nothing's place.
-        let limit = policy.recall.messages.saturating_add(shown.perhaps).min(limits::PAGE);
+        let history = expected_history(loaded, policy);
+        let except = ThreadTail { thread, from_seq: history.certain_from_seq };
+        // Messages that the history may include are dropped from the results, so as many more are requested.
+        let limit = policy.recall.messages.saturating_add(history.possible).min(limits::PAGE);
         let recall = RecallOptions { thread: only, except: Some(except), limit, ..RecallOptions::default() };
         match &options.embedder {
-            Some(embedder) => self.recall_by_meaning(&scope, question, &recall, &**embedder).await,
+            Some(embedder) => self.recall_with_embedder(&scope, question, &recall, &**embedder).await,
             None => self.recall(&scope, question, &recall).await,
         }
     }
 
-    /// The scope of the user whom a thread belongs to; where it belongs to none, nothing but the thread.
+    /// The scope of the user who owns a thread. A thread without such a user is searched alone.
     async fn owner_scope(&self, scope: &Scope, thread: ThreadId) -> Result<(Scope, Option<ThreadId>)> {
         let found = self.get_thread(scope, thread).await?;
         Ok(match found.owner {
@@ -101,22 +101,22 @@ impl Memory {
     }
 }
 
-/// What a context shows of its thread without any search.
-struct Shown {
-    /// From this position on everything.
-    surely: u64,
-    /// How many messages before that it shows if there is room.
-    perhaps: usize,
+/// The part of the thread that the context will include as history.
+struct ExpectedHistory {
+    /// The context includes every message from this position on.
+    certain_from_seq: u64,
+    /// How many messages before that it includes if there is room.
+    possible: usize,
 }
 
-/// With a bound of tokens, an anchor or a choice by relevance only the newest message is sure to be shown.
-fn shown_from(loaded: &Loaded, policy: &ContextPolicy) -> Shown {
+/// With a token budget, an anchor or pruning, only the newest message is certain to be included.
+fn expected_history(loaded: &LoadedMessages, policy: &ContextPolicy) -> ExpectedHistory {
     let window = policy.window.unwrap_or(loaded.messages().len()).min(loaded.messages().len());
     let is_whole = policy.budget.is_none() && policy.pruning.is_none() && policy.trimming == Trimming::Sliding;
-    let surely = if is_whole { window } else { window.min(1) };
-    let from = loaded.messages().len() - surely;
-    Shown {
-        surely: loaded.messages().get(from).map_or(loaded.range.last_seq + 1, |message| message.seq),
-        perhaps: window - surely,
+    let certain = if is_whole { window } else { window.min(1) };
+    let from = loaded.messages().len() - certain;
+    ExpectedHistory {
+        certain_from_seq: loaded.messages().get(from).map_or(loaded.range.last_seq + 1, |message| message.seq),
+        possible: window - certain,
     }
 }

@@ -5,22 +5,22 @@ use threadkeep_core::{Access, Scope, ThreadId, WakeUp, WakeUps};
 
 use crate::Memory;
 
-/// Waits for a hint that concerns one subscription, but never for longer than the backstop.
+/// Waits for a wake-up that concerns one subscription, for at most the poll interval.
 pub(super) struct Waker {
     wake_ups: Option<WakeUps>,
     scope: Scope,
     thread: Option<ThreadId>,
-    backstop: Duration,
+    poll_interval: Duration,
 }
 
 impl Waker {
-    /// Listens from this moment on. Where the store gives no hints the backstop alone has to do.
+    /// Listens from now on. If the store has no wake-ups, each wait lasts for the poll interval.
     pub(super) async fn listen(memory: &Memory, scope: &Scope, thread: Option<ThreadId>) -> Self {
         let wake_ups = memory.store().wake_ups().await.ok();
-        Self { wake_ups, scope: scope.clone(), thread, backstop: memory.options().backstop }
+        Self { wake_ups, scope: scope.clone(), thread, poll_interval: memory.options().poll_interval }
     }
 
-    /// Forgets the hints that are there, as the log is about to be read.
+    /// Discards pending wake-ups, because the log is about to be read.
     pub(super) fn drain(&mut self) {
         while let Some(wake_ups) = &mut self.wake_ups {
             match wake_ups.next().now_or_never() {
@@ -31,20 +31,20 @@ impl Waker {
         }
     }
 
-    /// Waits for a hint or the backstop.
+    /// Waits for a wake-up or the poll interval.
     pub(super) async fn wait(&mut self, memory: &Memory) {
-        let deadline = memory.runtime().now() + self.backstop;
-        // An early return by the deadline only means that the log is looked at.
-        let _ = memory.runtime().timeout_at(deadline, self.relevant_hint()).await;
+        let deadline = memory.runtime().now() + self.poll_interval;
+        // After the deadline the log is polled.
+        let _ = memory.runtime().timeout_at(deadline, self.relevant_wake_up()).await;
         if self.wake_ups.is_none() {
             self.wake_ups = memory.store().wake_ups().await.ok();
         }
     }
 
-    async fn relevant_hint(&mut self) {
+    async fn relevant_wake_up(&mut self) {
         while let Some(wake_ups) = &mut self.wake_ups {
             match wake_ups.next().await {
-                Some(hint) if concerns(&hint, &self.scope, self.thread) => return,
+                Some(wake_up) if concerns(&wake_up, &self.scope, self.thread) => return,
                 Some(_) => {}
                 None => self.wake_ups = None,
             }
@@ -53,8 +53,8 @@ impl Waker {
     }
 }
 
-fn concerns(hint: &WakeUp, scope: &Scope, wanted: Option<ThreadId>) -> bool {
-    match hint {
+fn concerns(wake_up: &WakeUp, scope: &Scope, wanted: Option<ThreadId>) -> bool {
+    match wake_up {
         WakeUp::Anything => true,
         WakeUp::Record { .. } => false,
         WakeUp::Thread { tenant, owner, thread, .. } => {
@@ -72,19 +72,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_about_others_concern_nobody() {
+    fn wake_ups_for_other_scopes_and_threads_are_irrelevant() {
         let thread = ThreadId::from_name(b"thread");
-        let hint = |tenant: &str, owner: Owner| {
+        let wake_up = |tenant: &str, owner: Owner| {
             let tenant = TenantId::new(tenant).unwrap();
             WakeUp::Thread { tenant, owner, thread, change: None }
         };
         let user = |name: &str| Owner::User(UserId::new(name).unwrap());
         let scope = Scope::user("t", "u").unwrap();
-        assert!(concerns(&hint("t", user("u")), &scope, Some(thread)));
-        assert!(concerns(&hint("t", Owner::Tenant), &scope, None));
+        assert!(concerns(&wake_up("t", user("u")), &scope, Some(thread)));
+        assert!(concerns(&wake_up("t", Owner::Tenant), &scope, None));
         assert!(concerns(&WakeUp::Anything, &scope, Some(thread)));
-        assert!(!concerns(&hint("t", user("v")), &scope, None));
-        assert!(!concerns(&hint("other", user("u")), &scope, None));
-        assert!(!concerns(&hint("t", user("u")), &scope, Some(ThreadId::from_name(b"another"))));
+        assert!(!concerns(&wake_up("t", user("v")), &scope, None));
+        assert!(!concerns(&wake_up("other", user("u")), &scope, None));
+        assert!(!concerns(&wake_up("t", user("u")), &scope, Some(ThreadId::from_name(b"another"))));
     }
 }

@@ -8,7 +8,7 @@ use super::Tree;
 use super::plan::{End, Held, Plan, plan};
 use super::write::Done;
 use crate::messages::READ_PAGE;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, Result};
 
 /// The conversation's threads, and what is to become of it.
@@ -122,19 +122,19 @@ impl Reading<'_> {
         let mut held = Held { first, ..Held::default() };
         let (mut count, mut last, mut after) = (0, 0, Some(0));
         while let Some(seq) = after {
-            let following = self.memory.page_after(self.scope, thread.id, seq, READ_PAGE).await?;
-            for message in &following.page.messages {
+            let step = self.memory.page_after(self.scope, thread.id, seq, READ_PAGE).await?;
+            for message in &step.page.messages {
                 let node = message.external_id.as_deref().and_then(|name| self.tree.shape.place(name));
                 held.end = node.map_or(End::Other, End::Message);
                 held.positions.extend(node.map(|node| (node, message.seq)));
                 last = message.seq;
             }
-            for row in &following.page.corrupt {
+            for row in &step.page.corrupt {
                 // What cannot be read may be anything, and nothing is added behind it.
                 held.end = if row.seq > last { End::Other } else { held.end };
             }
-            count += following.page.messages.len() + following.page.corrupt.len();
-            after = following.next;
+            count += step.page.messages.len() + step.page.corrupt.len();
+            after = step.next;
         }
         let positions = thread.positions;
         if positions.seq + 1 - positions.first_seq > count as u64 {
@@ -148,7 +148,7 @@ impl Reading<'_> {
         let (maintenance, tenant) = (self.memory.maintenance(), self.scope.tenant_id());
         let mut after = Some(0);
         while after.is_some() {
-            let dump = repeat_simply(self.memory.runtime(), || {
+            let dump = retry(self.memory.runtime(), || {
                 maintenance.dump_thread(tenant, thread.id, after, limits::PAGE)
             })
             .await?;

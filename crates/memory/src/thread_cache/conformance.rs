@@ -1,4 +1,4 @@
-//! The whole suite over a store that answers through managers which keep thread caches.
+//! The conformance suite over a store that answers through managers with thread caches.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use threadkeep_store_conformance::{Abilities, Factory, Instance};
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
-use super::{Beside, is_tail};
+use super::{ExtraReads, is_newest_page};
 use crate::config::config_name;
 use crate::{AppendOptions, Draft, Memory, MemoryError, MemoryOptions, SystemClock};
 
 tokio::task_local! {
-    /// The instant that a case gives with its call.
+    /// The instant that a test case passes with its call.
     static NOW: Timestamp;
 }
 
-/// The clock of a manager that is called by a case.
+/// The clock of a manager that a test case calls.
 #[derive(Debug)]
 struct CallersClock;
 
@@ -39,7 +39,7 @@ impl Clock for CallersClock {
     }
 }
 
-/// Managers over the same data, called in turns: each has to see what the others wrote.
+/// Managers over the same data, called in turn: each has to see what the others wrote.
 #[derive(Debug)]
 struct Managers {
     managers: Vec<Memory>,
@@ -49,7 +49,7 @@ struct Managers {
 impl Managers {
     /// One manager over each handle.
     fn over(handles: Vec<Backend>) -> Backend {
-        let options = MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() };
+        let options = MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() };
         let manager = |handle| Memory::with_clock(handle, Arc::new(CallersClock)).with_options(options.clone());
         let first = handles[0].clone();
         let managers = handles.into_iter().map(|handle| manager(handle).expect("valid options")).collect();
@@ -61,7 +61,7 @@ impl Managers {
         &self.managers[call % self.managers.len()]
     }
 
-    /// What cannot be told by different handles: stamps and wake-ups.
+    /// The manager that answers what is specific to a handle: stamps and wake-ups.
     fn first(&self) -> &dyn Store {
         self.managers[0].store()
     }
@@ -70,14 +70,14 @@ impl Managers {
 fn store_error(error: MemoryError) -> StoreError {
     match error {
         MemoryError::Store(error) => error,
-        other => panic!("{other} is no error of the store"),
+        other => panic!("not an error of the store: {other}"),
     }
 }
 
 #[async_trait]
 impl Store for Managers {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
-        self.next().commit_past_tails(scope, thread, &batch, now).await.result
+        self.next().commit_through_cache(scope, thread, &batch, now).await.result
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
@@ -92,10 +92,10 @@ impl Store for Managers {
         now: Timestamp,
     ) -> Result<MessagePage> {
         let memory = self.next();
-        if is_tail(query)
-            && let Some(held) = NOW.sync_scope(now, || memory.held_messages(scope, thread, query.limit))
+        if is_newest_page(query)
+            && let Some(cached) = NOW.sync_scope(now, || memory.cached_messages(scope, thread, query.limit))
         {
-            return Ok(held.to_page());
+            return Ok(cached.to_page());
         }
         memory.read_page(scope, thread, query, now).await
     }
@@ -111,16 +111,16 @@ impl Store for Managers {
         let (&ThreadName::Id(thread), Some(query)) = (name, messages) else {
             return memory.store().read_thread(scope, name, read, now).await;
         };
-        // A page that is read with nothing beside it comes without the thread's row.
+        // Without records, the page is read without the thread's row.
         let wanted = if records.is_empty() { &vec![config_name()] } else { records };
-        let beside = Beside { records: wanted.clone(), lists: lists.clone(), is_always_read: true };
-        let (page, view) = match memory.read_shared(scope, thread, query, &beside, now).await {
+        let extra = ExtraReads { records: wanted.clone(), lists: lists.clone(), is_always_read: true };
+        let (page, view) = match memory.read_page_with(scope, thread, query, &extra, now).await {
             Ok((page, Some(view))) => (page.into_page(), view),
             Err(StoreError::NotFound(Kind::Thread)) => return Ok(None),
-            Ok((_, None)) => panic!("what is always read was not"),
+            Ok((_, None)) => panic!("the records were not read"),
             Err(error) => return Err(error),
         };
-        let found = if records.is_empty() { Vec::new() } else { view.records.expect("documents were asked for") };
+        let found = if records.is_empty() { Vec::new() } else { view.records.expect("records were requested") };
         Ok(Some(ThreadView { thread: view.thread, page: Some(page), records: found, lists: view.lists }))
     }
 
@@ -216,7 +216,7 @@ impl Store for Managers {
     }
 }
 
-/// Managers over a store in memory, which has no stamp.
+/// Managers over an in-memory store, which has no stamp.
 struct InMemory {
     managers: usize,
 }
@@ -242,7 +242,7 @@ impl Instance for OpenInMemory {
     }
 
     async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
-        unreachable!("what is in memory does not outlive the store")
+        unreachable!("the data does not outlive the store")
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -250,7 +250,7 @@ impl Instance for OpenInMemory {
     }
 }
 
-/// Two managers over a file that each has opened, as two processes do. It has a stamp.
+/// Two managers that have each opened the same file, as two processes do. This store has a stamp.
 struct InFile;
 
 fn open_file(folder: TempDir) -> Box<dyn Instance> {
@@ -304,10 +304,10 @@ mod one_manager {
         Some(FACTORY)
     }
 
-    threadkeep_store_conformance::conformance_tests!(crate::tails::conformance::one_manager::factory);
+    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::one_manager::factory);
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn does_what_a_plain_model_does() {
+    async fn behaves_like_the_model() {
         threadkeep_store_conformance::property_test(&FACTORY, 64).await;
     }
 }
@@ -321,46 +321,46 @@ mod two_managers {
         Some(FACTORY)
     }
 
-    threadkeep_store_conformance::conformance_tests!(crate::tails::conformance::two_managers::factory);
+    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::two_managers::factory);
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn does_what_a_plain_model_does() {
+    async fn behaves_like_the_model() {
         threadkeep_store_conformance::property_test(&FACTORY, 64).await;
     }
 }
 
-mod two_managers_of_a_file {
+mod two_managers_over_a_file {
     use super::*;
 
     async fn factory() -> Option<InFile> {
         Some(InFile)
     }
 
-    threadkeep_store_conformance::conformance_tests!(crate::tails::conformance::two_managers_of_a_file::factory);
+    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::two_managers_over_a_file::factory);
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn does_what_a_plain_model_does() {
+    async fn behaves_like_the_model() {
         threadkeep_store_conformance::property_test(&InFile, 64).await;
     }
 }
 
-/// What another instance committed under the same key may have taken words away, whatever the repetition says.
+/// A commit of another instance under the same key may have removed content, although the repeated batch does not.
 #[tokio::test]
-async fn a_repetition_is_no_commit_of_this_manager() {
+async fn a_replayed_commit_is_not_treated_as_this_managers_own() {
     let store = MemoryStore::open();
-    let keeping = MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() };
-    let (keeper, other) =
-        (Memory::new(store.clone()).with_options(keeping).expect("valid options"), Memory::new(store));
+    let options = MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() };
+    let (cached, other) =
+        (Memory::new(store.clone()).with_options(options).expect("valid options"), Memory::new(store));
     let ana = Scope::user("acme", "ana").expect("a scope");
     let thread = other.open(&ana).await.expect("a thread").thread.id;
     let drafts = ["one", "two", "three"].map(Draft::user).to_vec();
-    let appended = other.append_all(&ana, thread, drafts, &AppendOptions::default()).await.expect("it appends");
-    keeper.newest(&ana, thread, 9).await.expect("they are kept");
+    let appended = other.append_all(&ana, thread, drafts, &AppendOptions::default()).await.expect("messages are appended");
+    cached.newest(&ana, thread, 9).await.expect("messages are cached");
     let mut batch = Batch::new(IdempotencyKey::Given("once".to_owned()), Fingerprint::of(b"the same"));
     batch.append = vec![Draft::user("four").into_message(&other, other.now())];
     let erasing = Batch { erase: vec![appended.messages[1].id], ..batch.clone() };
-    other.commit(&ana, thread, &erasing).await.expect("it commits");
-    assert!(keeper.commit(&ana, thread, &batch).await.expect("it is repeated").replayed);
-    let shown = keeper.newest(&ana, thread, 9).await.expect("they are read");
-    assert_eq!(shown, other.newest(&ana, thread, 9).await.expect("they are read"));
+    other.commit(&ana, thread, &erasing).await.expect("the message is erased");
+    assert!(cached.commit(&ana, thread, &batch).await.expect("the commit is replayed").replayed);
+    let newest = cached.newest(&ana, thread, 9).await.expect("messages are read");
+    assert_eq!(newest, other.newest(&ana, thread, 9).await.expect("messages are read"));
 }

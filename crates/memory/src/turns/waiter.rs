@@ -1,4 +1,4 @@
-//! Waiting for a thread that another turn holds, or for a turn that another one drives.
+//! TurnWaiter for a thread that another turn holds, or for a turn that another one drives.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ const SIGN: Duration = Duration::from_secs(1);
 
 /// Says when to look again whether a turn is over. Begin to wait before the look that decides about waiting.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct TurnWaiter {
     memory: Memory,
     watch: Watch,
     left: watch::Receiver<()>,
     looked_at: MonotonicTime,
 }
 
-impl Waiting {
+impl TurnWaiter {
     /// Hears of what happens in the thread from this moment on.
     pub async fn begin(memory: &Memory, scope: &Scope, thread: ThreadId) -> Self {
         let left = drivers::left();
@@ -32,7 +32,7 @@ impl Waiting {
     }
 
     /// Waits until the thread may have changed, or until the driver of that name is known to be gone; for
-    /// [`Watch::LONGEST`] at most.
+    /// [`Watch::MAX_WAIT`] at most.
     pub async fn wait(&mut self, driver: Option<&str>) {
         let runtime = self.memory.runtime();
         let is_gone = || driver.is_some_and(|driver| is_driving(&self.memory, driver) == Some(false));

@@ -1,4 +1,4 @@
-//! Token counts of messages, carried from one context to the next, so that each text is counted once.
+//! Token counts of messages, stored in the context state, so that each text is counted once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,32 +6,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{ApproximateCounter, Message, Part, TokenCount, TokenCounter};
 
-/// Longer texts that stand in no message are counted each time, so that a huge one is not held in all its lengths.
-const REMEMBERED_BYTES: usize = 64 * 1024;
+/// Longer texts that are not part of a message are counted each time, so that a huge text is not cached at each length to
+/// which it is cut.
+const CACHED_TEXT_BYTES: usize = 64 * 1024;
 
-/// What the newest messages of a thread count, by one counter. Numbers without words.
+/// The token counts of a thread's newest messages by one counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
+pub(crate) struct TokenCounts {
     counter: String,
-    by_seq: BTreeMap<u64, Counted>,
+    by_seq: BTreeMap<u64, MessageCounts>,
 }
 
-/// What a message counts.
+/// The token counts of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Counted(
-    /// As it stood at this revision.
+struct MessageCounts(
+    /// The revision of the message that was counted.
     u32,
-    /// Each of its texts, in the order of [`counted_texts`].
+    /// The count of each of its texts, in the order of [`counted_texts`].
     Vec<TokenCount>,
 );
 
-impl Counts {
-    /// Whether counting costs more than remembering.
-    pub(super) fn are_kept_of(counter: &dyn TokenCounter) -> bool {
+impl TokenCounts {
+    /// Whether the counts of this counter are stored. The approximate counter is cheaper than storing its counts.
+    pub(super) fn are_stored_for(counter: &dyn TokenCounter) -> bool {
         counter.name() != ApproximateCounter.name()
     }
 
-    /// Forgets what messages count that are gone.
+    /// Removes the counts of messages that are gone.
     #[must_use]
     pub(super) fn without(&self, is_gone: impl Fn(u64) -> bool) -> Self {
         let by_seq = self.by_seq.iter().filter(|(seq, _)| !is_gone(**seq));
@@ -43,48 +44,48 @@ impl Counts {
     }
 }
 
-/// Counts as another counter does, but what is known already.
+/// Counts with another counter and caches its counts.
 #[derive(Debug)]
-pub(super) struct KnownCounter {
+pub(super) struct CachingCounter {
     counter: Arc<dyn TokenCounter>,
-    /// The texts of some messages, with what they count as far as it is known, and others that were counted: what is
-    /// chosen is measured several times on its way.
+    /// The texts of the messages, with their counts if known, and other texts that were counted: assembling a context measures
+    /// the same text several times.
     texts: Mutex<HashMap<String, Option<TokenCount>>>,
 }
 
-impl KnownCounter {
-    /// Knows of `messages` what was carried, where they are what they were.
-    pub(super) fn new(counter: Arc<dyn TokenCounter>, carried: &Counts, messages: &[Message]) -> Self {
+impl CachingCounter {
+    /// Starts with the stored counts of those `messages` that were not revised since.
+    pub(super) fn new(counter: Arc<dyn TokenCounter>, stored: &TokenCounts, messages: &[Message]) -> Self {
         let mut texts = HashMap::new();
-        let is_same_counter = carried.counter == counter.name();
+        let is_same_counter = stored.counter == counter.name();
         for message in messages {
-            let known = carried.by_seq.get(&message.seq).filter(|counted| counted.0 == message.revision);
+            let known = stored.by_seq.get(&message.seq).filter(|counted| counted.0 == message.revision);
             let counts = known.filter(|_| is_same_counter).map_or(&[][..], |counted| &counted.1);
             let mut counts = counts.iter().copied();
             for text in counted_texts(message) {
-                let place = texts.entry(text.to_owned()).or_insert(None);
-                *place = counts.next().or(*place);
+                let count = texts.entry(text.to_owned()).or_insert(None);
+                *count = counts.next().or(*count);
             }
         }
         Self { counter, texts: Mutex::new(texts) }
     }
 
-    /// What is known of messages, to be carried on: only of those of which each text was counted.
-    pub(super) fn counts(&self, messages: &[Message]) -> Counts {
+    /// The counts to store: of those messages whose texts were all counted.
+    pub(super) fn counts(&self, messages: &[Message]) -> TokenCounts {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let counted = messages.iter().filter_map(|message| {
             let counts = counted_texts(message).map(|text| texts.get(text).copied().flatten());
-            Some((message.seq, Counted(message.revision, counts.collect::<Option<_>>()?)))
+            Some((message.seq, MessageCounts(message.revision, counts.collect::<Option<_>>()?)))
         });
         let by_seq: BTreeMap<_, _> = counted.collect();
         if by_seq.is_empty() {
-            return Counts::default();
+            return TokenCounts::default();
         }
-        Counts { counter: self.counter.name().to_owned(), by_seq }
+        TokenCounts { counter: self.counter.name().to_owned(), by_seq }
     }
 }
 
-impl TokenCounter for KnownCounter {
+impl TokenCounter for CachingCounter {
     fn name(&self) -> &str {
         self.counter.name()
     }
@@ -94,19 +95,19 @@ impl TokenCounter for KnownCounter {
         if let Some(Some(count)) = lock().get(text) {
             return *count;
         }
-        // Counted outside the lock: two at once may count the same text, and both are right.
+        // Counted outside the lock: two threads may count the same text, with the same result.
         let count = self.counter.count(text);
         let mut texts = lock();
-        if let Some(place) = texts.get_mut(text) {
-            *place = Some(count);
-        } else if text.len() <= REMEMBERED_BYTES {
+        if let Some(cached) = texts.get_mut(text) {
+            *cached = Some(count);
+        } else if text.len() <= CACHED_TEXT_BYTES {
             texts.insert(text.to_owned(), Some(count));
         }
         count
     }
 }
 
-/// The texts of a message that a chat counts one by one. A reasoning is never shown.
+/// The texts of a message that are counted one by one. Reasoning is never part of a context.
 fn counted_texts(message: &Message) -> impl Iterator<Item = &str> {
     let parts = message.content.parts.iter().flat_map(|part| match part {
         Part::Text(text) => [Some(text.as_str()), None, None],

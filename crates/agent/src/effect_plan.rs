@@ -113,7 +113,7 @@ fn plan_tool(
     }
     let call = ToolCall { arguments: JsonText::from(&Value::Object(arguments.clone())), ..call };
     if approval.is_none()
-        && let ToolEffect::ChangesWorld { preview } = tool.effect(&arguments)
+        && let ToolEffect::HasSideEffects { preview } = tool.effect(&arguments)
     {
         if run_state.approvals.len() + run_state.requested.len() >= MAX_APPROVALS {
             let text = format!("not done: the turn reached its limit of {MAX_APPROVALS} approvals");

@@ -100,7 +100,7 @@ impl Tool for FnTool {
 
     fn effect(&self, arguments: &Map) -> ToolEffect {
         match self.preview.as_ref().and_then(|preview| preview(arguments)) {
-            Some(preview) => ToolEffect::ChangesWorld { preview },
+            Some(preview) => ToolEffect::HasSideEffects { preview },
             None => ToolEffect::ReadOnly,
         }
     }

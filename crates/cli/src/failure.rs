@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use threadkeep::agent::plugin::{Fault, PluginError};
 use threadkeep::context::ContextError;
-use threadkeep::core::{ModelError, Reason, without_secrets};
+use threadkeep::core::{ModelError, Reason, redact_addresses};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
 use threadkeep_server::{KeyError, ServeError, TlsError};
@@ -89,7 +89,7 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Diagnosis { code, hint } = diagnose(error);
-    let text = without_secrets(&sentence(error));
+    let text = redact_addresses(&sentence(error));
     if output.is_json() {
         let json = FailureJson { error: &text, hint: hint.as_deref(), exit_code: code };
         output.note(serde_json::to_string(&json).unwrap_or(text));

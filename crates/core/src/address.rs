@@ -11,7 +11,7 @@ const PASSWORD: &str = "password=";
 /// left out, as keys stand there too. What is no address, such as the name of a file, stays as it is. Where one cannot tell what
 /// belongs to a password, more is left out rather than less.
 #[must_use]
-pub fn shown_address(address: &str) -> String {
+pub fn redact_address(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (Some(scheme), rest),
         None => (None, address),
@@ -34,9 +34,9 @@ pub fn shown_address(address: &str) -> String {
     with_scheme(scheme, without_named_password(&shown))
 }
 
-/// A text in which every address is as [`shown_address`] shows it.
+/// A text in which every address is as [`redact_address`] shows it.
 #[must_use]
-pub fn without_secrets(text: &str) -> String {
+pub fn redact_addresses(text: &str) -> String {
     let ends_word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | '<' | '>' | '|');
     let mut shown = String::with_capacity(text.len());
     for word in text.split_inclusive(ends_word) {
@@ -44,7 +44,7 @@ pub fn without_secrets(text: &str) -> String {
         // What ends a sentence is not part of an address.
         let address = inside.trim_end_matches([',', '.', ';', ':', '!']);
         if address.contains("://") || address.to_ascii_lowercase().contains(PASSWORD) {
-            shown.push_str(&shown_address(address));
+            shown.push_str(&redact_address(address));
             shown.push_str(&inside[address.len()..]);
         } else {
             shown.push_str(inside);
@@ -113,7 +113,7 @@ mod tests {
             ("://", "://"),
             ("https://?@", "https://?…"),
         ] {
-            assert_eq!(shown_address(address), shown, "{address}");
+            assert_eq!(redact_address(address), shown, "{address}");
             assert!(!shown.contains("s3cret"));
         }
     }
@@ -128,7 +128,7 @@ mod tests {
             ("no store at host=db password=s3cret yet", "no store at host=db password=… yet"),
             ("nothing here", "nothing here"),
         ] {
-            assert_eq!(without_secrets(text), shown);
+            assert_eq!(redact_addresses(text), shown);
         }
     }
 }

@@ -112,7 +112,7 @@ impl Batch {
         self.append.iter().try_for_each(NewMessage::check)?;
         self.replace.iter().try_for_each(|replacement| replacement.content.check())?;
         for put in &self.put {
-            limits::check_bytes("document", put.value.as_str().len(), limits::DOCUMENT_BYTES)?;
+            limits::check_bytes("document", put.value.as_str().len(), limits::RECORD_BYTES)?;
         }
         self.patch.check()?;
         self.check_named_once()

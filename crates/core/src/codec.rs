@@ -74,7 +74,7 @@ pub fn stored_role(text: &str) -> Option<Role> {
 
 /// What a thread says about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ThreadWords {
+pub struct ThreadAttributes {
     /// Its title.
     pub title: Option<String>,
     /// The application's own notes.
@@ -84,7 +84,7 @@ pub struct ThreadWords {
     unknown: Map,
 }
 
-impl ThreadWords {
+impl ThreadAttributes {
     /// Makes the words of a new thread.
     #[must_use]
     pub fn new(title: Option<String>, metadata: Map, state: Map) -> Self {
@@ -107,7 +107,7 @@ impl ThreadWords {
 
 /// Encodes a thread's title, metadata and state.
 #[must_use]
-pub fn encode_thread(words: &ThreadWords) -> String {
+pub fn encode_thread(words: &ThreadAttributes) -> String {
     let mut object = words.unknown.clone();
     if let Some(title) = &words.title {
         object.insert("title".to_owned(), title.as_str().into());
@@ -124,10 +124,10 @@ pub fn encode_thread(words: &ThreadWords) -> String {
 ///
 /// # Errors
 /// As [`decode_content`].
-pub fn decode_thread(text: &str) -> Result<ThreadWords> {
+pub fn decode_thread(text: &str) -> Result<ThreadAttributes> {
     let json = strip_version(text, "thread")?;
     if json == "{}" {
-        return Ok(ThreadWords::default());
+        return Ok(ThreadAttributes::default());
     }
     let mut unknown: Map = parse(json, "thread")?;
     let mut map = |name: &str| match unknown.shift_remove(name) {
@@ -141,7 +141,7 @@ pub fn decode_thread(text: &str) -> Result<ThreadWords> {
         Some(serde_json::Value::String(title)) => Some(title),
         Some(_) => return Err(StoreError::corrupt("thread", "title is not a text")),
     };
-    Ok(ThreadWords { title, metadata, state, unknown })
+    Ok(ThreadAttributes { title, metadata, state, unknown })
 }
 
 fn strip_version<'a>(text: &'a str, what: &'static str) -> Result<&'a str> {

@@ -176,7 +176,7 @@ impl<F: Facts> Commit<'_, F> {
         let first_seq = trim_below.unwrap_or(first_seq);
         let positions = Positions { seq: end, change: change + 1, first_seq, tag: Some(self.tag()) };
         limits::check_positions(positions)?;
-        let words = self.patched_words()?;
+        let words = self.patch_thread_body()?;
         let removed = self.count_removed(&erased, trim_below)?;
         let effects = self.effects(&replaced, &erased, trim_below)?;
         let outcome = CommitOutcome { change: positions.change, tag: positions.tag, ..outcome };
@@ -236,11 +236,11 @@ impl<F: Facts> Commit<'_, F> {
     }
 
     /// Patched before anything is written: the old words may turn out not to decode.
-    fn patched_words(&mut self) -> Result<Option<String>, F::Error> {
+    fn patch_thread_body(&mut self) -> Result<Option<String>, F::Error> {
         if !self.batch.patch.changes_words() {
             return Ok(None);
         }
-        Ok(Some(patched_words(&self.facts.words()?, &self.batch.patch)?))
+        Ok(Some(patch_thread_body(&self.facts.words()?, &self.batch.patch)?))
     }
 
     fn count_removed(&mut self, erased: &[StoredMessageFacts], trim_below: Option<u64>) -> Result<u64, F::Error> {
@@ -284,7 +284,7 @@ fn get_message<F: Facts>(facts: &mut F, first_seq: u64, id: MessageId) -> Result
 ///
 /// # Errors
 /// As [`codec::decode_thread`].
-pub fn patched_words(body: &str, patch: &ThreadPatch) -> Result<String, StoreError> {
+pub fn patch_thread_body(body: &str, patch: &ThreadPatch) -> Result<String, StoreError> {
     let mut words = codec::decode_thread(body)?;
     words.apply(patch.clone());
     Ok(codec::encode_thread(&words))

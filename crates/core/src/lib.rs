@@ -40,7 +40,7 @@ mod tool;
 pub mod vectors;
 mod view;
 
-pub use address::{shown_address, without_secrets};
+pub use address::{redact_address, redact_addresses};
 pub use batch::{
     Batch, CommitOutcome, EncodedBatch, Expected, Fingerprint, IdempotencyKey, PutRecord, RecordCondition, RecordName,
     RecordState, Replacement, Urgency,
@@ -65,7 +65,7 @@ pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
-pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, RangeEnd};
+pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageBuilder, RangeEnd};
 pub use processes::Processes;
 pub use record::{DerivedWrite, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, WriteOutcome};
 pub use runtime::{MonotonicTime, Runtime};

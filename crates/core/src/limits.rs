@@ -26,7 +26,7 @@ pub const COMMIT_RECORDS: usize = 100;
 /// Records and lists of records that are read with a thread.
 pub const READ_RECORDS: usize = 100;
 /// Bytes of one record.
-pub const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
+pub const RECORD_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of metadata, state or source fields, as JSON.
 pub const MAP_BYTES: usize = 256 * 1024;
 /// Parts of one message.

@@ -123,14 +123,14 @@ pub struct MessagePage {
 
 /// Fills a page row by row, in the order of reading, up to its limits.
 #[derive(Debug)]
-pub struct PageFill<'a> {
+pub struct PageBuilder<'a> {
     query: &'a MessageQuery,
     page: MessagePage,
     bytes: usize,
     max_bytes: usize,
 }
 
-impl<'a> PageFill<'a> {
+impl<'a> PageBuilder<'a> {
     /// Begins a page of a thread that stands at `positions`.
     #[must_use]
     pub fn new(query: &'a MessageQuery, positions: Positions) -> Self {

@@ -164,7 +164,7 @@ impl RecordWrite {
         limits::check_bytes(
             "document",
             self.value.as_ref().map_or(0, |value| value.as_str().len()),
-            limits::DOCUMENT_BYTES,
+            limits::RECORD_BYTES,
         )
     }
 }
@@ -209,7 +209,7 @@ impl DerivedWrite {
     /// `Invalid` for bad names, `LimitExceeded` for sizes and beyond 2,147,483,647 writes without a commit that writes it.
     pub fn check(&self) -> Result<()> {
         limits::check_key("document key", &self.key)?;
-        limits::check_bytes("document", self.value.as_str().len(), limits::DOCUMENT_BYTES)?;
+        limits::check_bytes("document", self.value.as_str().len(), limits::RECORD_BYTES)?;
         let writes = self.writes();
         let max = u64::from(u32::MAX >> 1);
         if writes > max {

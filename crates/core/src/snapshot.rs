@@ -67,7 +67,7 @@ pub struct SnapshotTotals {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedThread {
     /// By what this snapshot knows it. Grows with every thread that is created.
-    pub place: u64,
+    pub number: u64,
     /// Its tenant.
     pub tenant: TenantId,
     /// The thread.

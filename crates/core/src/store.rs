@@ -121,7 +121,7 @@ pub trait Store: Portable + std::fmt::Debug {
     ///
     /// Changes are kept for at least [`crate::IDEMPOTENCY_WINDOW_MS`]; a position before the kept ones, or beyond the
     /// thread's own, answers [`ChangePage::Reset`]. So does one whose tag is not that of the change which the store has at that
-    /// number, or no longer has ([`Positions::continue_from`]).
+    /// number, or no longer has ([`Positions::can_continue_from`]).
     async fn list_changes(
         &self,
         scope: &Scope,

@@ -2,11 +2,11 @@
 //!
 //! A text is stemmed in the language that its own function words show ([`Language::of`]). One that shows none (a name, a
 //! short reply) is indexed under the stems of every language, and a question asks for the stems of every language
-//! ([`alternatives`]), so neither side has to guess what the other was written in.
+//! ([`query_terms`]), so neither side has to guess what the other was written in.
 
 mod function_words;
 mod irregular;
-mod lookup;
+mod term_matcher;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
 
-pub use lookup::{Counting, Lookup, TermCounts};
+pub use term_matcher::{CachingTermMatcher, TermCounts, TermMatcher};
 
 /// The version of this analysis. An index made by another one is rebuilt.
 pub const ANALYSIS_VERSION: u32 = 2;
@@ -131,7 +131,7 @@ pub fn indexed_terms(text: &str) -> Vec<String> {
 
 /// What a question looks for: for each word in order, the word itself, folded, and its stems in every language.
 #[must_use]
-pub fn alternatives(question: &str) -> Vec<(String, Vec<String>)> {
+pub fn query_terms(question: &str) -> Vec<(String, Vec<String>)> {
     let stems = Stems::new(&Language::ALL);
     words(question).into_iter().map(|word| (word.clone(), stems.of(&word))).collect()
 }
@@ -251,7 +251,7 @@ mod tests {
     fn a_question_finds_a_text_in_either_language() {
         let finds = |question: &str, text: &str| {
             let held = indexed_terms(text);
-            alternatives(question).into_iter().flat_map(|(_, stems)| stems).any(|stem| held.contains(&stem))
+            query_terms(question).into_iter().flat_map(|(_, stems)| stems).any(|stem| held.contains(&stem))
         };
         for (question, text) in [
             ("trenes", "¿Cuándo sale el tren a la ciudad?"),

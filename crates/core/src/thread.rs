@@ -76,7 +76,7 @@ impl Positions {
     ///
     /// A tag that cannot be compared, as the log is trimmed up to the position, is not taken on trust.
     #[must_use]
-    pub fn continue_from(&self, after: Tagged, logged: Option<ChangeTag>) -> bool {
+    pub fn can_continue_from(&self, after: Tagged, logged: Option<ChangeTag>) -> bool {
         if after.number >= self.change {
             return after.is_same(self.tagged());
         }

@@ -74,7 +74,7 @@ pub enum ToolEffect {
     /// It only looks. It may be repeated.
     ReadOnly,
     /// It changes something outside the conversation: it needs an approval, and is never repeated.
-    ChangesWorld {
+    HasSideEffects {
         /// What it will do, in words for the person who decides, such as the command.
         preview: String,
     },

@@ -23,7 +23,7 @@ pub struct CommitVectors {
     /// When all commits are made.
     pub now: Timestamp,
     /// Batches that are refused, or answered with an earlier commit's answer. None of them changes anything.
-    pub unmet: Vec<CommitVector>,
+    pub not_applied: Vec<CommitVector>,
     /// A batch that nothing stands in the way of. It may change the thread, so it comes last.
     pub accepted: CommitVector,
 }
@@ -65,18 +65,18 @@ pub fn commit_vectors() -> [CommitVectors; 2] {
 }
 
 fn vectors(number: u128, positions: Positions, accepted: CommitVector) -> CommitVectors {
-    let mut unmet = Vec::new();
+    let mut not_applied = Vec::new();
     for (place, failure) in FAILURES.iter().enumerate() {
-        unmet.push(vector(positions, &[failure]));
+        not_applied.push(vector(positions, &[failure]));
         let later = FAILURES[place + 1..].iter().filter(|later| failure.part.is_compatible_with(later.part));
-        unmet.extend(later.map(|later| vector(positions, &[failure, later])));
+        not_applied.extend(later.map(|later| vector(positions, &[failure, later])));
     }
     CommitVectors {
         tenant: prepared::tenant(),
         thread: prepared::thread(number),
         dump: prepared::dump(positions),
         now: prepared::now(),
-        unmet,
+        not_applied,
         accepted,
     }
 }

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use threadkeep_core::codec::{ThreadWords, decode_content, decode_thread, encode_content, encode_thread};
+use threadkeep_core::codec::{ThreadAttributes, decode_content, decode_thread, encode_content, encode_thread};
 use threadkeep_core::{
     Content, ImageReference, JsonText, Map, Part, Role, Source, StoreError, ThreadPatch, TokenDetails, ToolCall,
     ToolResult, Usage,
@@ -128,7 +128,7 @@ fn a_thread_keeps_what_a_later_version_added() {
     assert_eq!((words.title.as_deref(), words.metadata.len()), (Some("Trip"), 2));
     words.apply(ThreadPatch { title: Some(None), state: Some(map(json!({"n": 0}))), ..ThreadPatch::default() });
     assert_eq!(encode_thread(&words), r#"1{"mood":"good","later":[1],"metadata":{"b":1,"a":2},"state":{"n":0}}"#);
-    assert_eq!(encode_thread(&ThreadWords::default()), "1{}");
+    assert_eq!(encode_thread(&ThreadAttributes::default()), "1{}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use threadkeep_core::text::Lookup;
+use threadkeep_core::text::TermMatcher;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Approximate length of a snippet, in bytes.
@@ -44,9 +44,9 @@ impl Snippet {
 
 /// The byte ranges of words that match the query.
 fn matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
-    let lookup = Lookup::new(&query.iter().map(|term| vec![term.clone()]).collect::<Vec<_>>());
+    let matcher = TermMatcher::new(&query.iter().map(|term| vec![term.clone()]).collect::<Vec<_>>());
     let words = text.unicode_word_indices();
-    let matching = words.filter(|(_, word)| !lookup.count(word).is_miss());
+    let matching = words.filter(|(_, word)| !matcher.count(word).is_miss());
     matching.map(|(start, word)| start..start + word.len()).collect()
 }
 

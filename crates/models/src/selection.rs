@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use threadkeep_core::shown_address;
+use threadkeep_core::redact_address;
 
 use crate::provider::{EmbedderConfig, HttpOptions, Provider, ProviderConfig};
 use crate::{PriceTable, Secret};
@@ -234,7 +234,7 @@ impl fmt::Debug for AvailableModel {
         f.debug_struct("FoundModel")
             .field("provider", &self.provider)
             .field("model", &self.model)
-            .field("base_url", &shown_address(&self.base_url))
+            .field("base_url", &redact_address(&self.base_url))
             .finish_non_exhaustive()
     }
 }

@@ -56,7 +56,7 @@ impl Snapshot for MemorySnapshot {
         limits::check_page(limit)?;
         let later = self.threads.range(after.map_or(0, |after| after.saturating_add(1))..);
         let listed = later.filter_map(|(place, (tenant, id))| match self.state.thread(tenant, *id) {
-            Ok(thread) => Some(ListedThread { place: *place, tenant: tenant.clone(), thread }),
+            Ok(thread) => Some(ListedThread { number: *place, tenant: tenant.clone(), thread }),
             Err(error) => {
                 self.unreadable.add(Some(*id), error.to_string());
                 None

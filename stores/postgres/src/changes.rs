@@ -45,7 +45,7 @@ pub(crate) fn page_of_changes(rows: &[Row], first_column: usize, after: Tagged) 
     let column = |number: usize| first_column + number;
     let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
     let positions = positions(first, column(0))?;
-    if after.number < unsigned(first, column(4))? || !positions.continue_from(after, row::tag(first, column(5))?) {
+    if after.number < unsigned(first, column(4))? || !positions.can_continue_from(after, row::tag(first, column(5))?) {
         return Ok(ChangePage::Reset { positions });
     }
     // Where nothing follows, the one row tells of the thread alone.

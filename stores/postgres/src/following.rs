@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use threadkeep_core::{
-    ChangePage, ChangesWithMessages, Kind, MessageQuery, OnCorrupt, PageFill, Result, Scope, StoreError, Tagged,
+    ChangePage, ChangesWithMessages, Kind, MessageQuery, OnCorrupt, PageBuilder, Result, Scope, StoreError, Tagged,
     ThreadId, Timestamp, limits,
 };
 use tokio::sync::oneshot;
@@ -193,7 +193,7 @@ fn read(rows: &[Row], after: Tagged) -> error::Result<ChangesWithMessages> {
         return Ok(ChangesWithMessages::new(page, None));
     }
     let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(0, messages.len() + 1) };
-    let mut found = PageFill::new(&query, positions).with_bytes(BYTES);
+    let mut found = PageBuilder::new(&query, positions).with_bytes(BYTES);
     for row in messages {
         let bytes = get::<Option<&str>>(row, MESSAGE + 5)?.map_or(0, str::len);
         if !found.push(bytes, || row::message(row, MESSAGE))? {

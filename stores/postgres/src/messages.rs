@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, RangeEnd, Role, Scope,
-    StoreError, ThreadId, Timestamp, limits,
+    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageBuilder, RangeEnd, Role,
+    Scope, StoreError, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -94,7 +94,7 @@ impl PageCall {
 /// Reads the rows of a [`PageCall`]; `None` where there is no thread.
 pub(crate) fn page(rows: &[Row], query: &MessageQuery) -> Result<Option<MessagePage>> {
     let Some(first) = rows.first() else { return Ok(None) };
-    let mut page = PageFill::new(query, row::positions(first, 0)?);
+    let mut page = PageBuilder::new(query, row::positions(first, 0)?);
     // Where there is no message, the one row tells of the thread alone.
     let is_empty = get::<Option<i64>>(first, 4)?.is_none();
     for row in rows.iter().filter(|_| !is_empty) {

@@ -261,7 +261,7 @@ fn owned_record(row: &Row) -> error::Result<OwnedRecord> {
 
 fn listed_thread(row: &Row) -> error::Result<ListedThread> {
     let tenant = TenantId::from_stored(get::<&str>(row, 13)?)?;
-    Ok(ListedThread { place: unsigned(row, 12)?, tenant, thread: row::thread(row, 0)? })
+    Ok(ListedThread { number: unsigned(row, 12)?, tenant, thread: row::thread(row, 0)? })
 }
 
 /// The thread that a row belongs to.

@@ -19,7 +19,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
         return Err(StoreError::NotFound(Kind::Thread));
     }
     let caller = Caller::of(scope);
-    let words = codec::ThreadWords::new(open.title, open.metadata, open.state);
+    let words = codec::ThreadAttributes::new(open.title, open.metadata, open.state);
     let sql = "SELECT outcome, (shown).id, (shown).owner, (shown).key, (shown).body, (shown).seq, (shown).change, \
                (shown).first_seq, (shown).tag, (shown).message_count, (shown).created_at, (shown).updated_at, (shown).expires_at \
                FROM threadkeep.open_thread($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
@@ -146,5 +146,5 @@ fn parse_cursor(query: &ThreadQuery, mark: char) -> error::Result<Option<(i64, i
     let Some(cursor) = &query.after else { return Ok(None) };
     let numbers = cursor.strip_prefix(mark).and_then(|numbers| numbers.split_once('-'));
     let numbers = numbers.and_then(|(first, second)| Some((first.parse().ok()?, second.parse().ok()?)));
-    Ok(Some(numbers.ok_or_else(|| StoreError::invalid("cursor", "not of this list"))?))
+    Ok(Some(numbers.ok_or_else(|| StoreError::invalid("cursor", "not from this list"))?))
 }

@@ -17,7 +17,7 @@ use threadkeep_core::{
 
 use crate::connection::{Shared, beside, lock};
 use crate::row::{full_thread_columns, thread_columns};
-use crate::{around, dump, error, owners, records, row, salvage};
+use crate::{dump, error, owners, records, row, salvage, skip_damage};
 
 /// A reader in its transaction. SQLite ends the transaction when the connection is closed.
 pub(crate) struct SqliteSnapshot {
@@ -138,14 +138,14 @@ fn list_threads(
     );
     let (first, last) = (number(after.unwrap_or(0)).saturating_add(1), salvage::last_thread_no(connection));
     let mut listed = Vec::new();
-    let unread = around::read_by(connection, (sql, 11), first..=last, |row| {
+    let unread = skip_damage::read_by(connection, (sql, 11), first..=last, |row| {
         match listed_thread(row) {
             Ok(thread) if thread.thread.expires_at.is_some_and(|expires_at| expires_at <= reader.now) => {}
             Ok(thread) => listed.push(thread),
             Err(error) if error.is_damage() => {
                 reader
                     .unreadable
-                    .add(row::uuid(row, 0).ok().map(ThreadId), format!("the thread's own row: {}", error.told()));
+                    .add(row::uuid(row, 0).ok().map(ThreadId), format!("the thread's own row: {}", error.detail()));
             }
             Err(error) => return Err(error),
         }
@@ -162,8 +162,8 @@ fn list_threads(
 }
 
 fn listed_thread(row: &Row<'_>) -> error::Result<ListedThread> {
-    let (place, tenant) = (row::unsigned(row, 11)?, TenantId::from_stored(row::text(row, 12)?)?);
-    Ok(ListedThread { place, tenant, thread: row::thread(row)? })
+    let (number, tenant) = (row::unsigned(row, 11)?, TenantId::from_stored(row::text(row, 12)?)?);
+    Ok(ListedThread { number, tenant, thread: row::thread(row)? })
 }
 
 fn dump_threads(
@@ -227,7 +227,9 @@ fn list_records(
             Ok(None) => break,
             Ok(Some(row)) => match owned_record(row) {
                 Ok(record) => owned.push(record),
-                Err(error) if error.is_damage() => reader.unreadable.add(None, format!("a document: {}", error.told())),
+                Err(error) if error.is_damage() => {
+                    reader.unreadable.add(None, format!("a document: {}", error.detail()))
+                }
                 Err(error) => return Err(error),
             },
             Err(error) => {
@@ -235,7 +237,7 @@ fn list_records(
                 if !error.is_damage() {
                     return Err(error);
                 }
-                reader.unreadable.add(None, format!("documents of users and tenants: {}", error.told()));
+                reader.unreadable.add(None, format!("documents of users and tenants: {}", error.detail()));
                 break;
             }
         }

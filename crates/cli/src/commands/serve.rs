@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use threadkeep::MemoryOptions;
-use threadkeep::core::shown_address;
+use threadkeep::core::redact_address;
 use threadkeep_server::{
     Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
 };
@@ -202,7 +202,7 @@ fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
     if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
         let failure =
-            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is not an HTTP URL", shown_address(&endpoint)));
+            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is not an HTTP URL", redact_address(&endpoint)));
         return Err(failure.hint("give the collector's URL, such as http://127.0.0.1:4318").into());
     }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());

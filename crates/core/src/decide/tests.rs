@@ -83,7 +83,7 @@ impl Facts for Dumped<'_> {
 
 /// As a store would: what can be told without it first, then the scope.
 fn commit(facts: &mut Dumped<'_>, vectors: &CommitVectors, number: usize) -> Result<Decision, StoreError> {
-    let vector = vectors.unmet.get(number).unwrap_or(&vectors.accepted);
+    let vector = vectors.not_applied.get(number).unwrap_or(&vectors.accepted);
     let encoded = vector.batch.encode()?;
     if *vector.scope.tenant_id() != vectors.tenant {
         return Err(StoreError::NotFound(Kind::Thread));
@@ -95,8 +95,8 @@ fn commit(facts: &mut Dumped<'_>, vectors: &CommitVectors, number: usize) -> Res
 #[test]
 fn the_first_failure_in_the_order_of_the_contract_decides() {
     for vectors in commit_vectors() {
-        assert!(vectors.unmet.len() > 170, "{}", vectors.unmet.len());
-        for (number, vector) in vectors.unmet.iter().chain([&vectors.accepted]).enumerate() {
+        assert!(vectors.not_applied.len() > 170, "{}", vectors.not_applied.len());
+        for (number, vector) in vectors.not_applied.iter().chain([&vectors.accepted]).enumerate() {
             let decided = commit(&mut Dumped::of(&vectors), &vectors, number);
             let answer = decided.map(|decision| match decision {
                 Decision::Answer(outcome) => outcome,
@@ -111,7 +111,7 @@ fn the_first_failure_in_the_order_of_the_contract_decides() {
 fn nothing_is_asked_that_an_earlier_check_has_settled() {
     let [vectors, _] = commit_vectors();
     let asked = |name: &str| {
-        let number = vectors.unmet.iter().position(|vector| vector.name == name).unwrap_or(usize::MAX);
+        let number = vectors.not_applied.iter().position(|vector| vector.name == name).unwrap_or(usize::MAX);
         let mut facts = Dumped::of(&vectors);
         drop(commit(&mut facts, &vectors, number));
         facts.asked

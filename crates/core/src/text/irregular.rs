@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::lookup::Beginning;
+use super::term_matcher::Beginning;
 
 /// The word that an irregular form belongs to, or the word itself.
 pub(super) fn base_of(word: &str) -> &str {

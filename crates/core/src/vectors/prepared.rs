@@ -113,7 +113,7 @@ pub(super) fn dump(positions: Positions) -> Dump {
         thread: Some(DumpedThread {
             owner: Owner::Tenant,
             key: None,
-            body: codec::encode_thread(&codec::ThreadWords::default()),
+            body: codec::encode_thread(&codec::ThreadAttributes::default()),
             positions,
             created_at: long_ago,
             updated_at: now(),

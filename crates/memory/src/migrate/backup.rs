@@ -73,8 +73,7 @@ impl BackupLines {
     /// Those of the store.
     pub async fn begin(backend: &Backend, platform: &Platform) -> Result<Self> {
         let (now, runtime) = (platform.clock.now(), &*platform.runtime);
-        let snapshot: Arc<dyn Snapshot> =
-            Arc::from(retry(runtime, || backend.maintenance.snapshot(now)).await?);
+        let snapshot: Arc<dyn Snapshot> = Arc::from(retry(runtime, || backend.maintenance.snapshot(now)).await?);
         let totals = retry(runtime, || snapshot.totals()).await?;
         Ok(Self {
             snapshot,
@@ -108,7 +107,7 @@ impl BackupLines {
         self.line(&BackupLine::ThreadkeepBackup { version, made_at, as_of: Some(as_of) }, &mut write)?;
         let mut threads = walk::Threads::of(&*runtime, &*snapshot);
         while let Some(page) = threads.next_page().await.map_err(MemoryError::from)? {
-            let mut chunks = walk::FirstChunks::of(&*runtime, &*snapshot, page.iter().map(|listed| listed.place));
+            let mut chunks = walk::FirstChunks::of(&*runtime, &*snapshot, page.iter().map(|listed| listed.number));
             for listed in &page {
                 let first = chunks.next().await.map_err(MemoryError::from)?;
                 self.thread(listed, first, &mut write).await?;
@@ -145,7 +144,7 @@ impl BackupLines {
             self.line(&BackupLine::Chunk { tenant, thread, dump }, write)?;
             if next.is_some() {
                 let (runtime, snapshot): (&dyn Runtime, _) = (&*self.platform.runtime, &*self.snapshot);
-                chunk = walk::next_chunk(runtime, snapshot, listed.place, next).await.map_err(MemoryError::from)?;
+                chunk = walk::next_chunk(runtime, snapshot, listed.number, next).await.map_err(MemoryError::from)?;
             }
         }
         Ok(())

@@ -42,7 +42,7 @@ impl Migration {
             let looks: Vec<Option<Fate>> = looks.try_collect().await?;
             let missing = page.iter().zip(&looks).filter(|(_, look)| look.is_none());
             let mut chunks =
-                walk::FirstChunks::of(self.runtime(), &*self.source, missing.map(|(listed, _)| listed.place));
+                walk::FirstChunks::of(self.runtime(), &*self.source, missing.map(|(listed, _)| listed.number));
             // One after the other: what is written first is listed first.
             for (listed, look) in page.iter().zip(looks) {
                 let fate = match look {
@@ -85,14 +85,14 @@ impl Migration {
             Some(first) => Some(first),
             None => match self.look(listed).await? {
                 Some(fate) => return Ok(fate),
-                None => walk::next_chunk(self.runtime(), &*self.source, listed.place, None).await?,
+                None => walk::next_chunk(self.runtime(), &*self.source, listed.number, None).await?,
             },
         };
         while let Some(dump) = chunk.take() {
             let next = dump.next;
             self.to.maintenance.restore_thread(&listed.tenant, listed.thread.id, dump).await?;
             if next.is_some() {
-                chunk = walk::next_chunk(self.runtime(), &*self.source, listed.place, next).await?;
+                chunk = walk::next_chunk(self.runtime(), &*self.source, listed.number, next).await?;
             }
         }
         Ok(Fate::CopySummary)

@@ -49,7 +49,7 @@ pub(super) async fn of_listed(
     let mut after = first.next;
     reading.add(first)?;
     while let Some(seq) = after {
-        let chunk = walk::next_chunk(runtime, snapshot, listed.place, Some(seq)).await?;
+        let chunk = walk::next_chunk(runtime, snapshot, listed.number, Some(seq)).await?;
         after = chunk.as_ref().and_then(|chunk| chunk.next);
         chunk.map_or(Ok(()), |chunk| reading.add(chunk))?;
     }

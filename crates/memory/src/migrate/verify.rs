@@ -56,7 +56,7 @@ impl Migration {
         let mut done = Progress::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
-            let firsts = walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.place));
+            let firsts = walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.number));
             let firsts = futures::stream::iter(page).zip(firsts.into_stream());
             let pairs = firsts.map(async |(listed, first)| self.verify_thread(listed, first?).await);
             let mut pairs = std::pin::pin!(pairs.buffer_unordered(IN_FLIGHT));
@@ -98,7 +98,7 @@ impl Migration {
     async fn find_difference(&self, listed: &ListedThread) -> Result<String> {
         let size = ChunkSize { entries: 100, bytes: usize::MAX };
         let (tenant, thread) = (&listed.tenant, listed.thread.id);
-        let (places, mut after) = ([listed.place], None);
+        let (places, mut after) = ([listed.number], None);
         loop {
             let here = retry(self.runtime(), || self.source.dump_threads(&places, after, size)).await?;
             let there = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);

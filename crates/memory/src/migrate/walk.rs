@@ -48,7 +48,7 @@ impl<'a> Threads<'a> {
     /// Some threads; `None` when there are no more.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<ListedThread>>> {
         let page = retry(self.runtime, || self.snapshot.list_threads(self.last, THREADS)).await?;
-        self.last = page.last().map(|last| last.place);
+        self.last = page.last().map(|last| last.number);
         Ok(Some(page).filter(|page| !page.is_empty()))
     }
 }
@@ -106,8 +106,7 @@ impl<'a> FirstChunks<'a> {
     /// The first chunk of the next thread.
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
         if self.ready.is_empty() && !self.places.is_empty() {
-            self.ready =
-                retry(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
+            self.ready = retry(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
             if self.ready.is_empty() || self.ready.len() > self.places.len() {
                 return Err(StoreError::corrupt("snapshot", "another number of threads than was asked for"));
             }

@@ -19,7 +19,7 @@ pub(super) async fn the_first_failed_check_decides_the_error(env: &TestEnv<'_>) 
     for vectors in commit_vectors() {
         let thread = restored(&store.client, &vectors).await;
         let before = thread.dump(1000).await;
-        for vector in &vectors.unmet {
+        for vector in &vectors.not_applied {
             let answer = store.client.commit(&vector.scope, vectors.thread, &vector.batch, vectors.now).await;
             assert_eq!(format!("{answer:?}"), format!("{:?}", vector.answer), "{}", vector.name);
         }

@@ -179,7 +179,7 @@ pub(super) async fn derived_records_have_limits(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let of_bytes = |bytes: usize| derived_write(0, None, &format!("\"{}\"", "x".repeat(bytes - 2)));
-    let over = conversation.try_derive(&of_bytes(limits::DOCUMENT_BYTES + 1), 2).await;
+    let over = conversation.try_derive(&of_bytes(limits::RECORD_BYTES + 1), 2).await;
     assert_error!(over, StoreError::LimitExceeded { limit: "document", .. });
     let with_key = |key: &str| DerivedWrite { key: key.to_owned(), ..derived_write(0, None, "1") };
     for bad in ["", "a\0b"] {
@@ -190,7 +190,7 @@ pub(super) async fn derived_records_have_limits(env: &TestEnv<'_>) {
     let exhausted = derived_write(0, Some(u64::MAX), "1");
     assert_error!(conversation.try_derive(&exhausted, 2).await, StoreError::LimitExceeded { .. });
     assert!(conversation.derived().await.is_none());
-    conversation.derive(&of_bytes(limits::DOCUMENT_BYTES)).await;
+    conversation.derive(&of_bytes(limits::RECORD_BYTES)).await;
     conversation.derive(&with_key(&"x".repeat(limits::KEY_BYTES))).await;
 }
 

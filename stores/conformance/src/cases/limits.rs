@@ -146,7 +146,7 @@ pub(super) async fn commits_have_limits(env: &TestEnv<'_>) {
         ..batch("key")
     })
     .await;
-    assert_limit(&conversation, limits::DOCUMENT_BYTES, |bytes| Batch {
+    assert_limit(&conversation, limits::RECORD_BYTES, |bytes| Batch {
         put: vec![put(app("n"), "big", &format!("\"{}\"", long(bytes - 2)))],
         ..batch("record")
     })
@@ -195,7 +195,7 @@ pub(super) async fn threads_and_records_have_limits(env: &TestEnv<'_>) {
     let in_namespace =
         |bytes| RecordWrite { namespace: Namespace::App(long(bytes)), ..note_write(of_ana.clone(), "k", "1") };
     let writes: [(usize, &dyn Fn(usize) -> RecordWrite); 3] =
-        [(limits::DOCUMENT_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
+        [(limits::RECORD_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
     for (limit, write) in writes.map(|(limit, write)| (limit, [write(limit), write(limit + 1)])) {
         let over = client.write_record(&ana(), &write[1], at(1)).await;
         assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limit as u64);

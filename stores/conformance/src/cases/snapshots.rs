@@ -24,7 +24,7 @@ struct Everything {
 
 async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everything {
     let listed = list_threads(snapshot, page).await;
-    let places: Vec<u64> = listed.iter().map(|listed| listed.place).collect();
+    let places: Vec<u64> = listed.iter().map(|listed| listed.number).collect();
     assert!(places.is_sorted_by(|one, other| one < other), "threads are listed in the order of their creation");
     let totals = with_retries(|| snapshot.totals()).await.expect("counting works");
     let messages = listed.iter().map(|listed| listed.thread.message_count).sum();
@@ -39,7 +39,7 @@ async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everythi
 async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread> {
     let mut listed: Vec<ListedThread> = Vec::new();
     loop {
-        let after = listed.last().map(|listed| listed.place);
+        let after = listed.last().map(|listed| listed.number);
         let found = with_retries(|| snapshot.list_threads(after, page)).await.expect("listing works");
         assert!(found.len() <= page);
         if found.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use threadkeep_core::{
     Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessageName, MessagePage, MessageQuery,
-    OrderBy, PageFill, RangeEnd, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, codec, limits,
+    OrderBy, PageBuilder, RangeEnd, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, codec, limits,
 };
 
 use super::{State, StoredThread};
@@ -26,7 +26,7 @@ impl State {
         if query.take == RangeEnd::Newest {
             rows.reverse();
         }
-        let mut page = PageFill::new(query, stored.row.positions);
+        let mut page = PageBuilder::new(query, stored.row.positions);
         for Row { seq, bytes, message, .. } in rows {
             let read = || message.map_err(|error| CorruptRow { seq, detail: error.to_string() });
             if !page.push(bytes, read)? {
@@ -62,7 +62,7 @@ impl State {
         let positions = stored.row.positions;
         let oldest = stored.commits.keys().next().copied().unwrap_or(positions.change + 1);
         let logged = stored.commits.get(&after.number).map(DumpedCommit::tag);
-        if !positions.continue_from(after, logged) || after.number + 1 < oldest {
+        if !positions.can_continue_from(after, logged) || after.number + 1 < oldest {
             return Ok(ChangePage::Reset { positions });
         }
         let changes = stored.commits.range(after.number + 1..).take(limit).map(|(_, commit)| change_of(commit));

@@ -3,7 +3,7 @@
 use threadkeep_core::{
     Access, Conflict, DumpedThread, Kind, OpenThread, Opened, Owner, Positions, Result, Scope, StoreError, Thread,
     ThreadId, ThreadKey, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, WakeUp,
-    codec::{self, ThreadWords},
+    codec::{self, ThreadAttributes},
 };
 use uuid::Uuid;
 
@@ -141,7 +141,7 @@ impl Tenant {
 }
 
 fn new_row(open: OpenThread, now: Timestamp) -> DumpedThread {
-    let words = ThreadWords::new(open.title, open.metadata, open.state);
+    let words = ThreadAttributes::new(open.title, open.metadata, open.state);
     DumpedThread {
         owner: open.owner,
         key: open.key,

@@ -1,6 +1,6 @@
 //! What `threadkeep.commit` is given: a batch in groups of columns, each of which the statement makes one typed value of.
 
-use threadkeep_core::decide::patched_words;
+use threadkeep_core::decide::patch_thread_body;
 use threadkeep_core::{
     Batch, Checksum, EncodedBatch, Expected, PutRecord, RecordCondition, RecordName, RecordState, Result, Scope,
     StoreError, Tagged, ThreadId, ThreadPatch, Timestamp, Urgency, text,
@@ -79,7 +79,7 @@ impl Call {
 
     /// Patches a thread's own words as the store tells them. The function takes the new ones only while it finds the same.
     pub(super) fn patch_words(&mut self, body: String) -> Result<()> {
-        self.patch.new_body = Some(patched_words(&body, &self.batch.patch)?);
+        self.patch.new_body = Some(patch_thread_body(&body, &self.batch.patch)?);
         self.patch.old_body = Some(body);
         Ok(())
     }

@@ -52,7 +52,7 @@ async fn a_snapshot_holds_one_connection_longer_than_a_transaction_may_rest() {
         let listed = snapshot.list_threads(None, 10).await.unwrap();
         let last = listed.last().unwrap();
         assert_eq!((last.thread.id, last.thread.message_count), (thread_id(number), 2));
-        let dumps = snapshot.dump_threads(&[last.place], None, LARGE).await.unwrap();
+        let dumps = snapshot.dump_threads(&[last.number], None, LARGE).await.unwrap();
         assert_eq!((dumps[0].entries.len(), dumps[0].commits.len()), (2, 1));
         assert_eq!(resting(&client, &database).await, 1);
         drop(snapshot);

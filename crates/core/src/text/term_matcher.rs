@@ -8,7 +8,7 @@ use super::{Language, Stems, Tally, for_each_word, irregular};
 ///
 /// It finds what [`super::stems`] of the text would show.
 #[derive(Clone, Debug, Default)]
-pub struct Lookup {
+pub struct TermMatcher {
     places: HashMap<String, usize>,
     /// How the stems begin. A stem begins as its word does, so most words need no stemming.
     beginnings: Vec<Beginning>,
@@ -61,8 +61,8 @@ impl TermCounts {
     }
 }
 
-impl Lookup {
-    /// Makes a lookup of words, each given by its stems ([`super::alternatives`]). A stem that two words share counts
+impl TermMatcher {
+    /// Makes a lookup of words, each given by its stems ([`super::query_terms`]). A stem that two words share counts
     /// for the first.
     #[must_use]
     pub fn new(words: &[Vec<String>]) -> Self {
@@ -88,13 +88,13 @@ impl Lookup {
     /// Counts the words in a text.
     #[must_use]
     pub fn count(&self, text: &str) -> TermCounts {
-        self.counting().count(text)
+        self.caching().count(text)
     }
 
     /// Counts in many texts, and takes each word apart once.
     #[must_use]
-    pub fn counting(&self) -> Counting<'_> {
-        Counting { lookup: self, places: HashMap::default(), known: Vec::new() }
+    pub fn caching(&self) -> CachingTermMatcher<'_> {
+        CachingTermMatcher { lookup: self, places: HashMap::default(), known: Vec::new() }
     }
 
     fn may_hold(&self, word: &str) -> bool {
@@ -125,8 +125,8 @@ const KNOWN_WORDS: usize = 50_000;
 
 /// Counts a question's words in one text after the other.
 #[derive(Debug)]
-pub struct Counting<'a> {
-    lookup: &'a Lookup,
+pub struct CachingTermMatcher<'a> {
+    lookup: &'a TermMatcher,
     /// Where in `known` each word is that may be one of the question's.
     places: HashMap<String, usize, RandomState>,
     known: Vec<Known>,
@@ -140,7 +140,7 @@ struct Known {
     places: [Option<Places>; Language::ALL.len() + 1],
 }
 
-impl Counting<'_> {
+impl CachingTermMatcher<'_> {
     /// Counts the words in a text.
     pub fn count(&mut self, text: &str) -> TermCounts {
         if self.known.len() > KNOWN_WORDS {
@@ -190,11 +190,11 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{alternatives, stems};
+    use super::super::{query_terms, stems};
     use super::*;
 
-    fn lookup(question: &str) -> Lookup {
-        Lookup::new(&alternatives(question).into_iter().map(|(_, stems)| stems).collect::<Vec<_>>())
+    fn lookup(question: &str) -> TermMatcher {
+        TermMatcher::new(&query_terms(question).into_iter().map(|(_, stems)| stems).collect::<Vec<_>>())
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(found, TermCounts { counts: vec![2, 3], length: 8 });
         assert_eq!(lookup("go").count("She went").counts, [1]);
         assert!(lookup("plane").count("the train").is_miss());
-        assert_eq!(Lookup::new(&[]).count("the train"), TermCounts { counts: Vec::new(), length: 2 });
+        assert_eq!(TermMatcher::new(&[]).count("the train"), TermCounts { counts: Vec::new(), length: 2 });
     }
 
     #[test]
@@ -229,9 +229,9 @@ mod tests {
         }
         #[test]
         fn nothing_that_the_stems_show_is_missed(question in "[a-zé ]{0,12}", text in "[a-zA-Zéñ' ]{0,80}") {
-            let question: Vec<_> = alternatives(&question).into_iter().map(|(_, stems)| stems).collect();
+            let question: Vec<_> = query_terms(&question).into_iter().map(|(_, stems)| stems).collect();
             let shown = stems(&text);
-            let found = Lookup::new(&question).count(&text);
+            let found = TermMatcher::new(&question).count(&text);
             prop_assert_eq!(found.length as usize, shown.len());
             let asked: HashSet<&String> = question.iter().flatten().collect();
             let is_shown = shown.iter().flatten().any(|stem| asked.contains(stem));

@@ -1,7 +1,7 @@
-//! A store that runs on another runtime, by a clock that goes on while the test's own stands still.
+//! A wrapper of a store that runs all calls on a separate runtime, whose clock is not paused.
 //!
-//! What stands still is moved on as soon as a test has nothing to do but wait, and waiting for a server would look like
-//! that. A call that blocks a thread does not.
+//! Tokio advances a paused clock as soon as all tasks wait, and waiting for a server would count as that. A call that blocks a
+//! thread does not.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +21,7 @@ fn runtime() -> &'static Runtime {
     RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
 }
 
-/// Runs on the other runtime, whatever this thread is doing.
+/// Runs a future on the separate runtime and blocks until it completes.
 pub(crate) fn run<T: Send>(work: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| scope.spawn(|| runtime().block_on(work)).join().unwrap())
 }
@@ -31,32 +31,32 @@ async fn call<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static)
 }
 
 #[derive(Debug)]
-struct Elsewhere(Backend);
+struct SeparateRuntime(Backend);
 
-pub(crate) fn elsewhere(backend: Backend) -> Backend {
-    let elsewhere = Arc::new(Elsewhere(backend));
-    Backend { store: elsewhere.clone(), maintenance: elsewhere.clone(), search: elsewhere }
+pub(crate) fn on_separate_runtime(backend: Backend) -> Backend {
+    let separate = Arc::new(SeparateRuntime(backend));
+    Backend { store: separate.clone(), maintenance: separate.clone(), search: separate }
 }
 
-/// Makes owned copies of the arguments, and calls the port with them over there.
-macro_rules! over_there {
+/// Calls a method on the separate runtime, with owned copies of the arguments.
+macro_rules! run_there {
     ($self:ident . $port:ident . $method:ident ( $($value:ident $(: $by:tt)?),* )) => {{
         let inner = $self.0.$port.clone();
         $(let $value = $value.to_owned();)*
-        call(async move { inner.$method($(over_there!(@ $value $(: $by)?)),*).await }).await
+        call(async move { inner.$method($(run_there!(@ $value $(: $by)?)),*).await }).await
     }};
     (@ $value:ident : &) => { &$value };
     (@ $value:ident) => { $value };
 }
 
 #[async_trait]
-impl Store for Elsewhere {
+impl Store for SeparateRuntime {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
-        over_there!(self.store.commit(scope: &, thread, batch, now))
+        run_there!(self.store.commit(scope: &, thread, batch, now))
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
-        over_there!(self.store.open_thread(scope: &, open, now))
+        run_there!(self.store.open_thread(scope: &, open, now))
     }
 
     async fn read_thread(
@@ -66,11 +66,11 @@ impl Store for Elsewhere {
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        over_there!(self.store.read_thread(scope: &, name: &, read: &, now))
+        run_there!(self.store.read_thread(scope: &, name: &, read: &, now))
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
-        over_there!(self.store.list_threads(scope: &, query: &, now))
+        run_there!(self.store.list_threads(scope: &, query: &, now))
     }
 
     async fn list_changed_threads(
@@ -85,7 +85,7 @@ impl Store for Elsewhere {
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-        over_there!(self.store.delete_thread(scope: &, thread, now))
+        run_there!(self.store.delete_thread(scope: &, thread, now))
     }
 
     async fn list_messages(
@@ -95,7 +95,7 @@ impl Store for Elsewhere {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        over_there!(self.store.list_messages(scope: &, thread, query: &, now))
+        run_there!(self.store.list_messages(scope: &, thread, query: &, now))
     }
 
     async fn find_messages(
@@ -105,7 +105,7 @@ impl Store for Elsewhere {
         names: &[MessageName],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        over_there!(self.store.find_messages(scope: &, thread, names: &, now))
+        run_there!(self.store.find_messages(scope: &, thread, names: &, now))
     }
 
     async fn list_changes(
@@ -116,7 +116,7 @@ impl Store for Elsewhere {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
-        over_there!(self.store.list_changes(scope: &, thread, after, limit, now))
+        run_there!(self.store.list_changes(scope: &, thread, after, limit, now))
     }
 
     async fn list_changes_with_messages(
@@ -127,7 +127,7 @@ impl Store for Elsewhere {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
-        over_there!(self.store.list_changes_with_messages(scope: &, thread, after, limit, now))
+        run_there!(self.store.list_changes_with_messages(scope: &, thread, after, limit, now))
     }
 
     async fn find_record(
@@ -138,15 +138,15 @@ impl Store for Elsewhere {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        over_there!(self.store.find_record(scope: &, owner: &, namespace: &, key: &, now))
+        run_there!(self.store.find_record(scope: &, owner: &, namespace: &, key: &, now))
     }
 
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        over_there!(self.store.list_records(scope: &, query: &, now))
+        run_there!(self.store.list_records(scope: &, query: &, now))
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
-        over_there!(self.store.write_record(scope: &, write, now))
+        run_there!(self.store.write_record(scope: &, write, now))
     }
 
     async fn write_derived(
@@ -156,11 +156,11 @@ impl Store for Elsewhere {
         write: DerivedWrite,
         now: Timestamp,
     ) -> Result<WriteOutcome> {
-        over_there!(self.store.write_derived(scope: &, thread, write, now))
+        run_there!(self.store.write_derived(scope: &, thread, write, now))
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {
-        over_there!(self.store.wake_ups())
+        run_there!(self.store.wake_ups())
     }
 
     fn stamp(&self) -> Option<u64> {
@@ -173,13 +173,13 @@ impl Store for Elsewhere {
 }
 
 #[async_trait]
-impl SearchIndex for Elsewhere {
+impl SearchIndex for SeparateRuntime {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
-        over_there!(self.search.search(scope: &, query: &, now))
+        run_there!(self.search.search(scope: &, query: &, now))
     }
 
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
-        over_there!(self.search.upsert(scope: &, collection: &, entries))
+        run_there!(self.search.upsert(scope: &, collection: &, entries))
     }
 
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
@@ -188,16 +188,16 @@ impl SearchIndex for Elsewhere {
     }
 
     async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
-        over_there!(self.search.remove_collections(scope: &))
+        run_there!(self.search.remove_collections(scope: &))
     }
 
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
-        over_there!(self.search.catch_up(limit))
+        run_there!(self.search.catch_up(limit))
     }
 }
 
 #[async_trait]
-impl Maintenance for Elsewhere {
+impl Maintenance for SeparateRuntime {
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         let (inner, after) = (self.0.maintenance.clone(), after.cloned());
         call(async move { inner.list_tenants(after.as_ref(), limit).await }).await
@@ -219,44 +219,44 @@ impl Maintenance for Elsewhere {
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
-        over_there!(self.maintenance.dump_thread(tenant: &, thread, after, limit))
+        run_there!(self.maintenance.dump_thread(tenant: &, thread, after, limit))
     }
 
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
-        let inner = over_there!(self.maintenance.snapshot(now))?;
-        Ok(Box::new(SnapshotElsewhere(Arc::from(inner))))
+        let inner = run_there!(self.maintenance.snapshot(now))?;
+        Ok(Box::new(SeparateRuntimeSnapshot(Arc::from(inner))))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
-        over_there!(self.maintenance.restore_thread(tenant: &, thread, chunk))
+        run_there!(self.maintenance.restore_thread(tenant: &, thread, chunk))
     }
 
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
-        over_there!(self.maintenance.restore_record(tenant: &, owner: &, record))
+        run_there!(self.maintenance.restore_record(tenant: &, owner: &, record))
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
-        over_there!(self.maintenance.sweep(now))
+        run_there!(self.maintenance.sweep(now))
     }
 
     async fn verify(&self) -> Result<VerifyReport> {
-        over_there!(self.maintenance.verify())
+        run_there!(self.maintenance.verify())
     }
 
     async fn repair(&self, now: Timestamp) -> Result<()> {
-        over_there!(self.maintenance.repair(now))
+        run_there!(self.maintenance.repair(now))
     }
 
     async fn compact(&self) -> Result<()> {
-        over_there!(self.maintenance.compact())
+        run_there!(self.maintenance.compact())
     }
 }
 
 #[derive(Debug)]
-struct SnapshotElsewhere(Arc<dyn Snapshot>);
+struct SeparateRuntimeSnapshot(Arc<dyn Snapshot>);
 
 #[async_trait]
-impl Snapshot for SnapshotElsewhere {
+impl Snapshot for SeparateRuntimeSnapshot {
     fn consistency(&self) -> Consistency {
         self.0.consistency()
     }

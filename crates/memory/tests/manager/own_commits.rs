@@ -1,4 +1,4 @@
-//! What a manager hands to those who listen is what they would have read. S1.06, S1.07
+//! A manager delivers its own commits to its subscribers directly, with the same content as the change log. S1.06, S1.07
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use threadkeep_core::{
 };
 use threadkeep_memory::{AppendOptions, Draft, Memory, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates};
 
-use super::probe::{Fate, Probe};
-use super::world::{World, acme, ana, ben, everywhere};
+use super::probe::{Outcome, Probe};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 async fn subscribe(memory: &Memory, scope: &Scope, thread: ThreadId) -> ThreadUpdates {
     memory.subscribe(scope, thread, SubscribeOptions::default()).await.unwrap()
@@ -21,18 +21,18 @@ async fn subscribe(memory: &Memory, scope: &Scope, thread: ThreadId) -> ThreadUp
 /// The next update; a minute of the paused clock is longer than any poll interval.
 async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
-    Arc::unwrap_or_clone(update.expect("something was heard of in time").expect("the stream goes on").unwrap())
+    Arc::unwrap_or_clone(update.expect("an update arrives in time").expect("the stream does not end").unwrap())
 }
 
-/// What is heard up to a change.
-async fn heard_up_to(updates: &mut ThreadUpdates, last: u64) -> Vec<ThreadUpdate> {
-    let mut heard = Vec::new();
+/// Receives updates through a change.
+async fn updates_through(updates: &mut ThreadUpdates, last: u64) -> Vec<ThreadUpdate> {
+    let mut received = Vec::new();
     loop {
         let update = next(updates).await;
-        let ThreadUpdate::Commit { change, .. } = update else { panic!("no commit: {update:?}") };
-        heard.push(update);
+        let ThreadUpdate::Commit { change, .. } = update else { panic!("not a commit: {update:?}") };
+        received.push(update);
         if change == last {
-            return heard;
+            return received;
         }
     }
 }
@@ -41,8 +41,8 @@ fn note(number: usize) -> RecordName {
     RecordName { namespace: Namespace::App("notes".to_owned()), key: number.to_string() }
 }
 
-/// A message with a bit of everything that one can hold.
-fn rich(number: usize) -> Draft {
+/// A draft with several kinds of content.
+fn rich_draft(number: usize) -> Draft {
     let mut content = Content::text(if number.is_multiple_of(2) { Role::User } else { Role::Assistant }, "é\u{1f6e4}");
     content.parts.push(Part::Reasoning(format!("because {number}")));
     content.author = Some(format!("author {number}"));
@@ -51,19 +51,19 @@ fn rich(number: usize) -> Draft {
     Draft::new(content)
 }
 
-/// One of the things that a commit can do, without taking words away.
-async fn add(memory: &Memory, thread: ThreadId, writer: usize, number: usize) {
+/// Makes a commit of one of several kinds. None edits or removes messages.
+async fn commit_step(memory: &Memory, thread: ThreadId, writer: usize, number: usize) {
     let scope = ana();
     let name = writer * 100 + number;
     let put = PutRecord { name: note(name), value: JsonText::new("1".to_owned()).unwrap(), expires_at: None };
     match number % 6 {
         0 => drop(memory.append(&scope, thread, Draft::user(format!("{writer}: {number}"))).await.unwrap()),
         1 => {
-            let two = vec![rich(number), rich(number + 1)];
+            let two = vec![rich_draft(number), rich_draft(number + 1)];
             drop(memory.append_all(&scope, thread, two, &AppendOptions::default()).await.unwrap());
         }
         2 => {
-            let batch = memory.batch().append(rich(number)).put(put).patch(ThreadPatch {
+            let batch = memory.batch().append(rich_draft(number)).put(put).patch(ThreadPatch {
                 metadata: Some(Map::from_iter([("number".to_owned(), number.into())])),
                 ..ThreadPatch::default()
             });
@@ -79,42 +79,43 @@ async fn add(memory: &Memory, thread: ThreadId, writer: usize, number: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_handed_over_is_what_the_log_tells() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        // One that commits hands over, one that does not reads; a third leaves gaps for both.
-        let (here, reading, elsewhere) = (&world.memory, world.another_process(), world.another_process());
-        let (mut handed, mut read) = (subscribe(here, &ana(), thread).await, subscribe(&reading, &ana(), thread).await);
+async fn delivered_commits_equal_the_change_log() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        // The first manager commits and delivers directly, the second reads the log, the third commits between both.
+        let (here, reading, other_process) = (&env.memory, env.another_process(), env.another_process());
+        let (mut delivered, mut read) =
+            (subscribe(here, &ana(), thread).await, subscribe(&reading, &ana(), thread).await);
         let mut late = subscribe(here, &ana(), thread).await;
-        let listening = tokio::spawn(async move { (heard_up_to(&mut handed, 120).await, handed) });
+        let listening = tokio::spawn(async move { (updates_through(&mut delivered, 120).await, delivered) });
         let writers = (0..6).map(|writer| {
-            let memory = if writer < 5 { here.clone() } else { elsewhere.clone() };
+            let memory = if writer < 5 { here.clone() } else { other_process.clone() };
             tokio::spawn(async move {
                 for number in 0..20 {
-                    add(&memory, thread, writer, number).await;
+                    commit_step(&memory, thread, writer, number).await;
                 }
             })
         });
         futures::future::try_join_all(writers).await.unwrap();
         let last = here.get_thread(&ana(), thread).await.unwrap().positions.change;
         assert_eq!(last, 120);
-        let read = heard_up_to(&mut read, last).await;
-        let (handed, _) = listening.await.unwrap();
-        assert_eq!(handed, read);
-        assert_eq!(heard_up_to(&mut late, last).await, read);
+        let read = updates_through(&mut read, last).await;
+        let (delivered, _) = listening.await.unwrap();
+        assert_eq!(delivered, read);
+        assert_eq!(updates_through(&mut late, last).await, read);
     })
     .await;
 }
 
-/// What was heard, without the words that are no longer there.
-fn as_it_stands(heard: &[ThreadUpdate], stored: &BTreeMap<MessageId, Message>) -> Vec<(u64, Vec<ThreadEvent>)> {
+/// The received updates without messages that were edited or removed later.
+fn current_updates(received: &[ThreadUpdate], stored: &BTreeMap<MessageId, Message>) -> Vec<(u64, Vec<ThreadEvent>)> {
     let is_there = |message: &Message| stored.get(&message.id) == Some(message);
-    let commits = heard.iter().filter_map(|update| {
-        let ThreadUpdate::Commit { change, events, .. } = update else { panic!("no commit: {update:?}") };
+    let commits = received.iter().filter_map(|update| {
+        let ThreadUpdate::Commit { change, events, .. } = update else { panic!("not a commit: {update:?}") };
         let mut events = events.clone();
         for event in &mut events {
             if let ThreadEvent::Appended { messages, .. } = event {
-                // Who is late is shown what it says by now.
+                // A late reader gets the current content.
                 messages.retain(|message| is_there(message) && message.revision == 0);
             }
         }
@@ -129,40 +130,40 @@ fn as_it_stands(heard: &[ThreadUpdate], stored: &BTreeMap<MessageId, Message>) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_ways_tell_the_same_of_words_that_are_taken_away() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        let (here, reading) = (world.memory.clone(), world.another_process());
-        let (mut handed, mut read) =
+async fn both_paths_deliver_the_same_after_edits_and_erasures() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        let (here, reading) = (env.memory.clone(), env.another_process());
+        let (mut delivered, mut read) =
             (subscribe(&here, &ana(), thread).await, subscribe(&reading, &ana(), thread).await);
-        let listening = tokio::spawn(async move { heard_up_to(&mut handed, 81).await });
+        let listening = tokio::spawn(async move { updates_through(&mut delivered, 81).await });
         let writers = (0..4).map(|writer| {
-            let memory = if writer < 3 { here.clone() } else { world.another_process() };
+            let memory = if writer < 3 { here.clone() } else { env.another_process() };
             tokio::spawn(async move {
                 for number in 0..5 {
-                    // No title comes from them, so that the writers do not get in each other's way.
+                    // Messages of the assistant, because setting a title would cause conflicts between the writers.
                     let three = (0..3).map(|place| Draft::assistant(format!("{writer}: {number}, {place}"))).collect();
-                    let said =
+                    let appended =
                         memory.append_all(&ana(), thread, three, &AppendOptions::default()).await.unwrap().messages;
-                    memory.erase_messages(&ana(), thread, &[said[0].id]).await.unwrap();
-                    let anew = Content::text(Role::Assistant, format!("{writer}, anew"));
-                    memory.replace_message(&ana(), thread, said[1].id, anew, None).await.unwrap();
-                    add(&memory, thread, writer, 2).await;
+                    memory.erase_messages(&ana(), thread, &[appended[0].id]).await.unwrap();
+                    let edited = Content::text(Role::Assistant, format!("{writer}, edited"));
+                    memory.replace_message(&ana(), thread, appended[1].id, edited, None).await.unwrap();
+                    commit_step(&memory, thread, writer, 2).await;
                 }
             })
         });
         futures::future::try_join_all(writers).await.unwrap();
         here.append(&ana(), thread, Draft::assistant("the end")).await.unwrap();
-        let (handed, read) = (listening.await.unwrap(), heard_up_to(&mut read, 81).await);
+        let (delivered, read) = (listening.await.unwrap(), updates_through(&mut read, 81).await);
         let stored = here.newest(&ana(), thread, 100).await.unwrap();
         let stored: BTreeMap<_, _> = stored.into_iter().map(|message| (message.id, message)).collect();
-        assert_eq!(as_it_stands(&handed, &stored), as_it_stands(&read, &stored));
+        assert_eq!(current_updates(&delivered, &stored), current_updates(&read, &stored));
     })
     .await;
 }
 
 fn texts(update: &ThreadUpdate) -> Vec<String> {
-    let ThreadUpdate::Commit { events, .. } = update else { panic!("no commit: {update:?}") };
+    let ThreadUpdate::Commit { events, .. } = update else { panic!("not a commit: {update:?}") };
     let appended = events.iter().flat_map(|event| match event {
         ThreadEvent::Appended { messages, .. } => messages.as_slice(),
         _ => &[],
@@ -171,9 +172,9 @@ fn texts(update: &ThreadUpdate) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_keep_up_ask_the_store_nothing() {
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn subscribers_that_keep_up_need_no_store_calls() {
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     memory.append(&scope, thread, Draft::user("a title")).await.unwrap();
     let mut all = Vec::new();
     for _ in 0..50 {
@@ -190,20 +191,20 @@ async fn those_who_keep_up_ask_the_store_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_look_at_the_log_serves_all_who_listen() {
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn one_read_of_the_log_serves_all_subscribers() {
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut all = Vec::new();
     for _ in 0..1_000 {
         all.push(subscribe(memory, &scope, thread).await);
     }
-    world.another_process().append(&scope, thread, Draft::assistant("from elsewhere")).await.unwrap();
+    env.another_process().append(&scope, thread, Draft::assistant("from another process")).await.unwrap();
     probe.take_calls();
-    let heard = futures::future::join_all(all.iter_mut().map(next)).await;
-    assert!(heard.iter().all(|update| texts(update) == ["from elsewhere"]));
+    let received = futures::future::join_all(all.iter_mut().map(next)).await;
+    assert!(received.iter().all(|update| texts(update) == ["from another process"]));
     assert_eq!(probe.take_calls(), [("list_changes_with_messages", 1)]);
 
-    // Nor does each of them look now and then.
+    // Periodic reads are shared as well.
     let silence = futures::future::join_all(all.iter_mut().map(ThreadUpdates::next));
     assert!(tokio::time::timeout(Duration::from_secs(10), silence).await.is_err());
     let calls = probe.take_calls();
@@ -211,13 +212,13 @@ async fn one_look_at_the_log_serves_all_who_listen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_of_unknown_fate_is_read() {
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_commit_with_an_unknown_outcome_is_read_from_the_log() {
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut updates = subscribe(memory, &scope, thread).await;
-    probe.will_end([Fate::LostReply]);
+    probe.script([Outcome::LostResponse]);
     memory.append(&scope, thread, Draft::assistant("stored once")).await.unwrap();
-    probe.will_end([Fate::LostRequest]);
+    probe.script([Outcome::LostRequest]);
     memory.append(&scope, thread, Draft::assistant("stored later")).await.unwrap();
     assert_eq!(texts(&next(&mut updates).await), ["stored once"]);
     assert_eq!(texts(&next(&mut updates).await), ["stored later"]);
@@ -225,9 +226,9 @@ async fn a_commit_of_unknown_fate_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_listener_reads_what_is_held_no_more() {
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_slow_subscriber_reads_evicted_changes_from_the_store() {
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut slow = subscribe(memory, &scope, thread).await;
     for number in 1..=150 {
         memory.append(&scope, thread, Draft::assistant(number.to_string())).await.unwrap();
@@ -237,25 +238,25 @@ async fn a_slow_listener_reads_what_is_held_no_more() {
         assert_eq!(texts(&next(&mut slow).await), [number.to_string()]);
     }
     assert!(probe.take_calls().contains(&("list_changes_with_messages", 1)));
-    // One that is too large to be held is told all the same.
+    // A message that is too large for the buffer is delivered as well.
     let long = "x".repeat(300_000);
     memory.append(&scope, thread, Draft::assistant(&long)).await.unwrap();
     assert_eq!(texts(&next(&mut slow).await), [long]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_that_are_gone_are_told_to_nobody() {
-    let world = World::plain();
-    let (memory, elsewhere, scope) = (&world.memory, world.another_process(), ana());
-    for eraser in [memory, &elsewhere] {
-        let thread = world.thread().await;
+async fn removed_messages_are_not_delivered() {
+    let env = TestEnv::plain();
+    let (memory, other_process, scope) = (&env.memory, env.another_process(), ana());
+    for eraser in [memory, &other_process] {
+        let thread = env.open_thread().await;
         let mut updates = subscribe(memory, &scope, thread).await;
-        let said = memory.append(&scope, thread, Draft::assistant("a secret")).await.unwrap().messages[0];
-        eraser.erase_messages(&scope, thread, &[said.id]).await.unwrap();
-        // The hint that it is so comes by another task.
+        let secret = memory.append(&scope, thread, Draft::assistant("a secret")).await.unwrap().messages[0];
+        eraser.erase_messages(&scope, thread, &[secret.id]).await.unwrap();
+        // The wake-up is delivered by another task.
         tokio::task::yield_now().await;
-        let ThreadUpdate::Commit { change: 2, events, .. } = next(&mut updates).await else { panic!("no commit") };
-        assert_eq!(events, [ThreadEvent::Erased { seq: said.seq, id: said.id }]);
+        let ThreadUpdate::Commit { change: 2, events, .. } = next(&mut updates).await else { panic!("not a commit") };
+        assert_eq!(events, [ThreadEvent::Erased { seq: secret.seq, id: secret.id }]);
 
         memory.append(&scope, thread, Draft::assistant("another")).await.unwrap();
         memory.delete_thread(&scope, thread).await.unwrap();
@@ -264,28 +265,28 @@ async fn words_that_are_gone_are_told_to_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_scope_is_told_by_the_store_alone() {
-    let (probe, world) = Probe::world();
-    let (memory, clock) = (&world.memory, &world.clock);
-    let thread = world.thread().await;
+async fn other_scopes_are_served_from_the_store() {
+    let (probe, env) = Probe::env();
+    let (memory, clock) = (&env.memory, &env.clock);
+    let thread = env.open_thread().await;
     let mut of_tenant = subscribe(memory, &acme(), thread).await;
     memory.append(&ana(), thread, Draft::assistant("for the tenant")).await.unwrap();
     probe.take_calls();
     assert_eq!(texts(&next(&mut of_tenant).await), ["for the tenant"]);
     assert_eq!(probe.take_calls(), [("list_changes_with_messages", 1)]);
 
-    // An id of Ana's whose thread has expired becomes Ben's: what he says there is not for her.
-    let mut hers = subscribe(memory, &ana(), thread).await;
+    // After Ana's thread has expired, Ben opens a thread with the same id. Ana must not receive his messages.
+    let mut of_ana = subscribe(memory, &ana(), thread).await;
     let ends = ThreadPatch { expires_at: Some(Some(after_minutes(clock.as_ref(), 1))), ..ThreadPatch::default() };
     memory.patch_thread(&ana(), thread, ends, None).await.unwrap();
-    assert!(matches!(next(&mut hers).await, ThreadUpdate::Commit { change: 2, .. }));
+    assert!(matches!(next(&mut of_ana).await, ThreadUpdate::Commit { change: 2, .. }));
     clock.advance_minutes(2);
     let open = threadkeep_core::OpenThread::new(&ben(), thread);
-    world.backend.store.open_thread(&ben(), open, memory.now()).await.unwrap();
+    env.backend.store.open_thread(&ben(), open, memory.now()).await.unwrap();
     for number in 1..=4 {
         memory.append(&ben(), thread, Draft::assistant(number.to_string())).await.unwrap();
     }
-    assert_eq!(next(&mut hers).await, ThreadUpdate::Deleted);
+    assert_eq!(next(&mut of_ana).await, ThreadUpdate::Deleted);
 }
 
 fn after_minutes(clock: &dyn threadkeep_core::Clock, minutes: i64) -> Timestamp {
@@ -293,17 +294,17 @@ fn after_minutes(clock: &dyn threadkeep_core::Clock, minutes: i64) -> Timestamp 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_its_caller_abandons_is_heard_of() {
-    let (_, world) = Probe::silent_world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_commit_abandoned_by_its_caller_is_delivered() {
+    let (_, env) = Probe::env_without_wake_ups();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut updates = subscribe(memory, &scope, thread).await;
     assert!(updates.next().now_or_never().is_none());
     memory.append(&scope, thread, Draft::assistant("abandoned")).now_or_never();
-    world.another_process().append(&scope, thread, Draft::assistant("after it")).await.unwrap();
-    let mut heard = texts(&next(&mut updates).await);
-    if heard != ["after it"] {
-        assert_eq!(heard, ["abandoned"]);
-        heard = texts(&next(&mut updates).await);
+    env.another_process().append(&scope, thread, Draft::assistant("after it")).await.unwrap();
+    let mut received = texts(&next(&mut updates).await);
+    if received != ["after it"] {
+        assert_eq!(received, ["abandoned"]);
+        received = texts(&next(&mut updates).await);
     }
-    assert_eq!(heard, ["after it"]);
+    assert_eq!(received, ["after it"]);
 }

@@ -1,4 +1,4 @@
-//! A store whose administration fails as it is told, and whose snapshots see something happen while they are read.
+//! A wrapper of a store whose maintenance writes fail as scripted, and that runs events while its snapshots are read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,54 +11,54 @@ use threadkeep_core::{
     VerifyReport,
 };
 
-/// What becomes of a write.
+/// The scripted outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Done,
-    /// It is carried out, and the caller does not learn it.
-    LostReply,
-    /// It is not carried out.
-    Full,
+pub(crate) enum Outcome {
+    Success,
+    /// The write is executed, and the caller does not know.
+    LostResponse,
+    /// The write is not executed.
+    DiskFull,
 }
 
-pub(crate) struct Failing {
+pub(crate) struct FaultyMaintenance {
     inner: Arc<dyn Maintenance>,
-    fates: Mutex<VecDeque<Fate>>,
-    meanwhile: Events,
+    outcomes: Mutex<VecDeque<Outcome>>,
+    events: Events,
 }
 
 type Events = Arc<tokio::sync::Mutex<Vec<BoxFuture<'static, ()>>>>;
 
-impl std::fmt::Debug for Failing {
+impl std::fmt::Debug for FaultyMaintenance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Failing").finish_non_exhaustive()
+        f.debug_struct("FaultyMaintenance").finish_non_exhaustive()
     }
 }
 
-impl Failing {
-    /// The writes end so, one after the other; all later ones are done.
-    pub(crate) fn over(backend: &Backend, fates: impl IntoIterator<Item = Fate>) -> Backend {
-        let fates = Mutex::new(fates.into_iter().collect());
-        Self { inner: Arc::clone(&backend.maintenance), fates, meanwhile: Events::default() }.instead_of(backend)
+impl FaultyMaintenance {
+    /// Wraps a backend and sets the outcomes of the first writes, in order. All later ones succeed.
+    pub(crate) fn wrap(backend: &Backend, outcomes: impl IntoIterator<Item = Outcome>) -> Backend {
+        let outcomes = Mutex::new(outcomes.into_iter().collect());
+        Self { inner: Arc::clone(&backend.maintenance), outcomes, events: Events::default() }.install(backend)
     }
 
-    /// Something happens before each read of a snapshot, the last first, until all has happened.
+    /// Wraps a backend and runs one of the events before each read of a snapshot, the last one first.
     pub(crate) fn with_events(backend: &Backend, events: Vec<BoxFuture<'static, ()>>) -> Backend {
-        let meanwhile = Arc::new(tokio::sync::Mutex::new(events));
-        Self { inner: Arc::clone(&backend.maintenance), fates: Mutex::default(), meanwhile }.instead_of(backend)
+        let events = Arc::new(tokio::sync::Mutex::new(events));
+        Self { inner: Arc::clone(&backend.maintenance), outcomes: Mutex::default(), events }.install(backend)
     }
 
-    fn instead_of(self, backend: &Backend) -> Backend {
+    fn install(self, backend: &Backend) -> Backend {
         Backend { maintenance: Arc::new(self), ..backend.clone() }
     }
 
     async fn write<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
-        let fate = self.fates.lock().unwrap().pop_front().unwrap_or(Fate::Done);
-        if fate == Fate::Full {
+        let outcome = self.outcomes.lock().unwrap().pop_front().unwrap_or(Outcome::Success);
+        if outcome == Outcome::DiskFull {
             return Err(StoreError::unavailable(Reason::Full));
         }
         let written = write.await?;
-        if fate == Fate::Done {
+        if outcome == Outcome::Success {
             return Ok(written);
         }
         Err(StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None })
@@ -66,7 +66,7 @@ impl Failing {
 }
 
 #[async_trait]
-impl Maintenance for Failing {
+impl Maintenance for FaultyMaintenance {
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         self.inner.list_tenants(after, limit).await
     }
@@ -90,7 +90,7 @@ impl Maintenance for Failing {
 
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
         let inner = self.inner.snapshot(now).await?;
-        Ok(Box::new(Eventful { inner, meanwhile: Arc::clone(&self.meanwhile) }))
+        Ok(Box::new(SnapshotWithEvents { inner, events: Arc::clone(&self.events) }))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
@@ -118,22 +118,22 @@ impl Maintenance for Failing {
     }
 }
 
-/// A snapshot during whose reading something happens.
-struct Eventful {
+/// A snapshot that runs an event before each read.
+struct SnapshotWithEvents {
     inner: Box<dyn Snapshot>,
-    meanwhile: Events,
+    events: Events,
 }
 
-impl std::fmt::Debug for Eventful {
+impl std::fmt::Debug for SnapshotWithEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Eventful").finish_non_exhaustive()
+        f.debug_struct("SnapshotWithEvents").finish_non_exhaustive()
     }
 }
 
-impl Eventful {
-    async fn happen(&self) {
-        // One after the other, though several threads are read at once.
-        let mut events = self.meanwhile.lock().await;
+impl SnapshotWithEvents {
+    async fn run_next_event(&self) {
+        // The lock serialises the events of concurrent reads.
+        let mut events = self.events.lock().await;
         if let Some(event) = events.pop() {
             event.await;
         }
@@ -141,7 +141,7 @@ impl Eventful {
 }
 
 #[async_trait]
-impl Snapshot for Eventful {
+impl Snapshot for SnapshotWithEvents {
     fn consistency(&self) -> Consistency {
         self.inner.consistency()
     }
@@ -159,19 +159,19 @@ impl Snapshot for Eventful {
     }
 
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
-        self.happen().await;
+        self.run_next_event().await;
         self.inner.list_threads(after, limit).await
     }
 
     async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
-        self.happen().await;
-        // A few entries at a time, so that there is an event in the middle of a thread.
+        self.run_next_event().await;
+        // Small chunks, so that events also run in the middle of a thread.
         let size = ChunkSize { entries: size.entries.min(20), ..size };
         self.inner.dump_threads(places, after, size).await
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
-        self.happen().await;
+        self.run_next_event().await;
         self.inner.list_records(after, limit).await
     }
 }

@@ -1,4 +1,4 @@
-//! What every scenario plays in.
+//! The environment of a test: a conversation manager, its store and a fake clock.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,57 +12,57 @@ use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_postgres::PostgresStore;
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
-use super::elsewhere::{elsewhere, run};
+use super::separate_runtime::{on_separate_runtime, run};
 
 const SEEDS: [u64; 5] = [1, 2, 3, 42, 2026];
 
-/// A manager over a fresh store, with a clock that stands still until it is moved.
+/// A conversation manager with an empty store and a fake clock.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct TestEnv {
     pub(crate) memory: Memory,
     pub(crate) clock: Arc<FakeClock>,
-    /// The store below, without its weaknesses.
+    /// The store without injected faults.
     pub(crate) backend: Backend,
-    /// Where a store on disk has its file.
+    /// The folder of a store on disk.
     _folder: Option<Arc<TempDir>>,
-    /// Where a store on a server has its tables.
+    /// The database of a store on a server.
     _database: Option<Arc<Database>>,
 }
 
-impl World {
+impl TestEnv {
     pub(crate) fn plain() -> Self {
         let backend = MemoryStore::open();
-        Self::over(backend.clone(), backend)
+        Self::with_backends(backend.clone(), backend)
     }
 
-    pub(crate) fn weak(seed: u64) -> Self {
+    pub(crate) fn faulty(seed: u64) -> Self {
         let backend = MemoryStore::open();
-        Self::over(backend.clone(), FaultyStore::wrap(backend, seed))
+        Self::with_backends(backend.clone(), FaultyStore::wrap(backend, seed))
     }
 
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
         let backend = SqliteStore::open(folder.path().join("conversations.db"), options).unwrap().backend();
-        // What waits for its turn to write must not look like having nothing to do: see `elsewhere`.
-        let backend = elsewhere(backend);
-        Self { _folder: Some(Arc::new(folder)), ..Self::over(backend.clone(), backend) }
+        // Waiting for the write lock must not advance the paused clock: see `separate_runtime`.
+        let backend = on_separate_runtime(backend);
+        Self { _folder: Some(Arc::new(folder)), ..Self::with_backends(backend.clone(), backend) }
     }
 
-    /// Over a server, directly and behind a pooler; fewer where these are left out.
+    /// Environments on PostgreSQL, directly and through a pooler. Without those that are skipped.
     pub(crate) fn on_servers() -> Vec<(&'static str, Self)> {
         let Some(server) = Server::shared() else { return Vec::new() };
         static POOLER: OnceLock<Option<Pooler>> = OnceLock::new();
         let pooler = POOLER.get_or_init(|| run(Pooler::start(server)));
         let direct = |name: &str| format!("{}?background=off&pool_size=4", server.url(name));
-        let mut worlds = vec![("postgres", Self::postgres(server, direct))];
-        worlds.extend(pooler.as_ref().map(|pooler| {
+        let mut envs = vec![("postgres", Self::postgres(server, direct))];
+        envs.extend(pooler.as_ref().map(|pooler| {
             let url = |name: &str| {
                 format!("{}?background=off&pool_size=4&prepare=off&direct={}", pooler.url(name), server.url(name))
             };
             ("postgres behind a pooler", Self::postgres(server, url))
         }));
-        worlds
+        envs
     }
 
     fn postgres(server: &Server, url: impl Fn(&str) -> String + Send + Sync) -> Self {
@@ -71,49 +71,49 @@ impl World {
             let database = server.lend_database(prepare, PostgresStore::EMPTY).await;
             (PostgresStore::open(&url(database.name())).await.unwrap(), database)
         });
-        let backend = elsewhere(store.backend());
-        Self { _database: Some(Arc::new(database)), ..Self::over(backend.clone(), backend) }
+        let backend = on_separate_runtime(store.backend());
+        Self { _database: Some(Arc::new(database)), ..Self::with_backends(backend.clone(), backend) }
     }
 
-    /// A manager over `seen`, which stands over `backend`.
-    pub(crate) fn over(backend: Backend, seen: Backend) -> Self {
+    /// A manager that uses `wrapped`, which wraps `backend`.
+    pub(crate) fn with_backends(backend: Backend, wrapped: Backend) -> Self {
         let clock = Arc::new(FakeClock::default());
-        Self { memory: Memory::with_clock(seen, clock.clone()), clock, backend, _folder: None, _database: None }
+        Self { memory: Memory::with_clock(wrapped, clock.clone()), clock, backend, _folder: None, _database: None }
     }
 
     pub(crate) fn with_options(self, options: MemoryOptions) -> Self {
         Self { memory: self.memory.with_options(options).unwrap(), ..self }
     }
 
-    /// Opens a thread of the user Ana.
-    pub(crate) async fn thread(&self) -> ThreadId {
+    /// Opens a new thread of the user Ana.
+    pub(crate) async fn open_thread(&self) -> ThreadId {
         self.memory.open(&ana()).await.unwrap().thread.id
     }
 
-    /// Another process with the same store.
+    /// A manager in another process with the same store.
     pub(crate) fn another_process(&self) -> Memory {
         Memory::with_clock(self.memory.backend().clone(), self.clock.clone())
     }
 }
 
-/// Plays a scenario over a file, over a server, over the reference store, and over weak stores.
-pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
+/// Runs a test on SQLite, on PostgreSQL, on the in-memory store, and on the in-memory store with faults.
+pub(crate) async fn on_all_stores<F: Future<Output = ()>>(scenario: impl Fn(TestEnv) -> F) {
     println!("sqlite");
-    scenario(World::sqlite()).await;
-    for (name, world) in World::on_servers() {
+    scenario(TestEnv::sqlite()).await;
+    for (name, env) in TestEnv::on_servers() {
         println!("{name}");
-        scenario(world).await;
+        scenario(env).await;
     }
-    over_the_reference(scenario).await;
+    on_memory_stores(scenario).await;
 }
 
-/// Plays a scenario over the reference store, then over weak ones.
-pub(crate) async fn over_the_reference<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
+/// Runs a test on the in-memory store, without and with faults.
+pub(crate) async fn on_memory_stores<F: Future<Output = ()>>(scenario: impl Fn(TestEnv) -> F) {
     println!("plain");
-    scenario(World::plain()).await;
+    scenario(TestEnv::plain()).await;
     for seed in SEEDS {
-        println!("weak, seed {seed}");
-        scenario(World::weak(seed)).await;
+        println!("faulty, seed {seed}");
+        scenario(TestEnv::faulty(seed)).await;
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn user_id(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-/// A clock that stands still, and randomness that counts.
+/// A clock that only advances when told to, and a counter instead of randomness.
 pub(crate) struct FakeClock {
     now_ms: AtomicI64,
     drawn: AtomicU64,

@@ -1,4 +1,4 @@
-//! How long an action may take, also of a server that stops, and what becomes of a request that no route takes.
+//! Time limits of actions, and the errors of requests without a route.
 
 use std::future::Future;
 
@@ -8,20 +8,20 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Ends an action that takes too long. What it was writing is either done or not done.
-pub(crate) async fn bounded_time(app: &App, acting: impl Future<Output = Response>) -> Response {
+/// Cancels an action at its time limit, or when the grace period of a shutdown ends. Each of its writes is atomic.
+pub(crate) async fn with_time_limit(app: &App, acting: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
         answered = tokio::time::timeout(app.options().action_timeout, acting) => answered.unwrap_or_else(|_| {
-            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", "the request took too long");
+            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", "the request timed out");
             error.into_response()
         }),
         () = app.out_of_time() => stopping().into_response(),
     }
 }
 
-/// Ends an action that has its own time only where the server has none left. What was accepted for good runs by itself.
-pub(crate) async fn own_time(app: &App, acting: impl Future<Output = Response>) -> Response {
+/// Cancels an action when the grace period of a shutdown ends. Turns that it has started run in their own tasks.
+pub(crate) async fn without_time_limit(app: &App, acting: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
         response = acting => response,
@@ -29,19 +29,23 @@ pub(crate) async fn own_time(app: &App, acting: impl Future<Output = Response>) 
     }
 }
 
-/// What is told where a server that stops cannot wait any longer.
+/// Returns the error of a request that the shutdown of the server cancelled.
 pub(crate) fn stopping() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutdown", "the server is stopping")
         .header(header::RETRY_AFTER, "1")
 }
 
-/// No such path.
+/// Returns the error of a path that no route has.
 pub(crate) fn unknown_route(method: &Method, uri: &Uri) -> ApiError {
     let path: String = uri.path().chars().take(200).collect();
-    ApiError::new(StatusCode::NOT_FOUND, "unknown_route", format!("there is no {method} {path}"))
+    ApiError::new(StatusCode::NOT_FOUND, "unknown_route", format!("no such route: {method} {path}"))
 }
 
-/// The path is there, but not for this method.
+/// Returns the error of a method that a route does not support.
 pub(crate) fn wrong_method(method: &Method) -> ApiError {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", format!("{method} is not allowed here"))
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        format!("the method {method} is not allowed on this path"),
+    )
 }

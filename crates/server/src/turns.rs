@@ -1,4 +1,4 @@
-//! Turns of assistants, told over HTTP.
+//! Turns of assistants over HTTP.
 
 mod stream;
 

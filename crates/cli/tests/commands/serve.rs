@@ -328,7 +328,7 @@ fn tls_needs_a_certificate_and_a_key() {
     let alone = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem"]);
     assert_eq!((alone.code, alone.err.contains("--tls-key")), (Some(2), true), "{alone}");
     let missing = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
-    assert_eq!((missing.code, missing.err.contains("cert.pem holds no certificate")), (Some(2), true), "{missing}");
+    assert_eq!((missing.code, missing.err.contains("cert.pem contains no certificate")), (Some(2), true), "{missing}");
 }
 
 #[test]

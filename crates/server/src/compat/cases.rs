@@ -3,14 +3,14 @@ use serde_json::{Value, json};
 use crate::door::{Owned, Probe, TenantCase};
 
 pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let conversations = |base: &str| {
         let of = |owned: &Owned| Probe::at(format!("{base}/conversations/{}", owned.thread));
-        vec![(of(owned), of(&nobody))]
+        vec![(of(owned), of(&unknown))]
     };
     let preferences = |base: &str| {
         let of = |owned: &Owned| Probe::at(format!("{base}/preferences/{}", owned.user));
-        vec![(of(owned), of(&nobody))]
+        vec![(of(owned), of(&unknown))]
     };
     let of_user = |path: &str, body: Value| {
         let of = |owned: &Owned| {
@@ -18,7 +18,7 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
             body["user_id"] = owned.user.into();
             Probe::with(path, body)
         };
-        vec![(of(owned), of(&nobody))]
+        vec![(of(owned), of(&unknown))]
     };
     let said = || json!({ "message": "hello" });
     let mut cases = vec![
@@ -44,6 +44,6 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
         "/stations",
         "/{assistant}/stations",
     ];
-    cases.extend(nameless.map(|path| TenantCase::names_nothing("GET", path)));
+    cases.extend(nameless.map(|path| TenantCase::without_names("GET", path)));
     cases
 }

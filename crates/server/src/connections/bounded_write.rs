@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// A connection that fails once its other end takes nothing for too long, so that nobody holds an answer for ever.
+/// A connection whose writes fail after a timeout, so that a client that stops reading cannot keep its connection open.
 pub(super) struct BoundedWrite {
     stream: TcpStream,
     timeout: Duration,

@@ -8,7 +8,7 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
         TenantCase::new(
             "GET",
             "/v1/threads/{id}/events",
-            vec![(events(&owned.thread), events(&Owned::nobody().thread))],
+            vec![(events(&owned.thread), events(&Owned::nonexistent().thread))],
         ),
         TenantCase::new("GET", "/v1/live", vec![(Probe::at("/v1/live"), Probe::at("/v1/live"))]),
     ]

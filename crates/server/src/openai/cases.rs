@@ -14,7 +14,7 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
         ("GET", "/v1/models/threadkeep/{name}"),
         ("POST", "/v1/embeddings"),
     ];
-    cases.extend(without_names.map(|(method, path)| TenantCase::names_nothing(method, path)));
+    cases.extend(without_names.map(|(method, path)| TenantCase::without_names(method, path)));
     cases
 }
 
@@ -36,7 +36,7 @@ fn probe(path: String, body: Option<&Value>) -> Probe {
 }
 
 fn conversations(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let of = |rest: &str, body: Option<Value>| {
         let of = |owned: &Owned| probe(format!("/v1/conversations/{}{rest}", conversation(owned)), body.as_ref());
         vec![(of(owned), of(&unknown))]
@@ -72,12 +72,12 @@ fn referring(owned: &Owned, path: &str) -> Vec<(Probe, Probe)> {
             json!({ "input": "x", "conversation": conversation(owned) }),
         ]
     };
-    let pairs = of(owned).into_iter().zip(of(&Owned::nobody()));
+    let pairs = of(owned).into_iter().zip(of(&Owned::nonexistent()));
     pairs.map(|(existing, unknown)| (Probe::with(path, existing), Probe::with(path, unknown))).collect()
 }
 
 fn responses(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = &Owned::nobody().responses[0];
+    let unknown = &Owned::nonexistent().responses[0];
     let of = |rest: &str, body: Option<Value>| {
         let of = |id: &str| probe(format!("/v1/responses/{id}{rest}"), body.as_ref());
         owned.responses.iter().map(|response| (of(response), of(unknown))).collect()
@@ -95,7 +95,7 @@ fn responses(owned: &Owned) -> Vec<TenantCase> {
 }
 
 fn completions(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let of = |rest: &str, body: Option<Value>| {
         let of = |owned: &Owned| probe(format!("/v1/chat/completions/{}{rest}", owned.completion), body.as_ref());
         vec![(of(owned), of(&unknown))]

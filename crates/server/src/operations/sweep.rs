@@ -5,7 +5,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::app::App;
 
-/// Sweeps what is over out of the store, now and then; of several instances over one store, one does.
+/// Periodically sweeps expired data from the store. Of several instances over one store, only one sweeps.
 pub(crate) fn start(app: &App) -> JoinHandle<()> {
     let app = app.clone();
     tokio::spawn(async move {
@@ -19,7 +19,7 @@ pub(crate) fn start(app: &App) -> JoinHandle<()> {
             match app.memory().sweep_if_due(every).await {
                 Ok(Some(report)) => tracing::debug!(?report, "swept"),
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "the sweep failed; the next one makes up for it"),
+                Err(error) => tracing::warn!(%error, "sweeping the store failed; will retry"),
             }
         }
     })

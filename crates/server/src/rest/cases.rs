@@ -20,7 +20,7 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
 /// Requests for a path of the owner's thread, and of a thread that does not exist.
 fn both(owned: &Owned, rest: &str) -> Vec<(Probe, Probe)> {
     let of = |owned: &Owned| Probe::at(format!("/v1/threads/{}{rest}", owned.thread));
-    vec![(of(owned), of(&Owned::nobody()))]
+    vec![(of(owned), of(&Owned::nonexistent()))]
 }
 
 fn both_with(owned: &Owned, rest: &str, body: &Value) -> Vec<(Probe, Probe)> {
@@ -29,7 +29,7 @@ fn both_with(owned: &Owned, rest: &str, body: &Value) -> Vec<(Probe, Probe)> {
 }
 
 fn threads(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let open = |owned: &Owned| Probe::with("/v1/threads", json!({ "id": owned.thread }));
     let key = |owned: &Owned| Probe::at(format!("/v1/threads?key={}", owned.key));
     let user = |owned: &Owned| Probe::at(format!("/v1/threads?user={}", owned.user));
@@ -69,7 +69,7 @@ fn messages(owned: &Owned) -> Vec<TenantCase> {
 }
 
 fn searches(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let requests = |path: &'static str, param: &'static str| {
         let within = |owned: &Owned| Probe::with(path, json!({ (param): "paraffin", "thread": owned.thread }));
         let anywhere = |text: &str| Probe::with(path, json!({ (param): text }));
@@ -106,7 +106,7 @@ fn records(owned: &Owned) -> Vec<TenantCase> {
             vec![
                 pair("notes", "nothing"),
                 pair("notes?owner=tenant", "nothing?owner=tenant"),
-                (after(owned), after(&Owned::nobody())),
+                (after(owned), after(&Owned::nonexistent())),
             ],
         ),
         TenantCase::new("GET", "/v1/records/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
@@ -128,24 +128,24 @@ fn thread_records(owned: &Owned) -> Vec<TenantCase> {
 
 /// Requests about all data of a caller.
 fn all_data(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let analytics = |owned: &Owned| Probe::at(format!("/v1/analytics?thread={}", owned.thread));
     let export = |owned: &Owned| Probe::at(format!("/v1/export?thread={}", owned.thread));
     let erase = |owned: &Owned| Probe::with("/v1/erase", json!({ "user": owned.user }));
     vec![
         TenantCase::new("GET", "/v1/analytics", vec![(analytics(owned), analytics(&unknown))]),
         TenantCase::new("GET", "/v1/export", vec![(export(owned), export(&unknown))]),
-        TenantCase::names_nothing("POST", "/v1/import"),
+        TenantCase::without_names("POST", "/v1/import"),
         TenantCase::new("POST", "/v1/erase", vec![(erase(owned), erase(&unknown))]),
     ]
 }
 
 fn turns(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let ask = |thread: &str| Probe::with("/v1/agents/keeper/turns", json!({ "text": "hello", "thread": thread }));
     let turn = format!("/turns/{}", owned.turn);
     vec![
-        TenantCase::names_nothing("GET", "/v1/agents"),
+        TenantCase::without_names("GET", "/v1/agents"),
         TenantCase::new(
             "POST",
             "/v1/agents/{name}/turns",
@@ -161,7 +161,7 @@ fn turns(owned: &Owned) -> Vec<TenantCase> {
 }
 
 fn approvals(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+    let unknown = Owned::nonexistent();
     let of_thread = |owned: &Owned| Probe::at(format!("/v1/approvals?thread={}", owned.thread));
     let after = |owned: &Owned| Probe::at(format!("/v1/approvals?after={}", owned.cursor("threads")));
     let approval = format!("/approvals/{}", owned.approval);

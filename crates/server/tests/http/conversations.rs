@@ -113,6 +113,6 @@ async fn a_shared_thread_is_not_one_users_to_delete() {
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = tenant.new_thread().await;
     let refused = ana.delete(&format!("/conversations/{thread}")).await.expect(403);
-    assert_eq!(refused, json!({ "success": false, "error": "Thread belongs to all" }));
+    assert_eq!(refused, json!({ "success": false, "error": "Thread is shared" }));
     tenant.get(&format!("/v1/threads/{thread}")).await.expect(200);
 }

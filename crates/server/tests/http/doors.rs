@@ -83,7 +83,7 @@ async fn a_doors_routes_are_held_against_other_tenants_and_told_in_the_document(
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = ana.new_thread().await;
     ana.say(&thread, "The stove burns paraffin.").await;
-    let owned = Owned { thread: thread.clone(), ..Owned::nobody() };
+    let owned = Owned { thread: thread.clone(), ..Owned::nonexistent() };
     assert_eq!(ana.get(&format!("/letters/{thread}")).await.expect(200)["texts"][0], "The stove burns paraffin.");
     let mut asked = 0;
     for stranger in [("other", None), ("acme", Some("eve"))] {
@@ -111,16 +111,16 @@ async fn a_door_that_is_incomplete_or_in_the_way_is_not_mounted() {
     let memory = threadkeep::open("memory:").await.unwrap();
     let server = || Server::new(memory.clone(), options());
     let without = letters().cases(|_| Vec::new());
-    assert_eq!(without.uncased().len(), 4);
-    assert!(matches!(server().with_door(without), Err(DoorError::Uncased { door: "letters", .. })));
-    let with_another = letters().cases(|_| vec![TenantCase::names_nothing("GET", "/letters/nowhere")]);
-    assert!(matches!(server().with_door(with_another), Err(DoorError::Uncased { .. })));
+    assert_eq!(without.routes_without_cases().len(), 4);
+    assert!(matches!(server().with_door(without), Err(DoorError::MissingTenantCase { door: "letters", .. })));
+    let with_another = letters().cases(|_| vec![TenantCase::without_names("GET", "/letters/nowhere")]);
+    assert!(matches!(server().with_door(with_another), Err(DoorError::MissingTenantCase { .. })));
     let twice = server().with_door(letters()).unwrap().with_door(letters());
-    assert!(matches!(twice, Err(DoorError::Taken { door: "letters", .. })));
+    assert!(matches!(twice, Err(DoorError::RouteCollision { door: "letters", .. })));
     let in_the_way = Door::new("rest again")
         .route(Rule::role(KeyRole::Read), routes!(letters::thread_of_rest))
-        .cases(|_| vec![TenantCase::names_nothing("GET", "/v1/threads/{thread}")]);
-    assert!(matches!(server().with_door(in_the_way), Err(DoorError::Taken { .. })), "only the name differs");
+        .cases(|_| vec![TenantCase::without_names("GET", "/v1/threads/{thread}")]);
+    assert!(matches!(server().with_door(in_the_way), Err(DoorError::RouteCollision { .. })), "only the name differs");
 
     let assistants = Server::assistants();
     assistants.put(threadkeep::Agent::new(memory.clone(), keeper("letters").0)).unwrap();

@@ -55,7 +55,7 @@ fn cases(owned: &Owned) -> Vec<TenantCase> {
 
 /// Every name that a probe may hold.
 fn names(owned: &Owned) -> Vec<String> {
-    let nobody = Owned::nobody();
+    let nobody = Owned::nonexistent();
     let mut names = Vec::new();
     for Owned { thread, message, responses, completion, .. } in [owned, &nobody] {
         names.extend(responses.iter().chain([completion, thread]).cloned());
@@ -103,11 +103,15 @@ async fn own(client: &Client, tenant: &Client, user: &'static str) -> Owned {
 #[test]
 fn every_route_has_a_case() {
     for door in Server::doors() {
-        assert_eq!(door.uncased(), [], "{}", door.name());
+        assert_eq!(door.routes_without_cases(), [], "{}", door.name());
     }
     let doors = Server::doors();
     let without = doors.last().unwrap().clone().cases(|_| Vec::new());
-    assert_eq!(without.uncased().len(), without.routes().len(), "a door without cases has none for any route");
+    assert_eq!(
+        without.routes_without_cases().len(),
+        without.routes().len(),
+        "a door without cases has none for any route"
+    );
 }
 
 #[tokio::test]

@@ -94,11 +94,11 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     let other_key = rcgen::KeyPair::generate().unwrap().serialize_pem();
     let key = std::fs::read_to_string(folder.path().join("key.pem")).unwrap();
     std::fs::write(folder.path().join("key.pem"), other_key).unwrap();
-    log.wait_for("the certificate and the key cannot be used together").await;
+    log.wait_for("the private key does not match the certificate or has an unsupported type").await;
     assert!(shows(&client(&first), &FIRST).await);
 
     std::fs::write(folder.path().join("key.pem"), key).unwrap();
-    log.wait_for("the certificate was renewed").await;
+    log.wait_for("reloaded the TLS certificate").await;
     assert!(shows(&client(&second), &SECOND).await);
     assert!(!shows(&client(&first), &FIRST).await, "nobody is shown the old one");
     assert!(shows(&open, &FIRST).await, "an open connection goes on");

@@ -10,7 +10,7 @@ use super::complete::{Answer, CompleteJson, Envelope, PREFIX, THREAD_HEADER, com
 use super::messages;
 use super::stream::{ChunkWriter, response};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::input;
 use crate::openai::assistant;
@@ -23,7 +23,7 @@ use crate::turns::{self, AskRequest, TurnUpdate, Waiting, Work};
 pub(super) async fn complete(
     app: App,
     caller: Caller,
-    held: Held,
+    connection: ConnectionGuard,
     headers: &HeaderMap,
     (body, digest): (CompleteJson, &str),
     agent: Agent,
@@ -48,7 +48,7 @@ pub(super) async fn complete(
     let is_ephemeral = named.is_none();
     let app_of_stream = app.clone();
     let waiting = turns::start(
-        held,
+        connection,
         Work::Ask(AskRequest {
             service: app.service().clone(),
             agent,

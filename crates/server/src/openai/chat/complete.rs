@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::{assistant, messages, resent, stored, stream};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody};
 use crate::openai::conversations::check_metadata;
@@ -147,7 +147,7 @@ pub(super) struct Answer {
 pub(crate) async fn complete(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
+    Extension(connection): Extension<ConnectionGuard>,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<CompleteJson>,
 ) -> Result<Response> {
@@ -155,7 +155,7 @@ pub(crate) async fn complete(
         return Err(ApiError::invalid("n", "Invalid 'n': only 1 is supported."));
     }
     if let Some(agent) = assistants::find(&app, body.model.as_deref())? {
-        return assistant::complete(app, caller, held, &headers, (body, &digest), agent).await;
+        return assistant::complete(app, caller, connection, &headers, (body, &digest), agent).await;
     }
     let is_streamed = body.stream == Some(true);
     let completion = prepare(app, caller.scope, &headers, body, &digest).await?;
@@ -165,7 +165,7 @@ pub(crate) async fn complete(
     let envelope = completion.envelope.clone();
     // Spawned, so that the completion is finished even if the client disconnects.
     let answering = tokio::spawn(carried(async move { completion.answer(&mut |_| {}).await }));
-    let answer = answering.await.map_err(|_| ApiError::broken_off())??;
+    let answer = answering.await.map_err(|_| ApiError::task_panicked())??;
     Ok(json(&completion_json(&envelope, &answer)))
 }
 

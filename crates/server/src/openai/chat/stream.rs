@@ -34,7 +34,8 @@ pub(super) fn response(app: App, chunks: mpsc::UnboundedReceiver<Bytes>) -> Resp
 }
 
 fn error_event(error: &ApiError) -> String {
-    let error = json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
+    let error =
+        json!({ "message": error.message, "type": error.openai_type(), "param": error.param, "code": error.code });
     format!("data: {}\n\n", json!({ "error": error }))
 }
 

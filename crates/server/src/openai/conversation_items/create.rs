@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::list_response;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::openai::{ids, items, references};
 use crate::output::with_replay;
 use crate::security::Caller;
@@ -40,11 +40,11 @@ pub(crate) struct CreateItemsJson {
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<CreateItemsJson>,
 ) -> Result {
-    let (scope, id) = (&caller.scope, names.text("id"));
+    let (scope, id) = (&caller.scope, path_params.text("id"));
     let thread = ids::thread(id)?;
     let items = items::read_all(&body.items)?;
     let attempt = input::attempt(&headers, "items", &digest)?;

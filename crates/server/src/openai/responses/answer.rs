@@ -13,7 +13,7 @@ use super::stored_response::{self, StoredResponse};
 use super::text_deltas::TextDeltas;
 use super::{body, chain, mint_id, text_message_id};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::conversations::check_metadata;
 use crate::openai::items::{InputItem, Item, items_of};
@@ -123,12 +123,12 @@ impl PendingResponse {
     pub(super) async fn prepare(
         app: App,
         scope: Scope,
-        held: Held,
+        connection: ConnectionGuard,
         request: CreateResponseJson,
         attempt: Attempt,
     ) -> Result<Self> {
         if let Some(agent) = assistant::find(&app, request.model.as_deref())? {
-            return super::assistant::prepare(app, scope, held, agent, request, attempt).await;
+            return super::assistant::prepare(app, scope, connection, agent, request, attempt).await;
         }
         if app.model().is_none() {
             return Err(turn::no_model());
@@ -185,7 +185,7 @@ impl PendingResponse {
     pub(super) async fn respond(self) -> Result<Response> {
         // Spawned, so that the response is finished even if the client disconnects.
         let answering = tokio::spawn(carried(async move { self.answer(&mut |_| {}).await }));
-        let answered = answering.await.map_err(|_| ApiError::broken_off())?;
+        let answered = answering.await.map_err(|_| ApiError::task_panicked())?;
         let answered = answered.map_err(|(error, _)| error)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())
     }

@@ -13,7 +13,7 @@ use super::retrieve::ResponseState;
 use super::text_deltas::TextDeltas;
 use super::{body, chain, mint_id, text_message_id, thread_of};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::assistant;
 use crate::openai::conversations::check_metadata;
@@ -28,7 +28,7 @@ use crate::turns::{self, AskRequest, TurnUpdate};
 pub(super) struct AssistantRun {
     app: App,
     pub(super) asking: AskRequest,
-    held: Held,
+    connection: ConnectionGuard,
     /// Notified when the question is stored. From then on the turn survives a restart of the server.
     pub(super) started: Option<oneshot::Sender<()>>,
 }
@@ -37,7 +37,7 @@ pub(super) struct AssistantRun {
 pub(super) async fn prepare(
     app: App,
     scope: Scope,
-    held: Held,
+    connection: ConnectionGuard,
     agent: Agent,
     request: CreateResponseJson,
     attempt: Attempt,
@@ -70,7 +70,7 @@ pub(super) async fn prepare(
         attempt: attempt.clone(),
         is_passing: is_ephemeral,
     };
-    let work = Work::RunAssistant(Box::new(AssistantRun { app: app.clone(), asking, held, started: None }));
+    let work = Work::RunAssistant(Box::new(AssistantRun { app: app.clone(), asking, connection, started: None }));
     Ok(PendingResponse { app, scope, attempt, id, envelope, text_id, is_streamed: false, work })
 }
 
@@ -105,9 +105,9 @@ pub(super) async fn run(
     is_streamed: bool,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<FinishedResponse, (ApiError, String)> {
-    let AssistantRun { app, asking, held, started } = run;
+    let AssistantRun { app, asking, connection, started } = run;
     let (scope, digest, is_ephemeral) = (asking.scope.clone(), asking.attempt.digest().to_owned(), asking.is_passing);
-    let waiting = turns::start(held, turns::Work::Ask(asking));
+    let waiting = turns::start(connection, turns::Work::Ask(asking));
     let mut text_deltas = TextDeltas::default();
     let mut on_delta = |delta: ChatDelta| {
         if is_streamed {

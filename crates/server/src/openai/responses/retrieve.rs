@@ -8,7 +8,7 @@ use super::answer::{read_response, stored_item};
 use super::{background, body, not_found, stored_response, stream, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::openai::items::Item;
 use crate::openai::turn;
 use crate::security::{Caller, MayResume};
@@ -59,10 +59,10 @@ impl ResponseState {
 pub(crate) async fn retrieve(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
-    mut params: Params,
+    path_params: PathParams,
+    mut params: QueryParams,
 ) -> Result<Response> {
-    let (id, scope) = (names.text("id"), &caller.scope);
+    let (id, scope) = (path_params.text("id"), &caller.scope);
     let is_streamed = params.parse("stream", "true or false")?.unwrap_or(false);
     let after = params.parse("starting_after", "the sequence number of an event")?;
     if is_streamed {

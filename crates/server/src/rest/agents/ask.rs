@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use super::get;
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
@@ -61,12 +61,12 @@ pub(crate) struct AskJson {
 pub(crate) async fn ask(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
-    names: Names,
+    Extension(connection): Extension<ConnectionGuard>,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<AskJson>,
 ) -> Result<Response> {
-    let name = names.text("name");
+    let name = path_params.text("name");
     let agent = get(&app, name)?;
     let attempt = input::attempt(&headers, "turns", &format!("{name}:{digest}"))?;
     if body.text.trim().is_empty() {
@@ -89,7 +89,7 @@ pub(crate) async fn ask(
         attempt,
         is_passing: false,
     };
-    let waiting = turns::start(held, Work::Ask(asking));
+    let waiting = turns::start(connection, Work::Ask(asking));
     if is_streamed {
         return turns::respond(&app, waiting).await;
     }

@@ -8,9 +8,9 @@ use threadkeep::{Agent, AgentError, Map, Scope, ThreadId, Verdict};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::agents::ask::accepts_events;
 use crate::rest::json::turn::TurnJson;
@@ -59,12 +59,12 @@ pub(crate) enum DecisionJson {
 pub(crate) async fn decide(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
-    names: Names,
+    Extension(connection): Extension<ConnectionGuard>,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<DecideJson>,
 ) -> Result<Response> {
-    let (thread, approval) = (names.thread()?, names.text("approval").to_owned());
+    let (thread, approval) = (path_params.thread()?, path_params.text("approval").to_owned());
     let attempt = input::attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = verdict(body)?;
@@ -72,7 +72,7 @@ pub(crate) async fn decide(
     let (service, by) = (app.service().clone(), decider(&caller));
     let deciding =
         DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
-    let waiting = turns::start(held, Work::Decide(deciding));
+    let waiting = turns::start(connection, Work::Decide(deciding));
     if is_streamed {
         return turns::respond(&app, waiting).await;
     }

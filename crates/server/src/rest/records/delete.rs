@@ -6,7 +6,7 @@ use threadkeep::core::RecordWrite;
 use super::{namespace, owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params, if_match};
+use crate::input::{PathParams, QueryParams, if_match};
 use crate::security::Caller;
 
 /// Deletes a record
@@ -26,13 +26,13 @@ use crate::security::Caller;
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
-    mut params: Params,
+    path_params: PathParams,
+    mut params: QueryParams,
     headers: HeaderMap,
 ) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+    let (namespace, key) = (namespace(&path_params)?, path_params.text("key").to_owned());
     let (memory, scope) = (app.memory(), &caller.scope);
     let store = &memory.backend().store;
     // The store does not report a missing record, but every DELETE of this API does.

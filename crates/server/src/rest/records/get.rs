@@ -4,7 +4,7 @@ use threadkeep::{Namespace, RecordOwner, Scope};
 use super::{RecordJson, namespace, owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::output::{json, with_etag};
 use crate::security::Caller;
 
@@ -17,10 +17,15 @@ use crate::security::Caller;
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    record(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.text("key")).await
 }
 
 /// Returns a record of any owner.

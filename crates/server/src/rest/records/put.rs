@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{namespace, owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names, Params, if_match};
+use crate::input::{JsonBody, PathParams, QueryParams, if_match};
 use crate::output::{json, with_etag};
 use crate::security::Caller;
 
@@ -51,14 +51,14 @@ pub(crate) struct WrittenJson {
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
-    mut params: Params,
+    path_params: PathParams,
+    mut params: QueryParams,
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+    let (namespace, key) = (namespace(&path_params)?, path_params.text("key").to_owned());
     let expected = expected_version(&headers)?.map(|expected| expected.number);
     let (value, expires_at) = (Some(body.value), body.expires_at);
     let write = RecordWrite { owner, namespace, key, expected, value, expires_at };

@@ -6,7 +6,7 @@ use threadkeep::{RecordName, RecordOwner};
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, if_match};
+use crate::input::{PathParams, if_match};
 use crate::rest::records::namespace;
 use crate::security::Caller;
 
@@ -24,9 +24,14 @@ use crate::security::Caller;
     responses((status = 204, description = "The record was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
-    let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
-    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    headers: HeaderMap,
+) -> Result {
+    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
+    let (namespace, key) = (namespace(&path_params)?, path_params.text("key").to_owned());
     let owner = RecordOwner::Thread(thread);
     let found = memory.backend().store.find_record(scope, &owner, &namespace, &key, memory.now()).await?;
     let record = found.ok_or_else(|| ApiError::not_found("record"))?;

@@ -3,7 +3,7 @@ use threadkeep::RecordOwner;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::rest::records::{RecordJson, get::record, namespace};
 use crate::security::Caller;
 
@@ -16,7 +16,7 @@ use crate::security::Caller;
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let owner = RecordOwner::Thread(names.thread()?);
-    record(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let owner = RecordOwner::Thread(path_params.thread()?);
+    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.text("key")).await
 }

@@ -12,7 +12,7 @@ use ring::hmac;
 use serde_json::json;
 use threadkeep::{MessageQuery, Scope, ThreadId, TurnRequest};
 use threadkeep_server::{
-    ApiError, Door, FormBody, KeyRole, Owned, Probe, Recognise, Rule, TenantCase, Wire, json as answer,
+    ApiError, Door, ErrorFormat, FormBody, KeyRole, Owned, Probe, Recognise, Rule, TenantCase, json as answer,
 };
 use threadkeep_service::turns::{self, AskRequest, Work};
 use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
@@ -28,9 +28,11 @@ pub(super) fn letters() -> Door {
     let by: Arc<dyn Recognise> = Arc::new(Signed(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
     let signed = |role| Rule::recognised(role, Arc::clone(&by));
     Door::new("letters")
-        .wire(Wire::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()))
-        .route(signed(KeyRole::Write).own_time(), routes!(event))
-        .route(signed(KeyRole::Write).act(), routes!(forget))
+        .error_format(
+            ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()),
+        )
+        .route(signed(KeyRole::Write).without_time_limit(), routes!(event))
+        .route(signed(KeyRole::Write).audited(), routes!(forget))
         .route(signed(KeyRole::Admin), routes!(settings))
         .route(Rule::role(KeyRole::Read), routes!(thread))
         .cases(cases)
@@ -39,11 +41,11 @@ pub(super) fn letters() -> Door {
 fn cases(owned: &Owned) -> Vec<TenantCase> {
     let of = |owned: &Owned| Probe::at(format!("/letters/{}", owned.thread));
     vec![
-        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&Owned::nobody()))]),
+        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&Owned::nonexistent()))]),
         // Whose things are meant is in what the service signs.
-        TenantCase::names_nothing("POST", "/letters/events"),
-        TenantCase::names_nothing("POST", "/letters/forget"),
-        TenantCase::names_nothing("POST", "/letters/settings"),
+        TenantCase::without_names("POST", "/letters/events"),
+        TenantCase::without_names("POST", "/letters/forget"),
+        TenantCase::without_names("POST", "/letters/settings"),
     ]
 }
 

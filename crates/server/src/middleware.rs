@@ -1,4 +1,4 @@
-//! The outermost layer: names each request, writes every error in the terms of its door, and logs both, once.
+//! The outermost middleware: assigns request ids, renders errors in the format of the door, and logs each request once.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -13,72 +13,71 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 
 use crate::app::App;
-use crate::door::Wire;
+use crate::door::ErrorFormat;
 use crate::error::ApiError;
 use crate::limits::{unknown_route, wrong_method};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 tokio::task_local! {
-    /// What is being answered.
     static REQUEST: RequestId;
 }
 
-/// The id of the request that is being answered by the caller, so that a line of the log can name it; `None` outside of one.
+/// Returns the id of the request that the current task handles, for log lines; `None` outside of a request.
 #[must_use]
 pub fn request_id() -> Option<String> {
     REQUEST.try_with(|id| id.as_str().to_owned()).ok()
 }
 
-/// An answer, and whose key the request came with, for the log.
+/// A response, and the id of the key that authenticated its request, which is logged.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct LoggedResponse {
     pub(crate) response: Response,
     pub(crate) key: Option<String>,
 }
 
-impl From<Response> for Answered {
+impl From<Response> for LoggedResponse {
     fn from(response: Response) -> Self {
         Self { response, key: None }
     }
 }
 
-impl From<ApiError> for Answered {
+impl From<ApiError> for LoggedResponse {
     fn from(error: ApiError) -> Self {
         error.into_response().into()
     }
 }
 
-/// Wraps everything else.
-pub(crate) async fn edge<F>(
+/// Handles a request: runs `answer`, renders its error if there is one, and records log line, metrics and span.
+pub(crate) async fn handle<F>(
     app: &App,
-    wire: Wire,
+    error_format: ErrorFormat,
     request: Request,
     answer: impl FnOnce(Request, RequestId) -> F,
 ) -> Response
 where
-    F: Future<Output = Answered>,
+    F: Future<Output = LoggedResponse>,
 {
     let started = Instant::now();
     let id = RequestId::new();
     let request_id = id.as_str();
     let method = request.method().clone();
-    // The route, not the path: a path may hold what a user called something.
+    // The route, not the path: a path may contain names that users chose.
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unknown", |route| app.canonical(route.as_str()));
     let _counted = app.metrics().count_running();
     let mut traced = app.telemetry().begin_request(|| request.headers().get("traceparent")?.to_str().ok());
-    // It stays where it is: what holds it would be as large once more.
+    // Pinned here, because moving it into another future would double its size.
     let answering = std::pin::pin!(REQUEST.scope(id, answer(request, id)));
     let answering = AssertUnwindSafe(answering).catch_unwind();
     let answered = match &traced {
         Some(span) => span.around(answering).await,
         None => answering.await,
     };
-    // A panic's text may quote content; the program's panic hook has told where it was.
-    let Answered { response, key } =
+    // The message of a panic may quote content, so it is not logged here. The panic hook has logged the location.
+    let LoggedResponse { response, key } =
         answered.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
-    let mut response = rendered(response, wire, request_id);
+    let mut response = rendered(response, error_format, request_id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.to_header());
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -101,26 +100,26 @@ where
     response
 }
 
-/// Answers what no route takes.
+/// Responds to a request whose path no route has.
 pub(crate) async fn no_route(State(app): State<App>, request: Request) -> Response {
     let answer = |request: Request, _| async move { unknown_route(request.method(), request.uri()).into() };
-    edge(&app, Wire::default(), request, answer).await
+    handle(&app, ErrorFormat::default(), request, answer).await
 }
 
-/// Answers a method that the route does not take.
+/// Responds to a request whose method the route does not support.
 pub(crate) async fn no_method(State(app): State<App>, request: Request) -> Response {
     let answer = |request: Request, _| async move { wrong_method(request.method()).into() };
-    edge(&app, Wire::default(), request, answer).await
+    handle(&app, ErrorFormat::default(), request, answer).await
 }
 
-fn rendered(response: Response, wire: Wire, request_id: &str) -> Response {
+fn rendered(response: Response, error_format: ErrorFormat, request_id: &str) -> Response {
     let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
-    let error = wire.translate(error);
+    let error = error_format.translate(error);
     if error.status.is_server_error() {
         let internal = error.internal.as_deref().unwrap_or(&error.message);
         tracing::error!(request_id, code = error.code, internal, "request failed");
     }
-    let text = wire.body(&error, request_id);
+    let text = error_format.body(&error, request_id);
     let mut rendered = (error.status, [(header::CONTENT_TYPE, "application/json")], text).into_response();
     if error.status == StatusCode::UNAUTHORIZED {
         rendered.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -134,7 +133,7 @@ fn rendered(response: Response, wire: Wire, request_id: &str) -> Response {
     rendered
 }
 
-/// What a request is called in logs, traces and answers.
+/// The id of a request in logs, traces and responses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestId([u8; Self::PREFIX.len() + 2 * Self::BYTES]);
 
@@ -142,9 +141,9 @@ impl RequestId {
     const PREFIX: &str = "req_";
     const BYTES: usize = 12;
 
-    /// Makes one that no other request has. It tells no client how many there were.
+    /// Creates a unique id that does not reveal the number of requests.
     fn new() -> Self {
-        // The system's randomness, taken once.
+        // Seeded by the system once per process.
         static SEEDS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

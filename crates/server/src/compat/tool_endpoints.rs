@@ -1,4 +1,4 @@
-//! Questions to an assistant's tools without its model. Which tool answers which endpoint is the assistant's to say.
+//! Endpoints that call a read-only tool of an assistant without its model. The assistant defines which tool serves which endpoint.
 
 use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
@@ -10,22 +10,22 @@ use utoipa::ToSchema;
 use super::assistant;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::limits::unknown_route;
 use crate::output::json;
 use crate::security::Caller;
 
-/// What a tool says.
+/// The output of a tool.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FactsJson {
-    /// In words.
+pub(crate) struct ToolOutputJson {
+    /// The output as text.
     text: String,
-    /// For programs.
+    /// The output as data, for programs.
     #[schema(value_type = Option<Value>)]
     data: Option<JsonText>,
 }
 
-/// Finds a way, by the only assistant that is served
+/// Finds a route, using the only assistant
 #[utoipa::path(
     get,
     path = "/route",
@@ -34,20 +34,20 @@ pub(crate) struct FactsJson {
         ("from" = Option<String>, Query),
         ("to" = Option<String>, Query),
     ),
-    responses((status = 200, body = FactsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn route(
     state: State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
-    params: Params,
+    params: QueryParams,
 ) -> Result {
-    ask(state.0, caller, names, head, ("route", params)).await
+    call_tool(state.0, caller, path_params, head, ("route", params)).await
 }
 
-/// Finds a way, by an assistant
+/// Finds a route, using an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/route",
@@ -57,20 +57,20 @@ pub(crate) async fn route(
         ("from" = Option<String>, Query),
         ("to" = Option<String>, Query),
     ),
-    responses((status = 200, body = FactsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn route_with(
     state: State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
-    params: Params,
+    params: QueryParams,
 ) -> Result {
-    route(state, caller, names, head, params).await
+    route(state, caller, path_params, head, params).await
 }
 
-/// Tells the next arrivals, by the only assistant that is served
+/// Returns the next arrivals, using the only assistant
 #[utoipa::path(
     get,
     path = "/arrivals",
@@ -79,20 +79,20 @@ pub(crate) async fn route_with(
         ("station" = Option<String>, Query),
         ("line" = Option<String>, Query),
     ),
-    responses((status = 200, body = FactsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn arrivals(
     state: State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
-    params: Params,
+    params: QueryParams,
 ) -> Result {
-    ask(state.0, caller, names, head, ("arrivals", params)).await
+    call_tool(state.0, caller, path_params, head, ("arrivals", params)).await
 }
 
-/// Tells the next arrivals, by an assistant
+/// Returns the next arrivals, using an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/arrivals",
@@ -102,20 +102,20 @@ pub(crate) async fn arrivals(
         ("station" = Option<String>, Query),
         ("line" = Option<String>, Query),
     ),
-    responses((status = 200, body = FactsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn arrivals_with(
     state: State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
-    params: Params,
+    params: QueryParams,
 ) -> Result {
-    arrivals(state, caller, names, head, params).await
+    arrivals(state, caller, path_params, head, params).await
 }
 
-/// Tells the stations of a line, or about a station, by the only assistant that is served
+/// Returns the stations of a line, or one station, using the only assistant
 #[utoipa::path(
     get,
     path = "/stations",
@@ -124,20 +124,20 @@ pub(crate) async fn arrivals_with(
         ("line" = Option<String>, Query),
         ("station" = Option<String>, Query),
     ),
-    responses((status = 200, body = FactsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn stations(
     state: State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
-    params: Params,
+    params: QueryParams,
 ) -> Result {
-    ask(state.0, caller, names, head, ("stations", params)).await
+    call_tool(state.0, caller, path_params, head, ("stations", params)).await
 }
 
-/// Tells the stations of a line, or about a station, by an assistant
+/// Returns the stations of a line, or one station, using an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/stations",
@@ -147,28 +147,28 @@ pub(crate) async fn stations(
         ("line" = Option<String>, Query),
         ("station" = Option<String>, Query),
     ),
-    responses((status = 200, body = FactsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn stations_with(
     state: State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
-    params: Params,
+    params: QueryParams,
 ) -> Result {
-    stations(state, caller, names, head, params).await
+    stations(state, caller, path_params, head, params).await
 }
 
-/// Calls the tool that answers an endpoint, if it only looks, with the query as its arguments.
-async fn ask(
+/// Calls the tool of an endpoint with the query as its arguments. Tools that are not read-only are rejected.
+async fn call_tool(
     app: App,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     (method, uri): (Method, Uri),
-    (endpoint, mut params): (&str, Params),
+    (endpoint, mut params): (&str, QueryParams),
 ) -> Result {
-    let agent = assistant::find(&app, &names, method.clone(), uri.clone()).await?;
+    let agent = assistant::find(&app, &path_params, method.clone(), uri.clone()).await?;
     let definition = agent.assistant().definition();
     let lookups = app.assistants().lookups(&definition.name);
     let lookup = Lookup::find(lookups, endpoint, |parameter| params.has(parameter));
@@ -198,15 +198,15 @@ async fn ask(
     Ok(json(&call(&**tool, &context, &arguments).await?))
 }
 
-async fn call(tool: &dyn Tool, context: &ToolContext, arguments: &Map) -> Result<FactsJson> {
+async fn call(tool: &dyn Tool, context: &ToolContext, arguments: &Map) -> Result<ToolOutputJson> {
     let called = tokio::time::timeout(tool.spec().timeout, tool.call(context, arguments)).await;
-    // What a tool says may quote what it was asked: the client reads it, and the log does not.
+    // Messages of tools may quote the query: they are sent to the client, but not logged.
     let internal = || Some(format!("{} failed", tool.spec().name()));
     let unavailable = |message: String| {
         let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
         ApiError { internal: internal(), ..error }
     };
-    let output = called.map_err(|_| unavailable("the question took too long".to_owned()))?;
+    let output = called.map_err(|_| unavailable("the tool timed out".to_owned()))?;
     let output = output.map_err(|error| match error {
         ToolError::Arguments(message) => ApiError::invalid("query", message),
         ToolError::NotFound(message) => ApiError::new(StatusCode::NOT_FOUND, "not_found", message),
@@ -214,5 +214,5 @@ async fn call(tool: &dyn Tool, context: &ToolContext, arguments: &Map) -> Result
         ToolError::Unavailable(message) => unavailable(message),
         _ => ApiError::internal(internal().unwrap_or_default()),
     })?;
-    Ok(FactsJson { text: output.text, data: output.value })
+    Ok(ToolOutputJson { text: output.text, data: output.value })
 }

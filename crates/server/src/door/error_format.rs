@@ -2,34 +2,34 @@ use std::fmt;
 
 use crate::error::{ApiError, ErrorBody, ErrorEnvelope};
 
-/// In whose terms the clients of a door are told of errors.
+/// The format of a door's error responses.
 #[derive(Clone, Copy)]
-pub struct Wire {
+pub struct ErrorFormat {
     translate: fn(ApiError) -> ApiError,
     body: fn(&ApiError, &str) -> String,
 }
 
-impl Default for Wire {
-    /// The server's own form, which clients of OpenAI read too.
+impl Default for ErrorFormat {
+    /// Returns the standard format, which is compatible with the OpenAI API.
     fn default() -> Self {
-        Self { translate: |error| error, body: own_body }
+        Self { translate: |error| error, body: standard_body }
     }
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for ErrorFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Wire")
+        f.write_str("ErrorFormat")
     }
 }
 
-impl Wire {
-    /// Gives errors another status or code before they are written.
+impl ErrorFormat {
+    /// Sets a function that can change the status and the code of an error before it is rendered.
     #[must_use]
     pub fn translating(self, translate: fn(ApiError) -> ApiError) -> Self {
         Self { translate, ..self }
     }
 
-    /// Writes the body of an error, as JSON, from the error and the id of its request.
+    /// Sets the function that renders the JSON body of an error, given the error and the id of its request.
     #[must_use]
     pub fn with_body(self, body: fn(&ApiError, &str) -> String) -> Self {
         Self { body, ..self }
@@ -44,10 +44,10 @@ impl Wire {
     }
 }
 
-fn own_body(error: &ApiError, request_id: &str) -> String {
+fn standard_body(error: &ApiError, request_id: &str) -> String {
     let body = ErrorBody {
         message: &error.message,
-        r#type: error.family(),
+        r#type: error.openai_type(),
         param: error.param.as_deref(),
         code: error.code,
         request_id,

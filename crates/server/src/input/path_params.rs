@@ -5,31 +5,31 @@ use threadkeep::{MessageName, ThreadId};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// What a request's path names.
+/// The parameters of a request's path.
 #[derive(Debug)]
-pub(crate) struct Names(RawPathParams);
+pub(crate) struct PathParams(RawPathParams);
 
-impl FromRequestParts<App> for Names {
+impl FromRequestParts<App> for PathParams {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let names = RawPathParams::from_request_parts(parts, app).await;
-        names.map(Self).map_err(|_| ApiError::invalid("path", "the path is not percent-encoded UTF-8"))
+        let path_params = RawPathParams::from_request_parts(parts, app).await;
+        path_params.map(Self).map_err(|_| ApiError::invalid("path", "the path is not percent-encoded UTF-8"))
     }
 }
 
-impl Names {
-    /// What stands at `{name}`.
+impl PathParams {
+    /// Returns the parameter `{name}`; empty if the route has no such parameter.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// The thread at `{id}`. What is no id is the id of no thread.
+    /// Returns the thread id in `{id}`. An invalid id gives the error of a thread that does not exist.
     pub(crate) fn thread(&self) -> Result<ThreadId, ApiError> {
         self.text("id").parse().map_err(|_| ApiError::not_found("thread"))
     }
 
-    /// The message at `{message}`: a position, or an id.
+    /// Returns the position or id of a message in `{message}`.
     pub(crate) fn message(&self) -> Result<MessageName, ApiError> {
         let text = self.text("message");
         if let Ok(seq) = text.parse() {

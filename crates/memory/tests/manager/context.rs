@@ -124,7 +124,7 @@ async fn a_corrupt_message_is_reported_and_the_rest_included() {
     append_exchanges(&from.memory, thread, 1, 5).await;
     let tenant = ana().tenant_id().clone();
     let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
-    let DumpEntry::Message { body, .. } = &mut dump.entries[2] else { panic!("a message") };
+    let DumpEntry::Message { body, .. } = &mut dump.entries[2] else { panic!("not a message") };
     *body = "1u{\"parts\":[{\"text\":\"sec".to_owned();
     to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
 

@@ -26,7 +26,6 @@ mod exchange;
 #[cfg(test)]
 mod faulty_maintenance;
 #[cfg(test)]
-#[cfg(test)]
 mod library;
 #[cfg(test)]
 mod messages;

@@ -149,14 +149,14 @@ async fn conflicting_target_data_is_not_overwritten() {
         to.memory.set_preference(&ben(), "line", "Central").await.unwrap();
 
         let survey = migration.survey(|_| {}).await.unwrap();
-        let told: Vec<String> = survey.in_the_way.told.iter().map(ToString::to_string).collect();
-        assert_eq!(survey.in_the_way.count, 3, "{told:?}");
+        let reported: Vec<String> = survey.in_the_way.told.iter().map(ToString::to_string).collect();
+        assert_eq!(survey.in_the_way.count, 3, "{reported:?}");
         assert!(
-            told[0].starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1, and at")),
-            "{told:?}"
+            reported[0].starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1, and at")),
+            "{reported:?}"
         );
-        assert_eq!(told[1], format!("tenant acme, thread {thread}: its key belongs to thread {same_key} there"));
-        assert!(told[2].starts_with("tenant acme, document app/preferences/line of ben: "), "{told:?}");
+        assert_eq!(reported[1], format!("tenant acme, thread {thread}: its key belongs to thread {same_key} there"));
+        assert!(reported[2].starts_with("tenant acme, document app/preferences/line of ben: "), "{reported:?}");
 
         // A copy nevertheless copies the rest and does not change existing data.
         let copied = migration.copy(|_| {}).await.unwrap();
@@ -184,16 +184,24 @@ async fn verification_reports_differences() {
     let new = from_store.open(&ana()).await.unwrap().thread.id;
     // The migration compares its snapshot of the source, without later writes. A new migration includes them.
     let differences = migration.verify(|_| {}).await.unwrap().differences;
-    let told: Vec<_> = differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
-    let told_of_thread = (&Item::Thread(thread), "it is at message 60, change 65, and at 60, 66 there");
-    assert_eq!(told, [told_of_thread]);
+    let reported: Vec<_> =
+        differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+    let of_thread = (&Item::Thread(thread), "it is at message 60, change 65, and at 60, 66 there");
+    assert_eq!(reported, [of_thread]);
     let again = self::migration(&from, &to).await;
     let differences = again.verify(|_| {}).await.unwrap().differences;
-    let told: Vec<_> = differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told.contains(&(&Item::Thread(thread), "it is at message 61, change 66, and at 60, 66 there")), "{told:?}");
-    assert!(told.contains(&(&Item::Thread(new), "it is not there")), "{told:?}");
-    assert!(matches!(told[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")), "{told:?}");
+    let reported: Vec<_> =
+        differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert!(
+        reported.contains(&(&Item::Thread(thread), "it is at message 61, change 66, and at 60, 66 there")),
+        "{reported:?}"
+    );
+    assert!(reported.contains(&(&Item::Thread(new), "it is not there")), "{reported:?}");
+    assert!(
+        matches!(reported[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")),
+        "{reported:?}"
+    );
 }
 
 /// A chunk whose response was lost is not written twice, and a full disk does not leave an incomplete thread.

@@ -281,7 +281,7 @@ async fn a_corrupt_neighbour_does_not_prevent_recall() {
     append_fact_and_talk(&from.memory, &ana(), thread, 10).await;
     let tenant = ana().tenant_id().clone();
     let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
-    let DumpEntry::Message { body, .. } = &mut dump.entries[1] else { panic!("a message") };
+    let DumpEntry::Message { body, .. } = &mut dump.entries[1] else { panic!("not a message") };
     *body = "1u{".to_owned();
     to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
     let policy = recalling(RecallFrom::Thread, 2);

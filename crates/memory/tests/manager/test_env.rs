@@ -133,7 +133,7 @@ pub(crate) fn user_id(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-/// A clock that only advances when told to, and a counter instead of randomness.
+/// A clock that advances only when a test advances it, and a counter instead of randomness.
 pub(crate) struct FakeClock {
     now_ms: AtomicI64,
     drawn: AtomicU64,

@@ -126,23 +126,23 @@ pub(super) async fn a_modified_message_is_detected(env: &TestEnv<'_>) {
     };
     let changed = [
         change(4, |entry| {
-            let DumpEntry::Message { body, .. } = entry else { panic!("a message") };
+            let DumpEntry::Message { body, .. } = entry else { panic!("not a message") };
             *body = body.replace("message 4", "message 9");
         }),
         change(5, |entry| {
-            let DumpEntry::Message { body, .. } = entry else { panic!("a message") };
+            let DumpEntry::Message { body, .. } = entry else { panic!("not a message") };
             body.replace_range(1..2, "s");
         }),
         change(7, |entry| {
-            let DumpEntry::Message { created_at, .. } = entry else { panic!("a message") };
+            let DumpEntry::Message { created_at, .. } = entry else { panic!("not a message") };
             *created_at = at(77);
         }),
         change(8, |entry| {
-            let DumpEntry::Message { id, .. } = entry else { panic!("a message") };
+            let DumpEntry::Message { id, .. } = entry else { panic!("not a message") };
             *id = message_id(88);
         }),
         change(10, |entry| {
-            let DumpEntry::Message { external_id, .. } = entry else { panic!("a message") };
+            let DumpEntry::Message { external_id, .. } = entry else { panic!("not a message") };
             *external_id = Some("x11".to_owned());
         }),
     ];
@@ -162,7 +162,7 @@ pub(super) async fn swapped_contents_are_detected(env: &TestEnv<'_>) {
     let (_, _, mut chunk) = dumped(env).await;
     let bodies = [3, 4].map(|seq| {
         let entry = chunk.entries.iter().find(|entry| entry.seq() == seq).expect("an entry");
-        let DumpEntry::Message { body, .. } = entry else { panic!("a message") };
+        let DumpEntry::Message { body, .. } = entry else { panic!("not a message") };
         body.clone()
     });
     for entry in &mut chunk.entries {

@@ -1,10 +1,11 @@
-//! The nouns of Threadkeep and the ports that everything else is built on.
+//! The data types of Threadkeep, and the ports that all other crates build on.
 //!
-//! Start with [`Message`] and [`Thread`] (what is kept), then [`Batch`] (how a thread changes) and [`Store`] (what keeps
-//! it). [`codec`] is the one place where a message becomes text, [`StoreError`] says what a caller can do about a failure.
+//! Start with [`Message`] and [`Thread`] (the stored data), then [`Batch`] (a change of a thread) and [`Store`] (the contract of
+//! a backend). [`codec`] is the only module that encodes messages as text. The variants of [`StoreError`] are named for what the
+//! caller can do about a failure.
 //!
-//! This crate does no I/O, reads no clock, no randomness and no environment: time and ids come in as arguments, so a
-//! conversation replays from its log. It has no async runtime and builds for `wasm32`.
+//! This crate does no I/O and does not read the clock, random numbers or the environment: time and ids are arguments, so
+//! conversations can be replayed from their log. It needs no async runtime and builds for `wasm32`.
 #![warn(missing_docs)]
 
 mod address;
@@ -86,7 +87,7 @@ pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
 pub use view::{ThreadRead, ThreadView};
 
-/// What every port is, on every platform: shared between tasks. What is bound to a thread, as what a browser gives is, is wrapped
-/// by the port that uses it.
+/// The bounds of every port on every platform: ports are shared between tasks. An implementation over a value that is bound to
+/// one operating system thread, such as a browser's objects, has to wrap it.
 pub trait Portable: Send + Sync + 'static {}
 impl<T: Send + Sync + 'static + ?Sized> Portable for T {}

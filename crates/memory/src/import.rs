@@ -1,7 +1,7 @@
-//! Taking conversations in, again and again without doubling anything.
+//! Importing conversations. Importing the same data again adds nothing.
 //!
-//! A conversation is known by its id or key, a message by its id or its source's. Messages without an id of our own get
-//! one made from their source's, so that one that was erased stays erased when its file comes again.
+//! A conversation is identified by its id or key, a message by its id or external id. A message without an id gets one derived
+//! from its external id, so that a message that was erased stays erased when its file is imported again.
 //!
 //! A conversation with branches (`tree`) becomes one thread and forks of it.
 
@@ -25,44 +25,44 @@ use conversation::Conversation;
 pub use report::{ImportReport, Problem};
 use tree::Tree;
 
-/// Messages of one commit.
+/// Maximum number of messages per commit.
 const CHUNK_MESSAGES: usize = 500;
-/// Encoded bytes of one commit, about; one message more still fits what a commit takes.
+/// Approximate maximum of encoded bytes per commit. One more message stays within the limit of a commit.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
-/// Conversations that are written at a time, so that a store can group their commits.
-const AT_ONCE: usize = 32;
+/// Default number of conversations written concurrently, so that a store can batch their commits.
+const CONCURRENCY: usize = 32;
 
-/// How to import.
+/// Options for an import.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportOptions {
-    /// How many conversations are written at a time (at least 1). Default: 32.
+    /// How many conversations are written concurrently (at least 1). Default: 32.
     pub concurrency: usize,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { concurrency: AT_ONCE }
+        Self { concurrency: CONCURRENCY }
     }
 }
 
 impl Memory {
-    /// Imports conversations, in the order in which a reader of a file gives them, as owned by the scope.
+    /// Imports conversations, in the order in which a file contains them. The scope's default owner owns them.
     ///
-    /// What is there already is left as it is: importing again changes nothing. A record that cannot be kept is reported
-    /// and the rest goes on. Instants, titles, metadata and state are kept; a message without an instant gets that of the
-    /// one before it, a thread without a title one from its first user message, a thread without an instant now. Records
-    /// are written only where there are none, and never into a namespace of Threadkeep's own.
+    /// Existing data is not changed. An item that cannot be stored is reported, and the import continues. Times, titles, metadata
+    /// and state are preserved. A message without a time gets that of the message before it, a thread without a time the current
+    /// one, a thread without a title one from its first user message. A record is written only if it does not exist, and never
+    /// into a reserved namespace.
     ///
-    /// Of a conversation with branches the current branch is the thread and each other branch a fork, with copies of the
-    /// messages before it, marked in the metadata of both (`branch`). A later import moves nothing: it adds messages to the
-    /// thread of the branch that they continue, forks for new branches, and moves the mark of the current one. Each
-    /// conversation has at most 100 branches; those beyond are reported.
+    /// If a conversation has branches, the thread contains the current branch, and each other branch becomes a fork, with copies
+    /// of the messages before it. The metadata of both describes this (`branch`). A later import moves no messages: it appends to
+    /// the thread of the branch that a message continues, adds forks for new branches, and updates which branch is current. A
+    /// conversation has at most 100 branches; further branches are reported.
     ///
-    /// `on_progress` is called after every commit's worth of messages with what has been done so far.
+    /// `on_progress` is called with the report so far after each commit's worth of messages.
     ///
     /// # Errors
-    /// Where going on makes no sense: the store cannot be reached or written, or its data is damaged. What was imported
-    /// until then stays, and the same import again takes in the rest.
+    /// An error that affects all items: the store is unavailable, cannot be written, or is damaged. What was imported before
+    /// remains, and the same import again adds the rest.
     pub async fn import(
         &self,
         scope: &Scope,
@@ -79,8 +79,8 @@ impl Memory {
             in_flight: FuturesUnordered::new(),
             names: HashSet::new(),
         };
-        for (item, place) in items.into_iter().zip(1..) {
-            import.take(item, place, &mut on_progress).await?;
+        for (item, number) in items.into_iter().zip(1..) {
+            import.add(item, number, &mut on_progress).await?;
         }
         import.finish_current(&mut on_progress).await?;
         import.settle_all(&mut on_progress).await?;
@@ -94,62 +94,62 @@ struct Import<'a> {
     concurrency: usize,
     report: ImportReport,
     current: Option<Conversation>,
-    /// Tasks of their own, as a store may do an uncontended commit where it is asked to: only on several threads does
-    /// one commit wait for another, so that they can share a sync.
-    in_flight: FuturesUnordered<Task<Result<WriteOutcome>>>,
-    /// The conversations in flight: one that comes twice in a file is written one after the other.
+    /// Separate tasks, because a store may run an uncontended commit in the calling task: commits can share a sync only if they
+    /// run concurrently.
+    in_flight: FuturesUnordered<Task<Result<WrittenConversation>>>,
+    /// The names of conversations in flight. Parts of the same conversation are written one after the other.
     names: HashSet<String>,
 }
 
-/// What became of something that was written.
-struct WriteOutcome {
+/// The result of writing a conversation, or a part of it.
+struct WrittenConversation {
     name: String,
     report: ImportReport,
-    /// A conversation of which more may come.
+    /// The conversation, if more parts of it may follow.
     conversation: Option<Conversation>,
 }
 
 impl Import<'_> {
-    async fn take(&mut self, item: ImportItem, place: u64, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+    async fn add(&mut self, item: ImportItem, number: u64, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         match item {
             ImportItem::Thread(thread) => {
                 self.finish_current(progress).await?;
-                self.current = Some(Conversation::new(*thread, place, self.memory.now()));
+                self.current = Some(Conversation::new(*thread, number, self.memory.now()));
             }
-            ImportItem::Message(message) => self.take_message(*message, place, progress).await?,
+            ImportItem::Message(message) => self.add_message(*message, number, progress).await?,
             ImportItem::Tree(tree) => {
                 self.finish_current(progress).await?;
-                self.take_tree(*tree, place, progress).await?;
+                self.add_tree(*tree, number, progress).await?;
             }
             ImportItem::Record { owner: RecordOwner::Thread(_), record } => match &mut self.current {
-                Some(conversation) => conversation.records.push((place, record)),
-                None => self.report.problem(place, None, NO_CONVERSATION),
+                Some(conversation) => conversation.records.push((number, record)),
+                None => self.report.problem(number, None, NO_CONVERSATION),
             },
-            ImportItem::Record { owner, record } => self.take_record(owner, record, place).await?,
+            ImportItem::Record { owner, record } => self.add_record(owner, record, number).await?,
         }
         Ok(())
     }
 
-    async fn take_message(
+    async fn add_message(
         &mut self,
         message: ImportedMessage,
-        place: u64,
+        number: u64,
         progress: &mut impl FnMut(&ImportReport),
     ) -> Result<()> {
         let Some(conversation) = &mut self.current else {
-            self.report.problem(place, message.external_id, NO_CONVERSATION);
+            self.report.problem(number, message.external_id, NO_CONVERSATION);
             return Ok(());
         };
         let message = conversation.message(message, self.memory);
         match encoded_bytes(&message) {
             Err(error) => {
                 let name = message.external_id.unwrap_or_else(|| message.id.to_string());
-                self.report.problem(place, Some(name), error.into());
+                self.report.problem(number, Some(name), error.into());
             }
-            Ok(bytes) => conversation.push(message, place, bytes),
+            Ok(bytes) => conversation.push(message, number, bytes),
         }
         if conversation.is_full() {
-            let conversation = self.current.take().expect("it was there a line above");
+            let conversation = self.current.take().expect("a message was added to it above");
             let name = conversation.name.clone();
             self.submit(conversation, progress).await?;
             self.current = Some(self.settle(&name, progress).await?);
@@ -157,14 +157,14 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Begins to write a conversation with branches. Such a one is held whole, so large ones are written one at a time.
-    async fn take_tree(
+    /// Starts to write a conversation with branches. It is in memory as a whole, so large ones are written one at a time.
+    async fn add_tree(
         &mut self,
         tree: ImportedTree,
-        place: u64,
+        number: u64,
         progress: &mut impl FnMut(&ImportReport),
     ) -> Result<()> {
-        let tree = Tree::new(tree, place, self.memory.now());
+        let tree = Tree::new(tree, number, self.memory.now());
         if tree.bytes() > CHUNK_BYTES as u64 {
             self.settle_all(progress).await?;
         }
@@ -187,7 +187,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Begins to write what a conversation holds.
+    /// Starts to write the pending messages and records of a conversation.
     async fn submit(&mut self, conversation: Conversation, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         self.wait_for(&conversation.name, progress).await?;
         self.names.insert(conversation.name.clone());
@@ -195,25 +195,25 @@ impl Import<'_> {
         self.spawn(async move {
             let mut conversation = conversation.write(memory, scope).await?;
             let report = std::mem::take(&mut conversation.report);
-            Ok(WriteOutcome { name: conversation.name.clone(), report, conversation: Some(conversation) })
+            Ok(WrittenConversation { name: conversation.name.clone(), report, conversation: Some(conversation) })
         });
         Ok(())
     }
 
-    fn spawn(&self, writing: impl Future<Output = Result<WriteOutcome>> + Send + 'static) {
+    fn spawn(&self, writing: impl Future<Output = Result<WrittenConversation>> + Send + 'static) {
         self.in_flight.push(Task::spawn(self.memory.runtime(), writing));
     }
 
-    /// Waits until nothing of this name is being written.
+    /// Waits until no conversation with this name is being written.
     async fn wait_for(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         while self.names.contains(name) && self.settle_one(progress).await?.is_some() {}
         Ok(())
     }
 
-    /// Waits until one conversation is written, and lets the others go on meanwhile.
+    /// Waits until one conversation is written.
     async fn settle(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<Conversation> {
         loop {
-            if let Some(WriteOutcome { name: written, conversation: Some(conversation), .. }) =
+            if let Some(WrittenConversation { name: written, conversation: Some(conversation), .. }) =
                 self.settle_one(progress).await?
                 && written == name
             {
@@ -227,11 +227,11 @@ impl Import<'_> {
         Ok(())
     }
 
-    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<WriteOutcome>> {
+    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<WrittenConversation>> {
         let mut written = match self.in_flight.next().await {
             None => return Ok(None),
             Some(Some(written)) => written?,
-            // The runtime ends.
+            // The runtime is shutting down.
             Some(None) => return Err(StoreError::unavailable(Reason::Closed).into()),
         };
         self.names.remove(&written.name);
@@ -240,33 +240,33 @@ impl Import<'_> {
         Ok(Some(written))
     }
 
-    /// Writes a record of a user or the tenant where there is none.
-    async fn take_record(&mut self, owner: RecordOwner, record: Record, place: u64) -> Result<()> {
+    /// Writes a record of a user or the tenant, if it does not exist.
+    async fn add_record(&mut self, owner: RecordOwner, record: Record, number: u64) -> Result<()> {
         if matches!(record.namespace, Namespace::System(_)) {
-            self.report.problem(place, Some(record.key), NOT_AN_APPLICATIONS);
+            self.report.problem(number, Some(record.key), RESERVED_NAMESPACE);
             return Ok(());
         }
         let Record { namespace, key, value, expires_at, .. } = record;
         let name = key.clone();
         let write = RecordWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
         let (store, scope, now) = (self.memory.store(), self.scope, self.memory.now());
-        let attempted = retry_tracked(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
-        match attempted.result {
+        let outcome = retry_tracked(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
+        match outcome.result {
             Ok(_) => self.report.records_added += 1,
-            Err(StoreError::Conflict(Conflict::Record { .. })) if attempted.may_have_applied_before => {
+            Err(StoreError::Conflict(Conflict::Record { .. })) if outcome.may_have_applied_before => {
                 self.report.records_added += 1;
             }
             Err(StoreError::Conflict(Conflict::Record { .. })) => self.report.records_already_there += 1,
-            Err(error) => self.report.problem_or_end(place, Some(name), error.into())?,
+            Err(error) => self.report.problem_or_end(number, Some(name), error.into())?,
         }
         Ok(())
     }
 }
 
-const NO_CONVERSATION: MemoryError = MemoryError::invalid("item", "no conversation begins before it");
-const NOT_AN_APPLICATIONS: MemoryError = MemoryError::invalid("document", "it belongs to Threadkeep itself");
+const NO_CONVERSATION: MemoryError = MemoryError::invalid("item", "there is no conversation before it");
+const RESERVED_NAMESPACE: MemoryError = MemoryError::invalid("record", "its namespace is reserved");
 
-/// Checks a message by itself, so that one that cannot be kept does not take its neighbours with it.
+/// Validates a message before its commit, so that an invalid one does not make the whole commit fail.
 fn encoded_bytes(message: &NewMessage) -> Result<usize, StoreError> {
     message.check()?;
     codec::encode_content(&message.content).map(|text| text.len())

@@ -123,10 +123,10 @@ async fn verify(migration: &Migration) -> Result<Verification> {
 
 fn print_differences(app: &App, differences: &Differences) -> Result<()> {
     let mut lines = app.output.lines();
-    for difference in differences.told.iter().take(PRINTED) {
+    for difference in differences.listed.iter().take(PRINTED) {
         lines.line(difference)?;
     }
-    let more = differences.count.saturating_sub(differences.told.len().min(PRINTED) as u64);
+    let more = differences.count.saturating_sub(differences.listed.len().min(PRINTED) as u64);
     if more > 0 {
         lines.line(format_args!("and {} more", crate::table::number(more)))?;
     }
@@ -173,10 +173,10 @@ fn print_damage(app: &App, damage: &Damage) -> Result<()> {
         return Ok(());
     }
     let mut lines = app.output.lines();
-    for damaged in damage.told.iter().take(PRINTED) {
+    for damaged in damage.listed.iter().take(PRINTED) {
         lines.line(damaged)?;
     }
-    let more = damage.count.saturating_sub(damage.told.len().min(PRINTED) as u64);
+    let more = damage.count.saturating_sub(damage.listed.len().min(PRINTED) as u64);
     if more > 0 {
         lines.line(format_args!("and {} more", crate::table::number(more)))?;
     }

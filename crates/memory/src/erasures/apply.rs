@@ -1,4 +1,4 @@
-//! Erasing from a restored store what was erased since its backup was made.
+//! Applying recorded erasures to a restored store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,19 +15,20 @@ use crate::messages::READ_PAGE;
 use crate::retry::retry;
 use crate::{EraseOptions, Memory, MemoryError, Platform, Result};
 
-/// How far clocks may be apart. A deleted id cannot be opened again for seven days, so nothing that came back is this young.
+/// Allowed clock difference between the processes that change and that erase a thread. A deleted id cannot be opened again for
+/// seven days, so a thread with a reused id is never mistaken for the erased one.
 const THREAD_SLACK_MS: i64 = 24 * 60 * 60 * 1000;
-/// As above, between the machine that made a backup and the one that erased.
+/// Allowed clock difference between the machine that made a backup and the one that erased.
 const BACKUP_SLACK_MS: i64 = 5 * 60 * 1000;
 
-/// What was removed from a restored store.
+/// Counts of what was removed from a restored store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AppliedErasures {
-    /// Users of whom something was removed because everything of theirs had been erased.
+    /// Erased users of whom data was removed.
     pub users: u64,
-    /// Threads, those of such users included.
+    /// Threads, including those of such users.
     pub threads: u64,
-    /// Messages that were removed one by one, or with their threads.
+    /// Messages, including those of removed threads.
     pub messages: u64,
     /// Records of threads, users and tenants.
     #[serde(rename = "documents")]
@@ -35,15 +36,15 @@ pub struct AppliedErasures {
 }
 
 impl Memory {
-    /// Removes everything from the store that `known` names. `made_at` is when the backup was made that the store comes from,
-    /// where that is known.
+    /// Removes from the store what was erased according to `known`. `made_at` is the time of the backup that the store was
+    /// restored from, if it is known.
     ///
-    /// What came after an erasure stays: a thread that changed later than its user was erased, a record with a higher version
-    /// than the erased one. The bytes are gone after the next sweep. The same call again removes nothing more, and two calls over
-    /// two copies of one backup leave the same.
+    /// Newer data stays: a thread that changed after its user was erased, a record with a higher version than the erased one.
+    /// The bytes are gone after the next sweep. The call is idempotent and deterministic: applied to two copies of one backup, it
+    /// gives the same result.
     ///
     /// # Errors
-    /// Those of the store. What was removed until then is removed.
+    /// Those of the store. Removals before the error remain in effect.
     pub async fn apply_erasures(
         &self,
         known: &mut dyn KnownErasures,
@@ -68,8 +69,8 @@ impl Memory {
         Ok(applied)
     }
 
-    /// Makes sure that records written from now on get higher versions than `version`, so that no earlier erasure takes them
-    /// for what it erased. Does nothing in an empty store.
+    /// Makes records that are written from now on get higher versions than `version`, so that no earlier erasure applies to
+    /// them. Does nothing in an empty store.
     ///
     /// # Errors
     /// Those of the store.
@@ -95,7 +96,7 @@ impl Memory {
     }
 }
 
-/// One tenant's way through it.
+/// The application of erasures to one tenant.
 struct Pass<'a> {
     memory: &'a Memory,
     known: &'a dyn KnownErasures,
@@ -106,7 +107,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Erases users who did not come back since, whole. Of the others the later steps take what is older.
+    /// Erases users who have no newer data. For the others, the later steps remove the older data.
     async fn users(&mut self) -> Result<()> {
         let mut after: Option<Owner> = None;
         loop {
@@ -116,7 +117,7 @@ impl Pass<'_> {
             for owner in owners {
                 if let Owner::User(user) = owner
                     && self.known.user(self.tenant, &user).is_some()
-                    && !self.came_back(&user).await?
+                    && !self.has_newer_data(&user).await?
                 {
                     let erased = self.memory.erase_user(&self.scope, &user, EraseOptions::default()).await?;
                     let count = erased.threads + erased.records;
@@ -130,38 +131,38 @@ impl Pass<'_> {
         }
     }
 
-    async fn came_back(&self, user: &UserId) -> Result<bool> {
+    async fn has_newer_data(&self, user: &UserId) -> Result<bool> {
         let own = Scope::User(self.tenant.clone(), user.clone());
         let mut threads = walk::Threads::of_scope(self.memory, own.clone(), self.memory.now());
         while let Some(page) = threads.next_page().await? {
-            if page.iter().any(|thread| !self.takes_thread(thread)) {
+            if page.iter().any(|thread| !self.is_thread_erased(thread)) {
                 return Ok(true);
             }
         }
         let query = RecordQuery::of(RecordOwner::User(user.clone()));
         let records = self.memory.all_records(&own, query.clone()).await?;
-        Ok(records.iter().any(|record| !self.takes_record(&query.owner, record)))
+        Ok(records.iter().any(|record| !self.is_record_erased(&query.owner, record)))
     }
 
     async fn threads(&mut self) -> Result<()> {
         let mut threads = walk::Threads::of(self.memory, self.tenant, self.memory.now());
         while let Some(page) = threads.next_page().await? {
             for thread in page {
-                if self.takes_thread(&thread) {
+                if self.is_thread_erased(&thread) {
                     self.memory.delete_thread(&self.scope, thread.id).await?;
                     self.applied.threads += 1;
                     self.applied.messages += thread.message_count;
                 } else {
-                    self.inside(&thread).await?;
+                    self.erase_inside(&thread).await?;
                 }
             }
         }
         Ok(())
     }
 
-    fn takes_thread(&self, thread: &Thread) -> bool {
-        let by_itself = self.known.thread(self.tenant, thread.id);
-        if by_itself.is_some_and(|bound| is_not_younger(thread, bound)) {
+    fn is_thread_erased(&self, thread: &Thread) -> bool {
+        let own = self.known.thread(self.tenant, thread.id);
+        if own.is_some_and(|bound| is_not_newer(thread, bound)) {
             return true;
         }
         let Owner::User(user) = &thread.owner else { return false };
@@ -171,19 +172,19 @@ impl Pass<'_> {
         })
     }
 
-    /// Erases messages and records of a thread that stays.
-    async fn inside(&mut self, thread: &Thread) -> Result<()> {
+    /// Erases messages and records of a thread that is not erased itself.
+    async fn erase_inside(&mut self, thread: &Thread) -> Result<()> {
         let is_named = self.known.is_in_thread(self.tenant, thread.id);
         if is_named || (thread.owner == Owner::Tenant && self.known.has_shared_messages()) {
             let (ids, at) = self.messages_to_erase(thread).await?;
-            // As of the erasure, so that a second copy of the backup becomes the same.
+            // With the time of the erasure, so that the result is deterministic.
             let memory = self.as_of(thread, at);
             for ids in ids.chunks(limits::COMMIT_MESSAGES) {
                 memory.erase_messages(&self.scope, thread.id, ids).await?;
                 self.applied.messages += ids.len() as u64;
             }
         }
-        if is_named { self.documents_inside(thread).await } else { Ok(()) }
+        if is_named { self.erase_records_inside(thread).await } else { Ok(()) }
     }
 
     async fn messages_to_erase(&self, thread: &Thread) -> Result<(Vec<MessageId>, Timestamp)> {
@@ -201,25 +202,24 @@ impl Pass<'_> {
         Ok((ids, latest))
     }
 
-    /// When a message was erased, if it was.
+    /// When a message was erased; `None` if it was not.
     fn erased_at(&self, thread: &Thread, message: &Message) -> Option<Timestamp> {
-        let by_itself = self.known.message(self.tenant, thread.id, message.id);
-        let by_itself =
-            by_itself.filter(|bound| thread.positions.change < bound.number && is_not_younger(thread, *bound));
+        let own = self.known.message(self.tenant, thread.id, message.id);
+        let own = own.filter(|bound| thread.positions.change < bound.number && is_not_newer(thread, *bound));
         let of_author = || {
             let author = UserId::new(message.content.author.as_deref()?).ok()?;
             let at = self.known.user(self.tenant, &author)?.shared_messages_at?;
             (thread.owner == Owner::Tenant && message.created_at < at).then_some(at)
         };
-        by_itself.map(|bound| bound.at).or_else(of_author)
+        own.map(|bound| bound.at).or_else(of_author)
     }
 
-    async fn documents_inside(&mut self, thread: &Thread) -> Result<()> {
+    async fn erase_records_inside(&mut self, thread: &Thread) -> Result<()> {
         let owner = RecordOwner::Thread(thread.id);
         let records = self.memory.all_records(&self.scope, RecordQuery::of(owner.clone())).await?;
         for Record { namespace, key, version, .. } in records {
             let Some(bound) = self.known.record(self.tenant, &owner, &namespace, &key) else { continue };
-            if version < bound.number && is_not_younger(thread, bound) {
+            if version < bound.number && is_not_newer(thread, bound) {
                 let at = thread.updated_at.max(bound.at);
                 let batch = self.as_of(thread, at).batch().delete(RecordName { namespace, key });
                 batch.commit(&self.scope, thread.id).await?;
@@ -229,12 +229,12 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Records of the tenant and of its users.
+    /// Erases records of the tenant and of its users.
     async fn records(&mut self) -> Result<()> {
         let mut records = walk::Records::of(self.memory, self.tenant, self.memory.now());
         while let Some((owner, page)) = records.next_page().await? {
             for record in page {
-                if self.takes_record(&owner, &record) {
+                if self.is_record_erased(&owner, &record) {
                     self.remove_record(&owner, record).await?;
                     self.applied.records += 1;
                 }
@@ -243,17 +243,18 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn takes_record(&self, owner: &RecordOwner, record: &Record) -> bool {
-        let by_itself = self.known.record(self.tenant, owner, &record.namespace, &record.key);
+    fn is_record_erased(&self, owner: &RecordOwner, record: &Record) -> bool {
+        let own = self.known.record(self.tenant, owner, &record.namespace, &record.key);
         let of_user = || match owner {
             RecordOwner::User(user) => self.known.user(self.tenant, user).map(|erased| erased.bound),
             _ => None,
         };
-        let mut bounds = by_itself.into_iter().chain(of_user());
+        let mut bounds = own.into_iter().chain(of_user());
         bounds.any(|bound| self.is_older_record(bound, record.version))
     }
 
-    /// A backup that is older than the erasure holds nothing younger; of one that may not be the version tells.
+    /// Whether a record is not newer than its erasure. A backup from before the erasure contains only such records, one from
+    /// after it none. If their order is uncertain, the version decides.
     fn is_older_record(&self, bound: ErasureBound, version: u64) -> bool {
         match self.made_at {
             Some(made_at) if made_at <= bound.at => true,
@@ -262,7 +263,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A listing of a library goes with its passages.
+    /// Removes a record. If it is the entry of a library document, removes its passages too.
     async fn remove_record(&self, owner: &RecordOwner, record: Record) -> Result<()> {
         let scope = match owner {
             RecordOwner::User(user) => Scope::User(self.tenant.clone(), user.clone()),
@@ -273,7 +274,7 @@ impl Pass<'_> {
             && let Some(library) = name.strip_prefix("library:")
         {
             match self.memory.remove_library_document(&scope, library, &key).await {
-                // What is no listing, though it stands where one would, is a record like any other.
+                // Not a valid entry, so it is removed like any other record.
                 Ok(_) | Err(MemoryError::Store(StoreError::Corrupt { .. } | StoreError::Invalid { .. })) => {}
                 Err(error) => return Err(error),
             }
@@ -282,22 +283,22 @@ impl Pass<'_> {
     }
 
     fn as_of(&self, thread: &Thread, at: Timestamp) -> Memory {
-        let clock = ErasureClock { at, thread: thread.id, drawn: AtomicU64::new(thread.positions.change) };
+        let clock = ErasureClock { at, thread: thread.id, counter: AtomicU64::new(thread.positions.change) };
         let platform = Platform { clock: Arc::new(clock), ..self.memory.platform().clone() };
         Memory::with_platform(self.memory.backend().clone(), platform)
     }
 }
 
 /// Whether a thread's last change is not later than an erasure.
-fn is_not_younger(thread: &Thread, bound: ErasureBound) -> bool {
+fn is_not_newer(thread: &Thread, bound: ErasureBound) -> bool {
     thread.updated_at <= bound.at.plus_ms(THREAD_SLACK_MS)
 }
 
-/// Stands still, and draws the same ids each time that a backup is restored.
+/// A fixed clock with deterministic randomness, so that the same ids are generated each time that a backup is restored.
 struct ErasureClock {
     at: Timestamp,
     thread: ThreadId,
-    drawn: AtomicU64,
+    counter: AtomicU64,
 }
 
 impl Clock for ErasureClock {
@@ -306,8 +307,8 @@ impl Clock for ErasureClock {
     }
 
     fn random(&self) -> [u8; 10] {
-        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
-        let digest = Sha256::new().chain_update(self.thread.0.as_bytes()).chain_update(drawn.to_be_bytes()).finalize();
+        let count = self.counter.fetch_add(1, Ordering::Relaxed);
+        let digest = Sha256::new().chain_update(self.thread.0.as_bytes()).chain_update(count.to_be_bytes()).finalize();
         let mut random = [0; 10];
         random.copy_from_slice(&digest[..10]);
         random

@@ -1,4 +1,4 @@
-//! A store over the store that records every erasure before it is carried out.
+//! A store over another one that records every erasure in a log before carrying it out.
 #![deny(clippy::missing_trait_methods)]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use threadkeep_core::{
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
 
-/// Records the erasures that pass through it. Everything else goes on to the store below as it is.
+/// Records erasures and forwards every call to the inner store.
 #[derive(Debug)]
 pub(crate) struct RecordingStore {
     inner: Arc<dyn Store>,
@@ -26,13 +26,13 @@ impl RecordingStore {
         Backend { store: Arc::new(Self { inner, log }), ..backend.clone() }
     }
 
-    /// The thread, if this scope may erase in it. Otherwise the store below refuses what was asked.
+    /// The thread, if this scope may erase in it. Otherwise the inner store rejects the call.
     async fn erasable(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Option<Thread>> {
         let found = self.inner.find_thread(scope, &ThreadName::Id(thread), now).await?;
         Ok(found.filter(|thread| scope.access(&thread.owner) == Access::Full))
     }
 
-    /// Takes back what was recorded if nothing was erased. After an unknown fate the entry stands.
+    /// Withdraws entries if nothing was erased. If the outcome is unknown, they remain.
     async fn settle<T>(&self, receipt: ErasureReceipt, result: Result<T>) -> Result<T> {
         match &result {
             Err(StoreError::NotFound(threadkeep_core::Kind::Thread)) | Ok(_) => {}
@@ -43,10 +43,10 @@ impl RecordingStore {
     }
 }
 
-/// What a batch erases, with `change` as the thread's change that does it.
+/// The entries for what a batch erases, with `change` as the thread's change.
 fn erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
     let messages = batch.erase.iter().map(|message| ErasedItem::Message { thread, message: *message, change });
-    // Threadkeep's own records of a thread (journals, locks) come and go with its work.
+    // Deleting Threadkeep's internal records of a thread (journals, locks) is not an erasure.
     let records = batch.delete.iter().filter(|name| is_app(&name.namespace)).map(|name| ErasedItem::Record {
         owner: RecordOwner::Thread(thread),
         namespace: name.namespace.clone(),
@@ -61,7 +61,7 @@ fn is_app(namespace: &Namespace) -> bool {
     matches!(namespace, Namespace::App(_))
 }
 
-/// Whose turn it is to sweep is nothing that anybody erases.
+/// Whether records of a namespace are technical data, whose deletion is not an erasure.
 fn is_technical(namespace: &Namespace) -> bool {
     matches!(namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
 }
@@ -81,7 +81,7 @@ impl Store for RecordingStore {
         if let Ok(outcome) = &outcome
             && outcome.change > change
         {
-            // Others committed between the look and the erasure.
+            // Others committed between the read and the erasure.
             self.log.record(erasures(scope, thread, &batch, outcome.change), at).await?;
         }
         self.settle(receipt, outcome).await

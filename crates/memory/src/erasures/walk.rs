@@ -1,4 +1,4 @@
-//! Walks over what a store holds now, page by page.
+//! Iteration over the current content of a store, page by page.
 
 use threadkeep_core::{
     Owner, Record, RecordOwner, RecordQuery, Result, Scope, TenantId, Thread, ThreadOrder, ThreadQuery, Timestamp,
@@ -8,10 +8,10 @@ use threadkeep_core::{
 use crate::Memory;
 use crate::retry::retry;
 
-/// Threads that are looked at together.
+/// Number of threads per page.
 const THREADS: usize = 200;
 
-/// Every tenant.
+/// Lists all tenants.
 pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     let mut tenants: Vec<TenantId> = Vec::new();
     loop {
@@ -37,7 +37,7 @@ impl<'a> Threads<'a> {
         Self::of_scope(memory, Scope::Tenant(tenant.clone()), now)
     }
 
-    /// Those that a scope has in full.
+    /// The threads to which a scope has full access.
     pub(super) fn of_scope(memory: &'a Memory, scope: Scope, now: Timestamp) -> Self {
         let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS));
         Self { memory, scope, now, query }
@@ -72,7 +72,7 @@ impl<'a> Records<'a> {
         Self { memory, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
     }
 
-    /// Some records of one owner; `None` when there are no more.
+    /// Reads the next page, with records of one owner; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<(RecordOwner, Vec<Record>)>> {
         loop {
             if let Some(query) = self.query.take() {

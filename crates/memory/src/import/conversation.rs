@@ -6,18 +6,18 @@ use threadkeep_core::{
     RecordName, RecordState, Scope, StoreError, ThreadId, Timestamp, limits,
 };
 
-use super::{CHUNK_BYTES, CHUNK_MESSAGES, ImportReport, NOT_AN_APPLICATIONS};
+use super::{CHUNK_BYTES, CHUNK_MESSAGES, ImportReport, RESERVED_NAMESPACE};
 use crate::title::title_from_first;
 use crate::{Appended, Memory, MemoryError, Result};
 
-/// A conversation on its way in: what was read of it and is not written yet.
+/// A conversation that is being imported, with its messages and records that are not written yet.
 pub(super) struct Conversation {
-    /// Tells it from others: its key, else its id.
+    /// Identifies it in the import: its key, otherwise its id or item number.
     pub(super) name: String,
     pub(super) records: Vec<(u64, Record)>,
     pub(super) report: ImportReport,
     thread: ImportedThread,
-    place: u64,
+    number: u64,
     now: Timestamp,
     state: State,
     chunk: Vec<(u64, NewMessage)>,
@@ -25,29 +25,28 @@ pub(super) struct Conversation {
     last_instant: Option<Timestamp>,
 }
 
-/// How far a conversation has come.
 #[derive(Clone, Copy)]
 enum State {
     Unopened,
-    Open(Open),
-    /// It could not be opened, which is reported; what belongs to it is passed over.
-    Refused,
+    Open(OpenedThread),
+    /// The thread could not be opened, which was reported. Its messages and records are skipped.
+    Failed,
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenedThread {
     id: ThreadId,
-    /// Whether messages may be there already, so that each is looked for before it is added.
-    may_hold_messages: bool,
+    /// Whether it may already contain some of the messages, so that each one is searched for before it is added.
+    may_have_messages: bool,
     wants_title: bool,
 }
 
 impl Conversation {
-    pub(super) fn new(thread: ImportedThread, place: u64, now: Timestamp) -> Self {
+    pub(super) fn new(thread: ImportedThread, number: u64, now: Timestamp) -> Self {
         let name = match (&thread.key, thread.id) {
             (Some(key), _) => format!("key {key}"),
             (None, Some(id)) => format!("id {id}"),
-            (None, None) => format!("item {place}"),
+            (None, None) => format!("item {number}"),
         };
         Self {
             name,
@@ -55,7 +54,7 @@ impl Conversation {
             report: ImportReport::default(),
             last_instant: thread.created_at,
             thread,
-            place,
+            number,
             now,
             state: State::Unopened,
             chunk: Vec::new(),
@@ -63,7 +62,7 @@ impl Conversation {
         }
     }
 
-    /// Makes a message ready, with an id that is the same at every import.
+    /// Converts a message. Its id is the same in every import, unless it has neither an id nor an external id.
     pub(super) fn message(&mut self, imported: ImportedMessage, memory: &Memory) -> NewMessage {
         let ImportedMessage { id, external_id, created_at, content } = imported;
         let named = || external_id.as_ref().map(|name| named_id(&self.name, name));
@@ -73,8 +72,8 @@ impl Conversation {
         NewMessage { id, external_id, created_at, content }
     }
 
-    pub(super) fn push(&mut self, message: NewMessage, place: u64, bytes: usize) {
-        self.chunk.push((place, message));
+    pub(super) fn push(&mut self, message: NewMessage, number: u64, bytes: usize) {
+        self.chunk.push((number, message));
         self.chunk_bytes += bytes;
     }
 
@@ -82,7 +81,7 @@ impl Conversation {
         self.chunk.len() >= CHUNK_MESSAGES || self.chunk_bytes >= CHUNK_BYTES
     }
 
-    /// Writes what is held, and gives the conversation back empty.
+    /// Writes the pending messages and records.
     pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<Self> {
         let (memory, scope) = (&memory, &scope);
         if let State::Unopened = self.state {
@@ -93,8 +92,8 @@ impl Conversation {
         self.chunk_bytes = 0;
         if let State::Open(mut open) = self.state {
             self.write_messages(memory, scope, &mut open, chunk).await?;
-            for (place, record) in records {
-                self.write_record(memory, scope, open.id, place, record).await?;
+            for (number, record) in records {
+                self.write_record(memory, scope, open.id, number, record).await?;
             }
             self.state = State::Open(open);
         }
@@ -119,34 +118,34 @@ impl Conversation {
                     if opened.created { &mut self.report.threads_created } else { &mut self.report.threads_found };
                 *count += 1;
                 let thread = opened.thread;
-                Ok(State::Open(Open {
+                Ok(State::Open(OpenedThread {
                     id: thread.id,
-                    may_hold_messages: thread.positions.seq > 0,
+                    may_have_messages: thread.positions.seq > 0,
                     wants_title: thread.title.is_none() && scope.access(&thread.owner) == Access::Full,
                 }))
             }
             Err(error) => {
                 let name = Some(self.name.clone());
-                self.report.problem_or_end(self.place, name, error)?;
-                Ok(State::Refused)
+                self.report.problem_or_end(self.number, name, error)?;
+                Ok(State::Failed)
             }
         }
     }
 
-    /// Appends what is not there yet. What stands in the way of one message costs only that one.
+    /// Appends the messages that do not exist yet. An error that affects only one message does not affect the others.
     async fn write_messages(
         &mut self,
         memory: &Memory,
         scope: &Scope,
-        open: &mut Open,
+        open: &mut OpenedThread,
         chunk: Vec<(u64, NewMessage)>,
     ) -> Result<()> {
         let mut left = chunk;
         while !left.is_empty() {
-            if open.may_hold_messages {
-                left = self.leave_out_present(memory, scope, open.id, left).await?;
+            if open.may_have_messages {
+                left = self.remove_existing(memory, scope, open.id, left).await?;
             }
-            left = self.leave_out_repeated(left);
+            left = self.remove_repeated(left);
             let result = append(memory, scope, open, &left).await;
             match result {
                 Ok(appended) => {
@@ -154,29 +153,29 @@ impl Conversation {
                     return Ok(());
                 }
                 Err(MemoryError::Store(StoreError::Conflict(conflict))) => {
-                    // Looked for and not found, but its id is taken: it was erased, and stays so.
-                    let is_erased = open.may_hold_messages;
+                    // The message was searched for and not found, but its id is taken: it was erased and stays erased.
+                    let is_erased = open.may_have_messages;
                     match conflict {
                         Conflict::MessageId { id, .. } if is_erased => {
                             let before = left.len();
                             left.retain(|(_, message)| message.id != id);
                             self.report.messages_already_there += (before - left.len()) as u64;
                         }
-                        Conflict::MessageId { .. } | Conflict::ExternalId { .. } if !open.may_hold_messages => {
-                            open.may_hold_messages = true;
+                        Conflict::MessageId { .. } | Conflict::ExternalId { .. } if !open.may_have_messages => {
+                            open.may_have_messages = true;
                         }
-                        // Another import of the same thread is at work.
+                        // Another import is writing to the same thread.
                         Conflict::ExternalId { .. } => {}
-                        conflict => return self.refuse_chunk(&left, StoreError::from(conflict).into()),
+                        conflict => return self.report_chunk(&left, StoreError::from(conflict).into()),
                     }
                 }
-                Err(error) => return self.refuse_chunk(&left, error),
+                Err(error) => return self.report_chunk(&left, error),
             }
         }
         Ok(())
     }
 
-    async fn leave_out_present(
+    async fn remove_existing(
         &mut self,
         memory: &Memory,
         scope: &Scope,
@@ -205,31 +204,32 @@ impl Conversation {
         Ok(left)
     }
 
-    /// A source that gives two messages one name is told of the second.
-    fn leave_out_repeated(&mut self, chunk: Vec<(u64, NewMessage)>) -> Vec<(u64, NewMessage)> {
+    /// Removes and reports messages that have the id or external id of an earlier one.
+    fn remove_repeated(&mut self, chunk: Vec<(u64, NewMessage)>) -> Vec<(u64, NewMessage)> {
         let (mut ids, mut external_ids) = (HashSet::new(), HashSet::new());
         let mut left = Vec::with_capacity(chunk.len());
-        for (place, message) in chunk {
+        for (number, message) in chunk {
             let is_new_name = message.external_id.as_ref().is_none_or(|name| external_ids.insert(name.clone()));
             if ids.insert(message.id) && is_new_name {
-                left.push((place, message));
+                left.push((number, message));
             } else {
                 let name = message.external_id.unwrap_or_else(|| message.id.to_string());
-                let error = MemoryError::invalid("message", "its conversation has another one of this name");
-                self.report.problem(place, Some(name), error);
+                let error = MemoryError::invalid("message", "its conversation has another message with this id");
+                self.report.problem(number, Some(name), error);
             }
         }
         left
     }
 
-    fn refuse_chunk(&mut self, chunk: &[(u64, NewMessage)], error: MemoryError) -> Result<()> {
-        let Some((place, message)) = chunk.first() else { return Ok(()) };
+    /// Reports a chunk that could not be written, if the error affects only these messages.
+    fn report_chunk(&mut self, chunk: &[(u64, NewMessage)], error: MemoryError) -> Result<()> {
+        let Some((number, message)) = chunk.first() else { return Ok(()) };
         let name = message.external_id.clone().unwrap_or_else(|| message.id.to_string());
-        self.report.problem_or_end(*place, Some(name), error)?;
-        for (place, message) in &chunk[1..] {
+        self.report.problem_or_end(*number, Some(name), error)?;
+        for (number, message) in &chunk[1..] {
             let name = message.external_id.clone().unwrap_or_else(|| message.id.to_string());
-            let error = MemoryError::invalid("message", "one before it could not be kept");
-            self.report.problem(*place, Some(name), error);
+            let error = MemoryError::invalid("message", "a message before it could not be stored");
+            self.report.problem(*number, Some(name), error);
         }
         Ok(())
     }
@@ -239,12 +239,12 @@ impl Conversation {
         memory: &Memory,
         scope: &Scope,
         thread: ThreadId,
-        place: u64,
+        number: u64,
         record: Record,
     ) -> Result<()> {
         let Record { namespace, key, value, expires_at, .. } = record;
         if matches!(namespace, Namespace::System(_)) {
-            self.report.problem(place, Some(key), NOT_AN_APPLICATIONS);
+            self.report.problem(number, Some(key), RESERVED_NAMESPACE);
             return Ok(());
         }
         let name = RecordName { namespace, key };
@@ -257,13 +257,13 @@ impl Conversation {
             Err(MemoryError::Store(StoreError::Conflict(Conflict::Record { .. }))) => {
                 self.report.records_already_there += 1;
             }
-            Err(error) => self.report.problem_or_end(place, Some(name.key), error)?,
+            Err(error) => self.report.problem_or_end(number, Some(name.key), error)?,
         }
         Ok(())
     }
 }
 
-async fn append(memory: &Memory, scope: &Scope, open: &mut Open, chunk: &[(u64, NewMessage)]) -> Result<Appended> {
+async fn append(memory: &Memory, scope: &Scope, open: &mut OpenedThread, chunk: &[(u64, NewMessage)]) -> Result<Appended> {
     let now = memory.now();
     let mut batch = memory.minted_batch(now);
     batch.append = chunk.iter().map(|(_, message)| message.clone()).collect();
@@ -277,8 +277,8 @@ async fn append(memory: &Memory, scope: &Scope, open: &mut Open, chunk: &[(u64, 
     Ok(appended)
 }
 
-/// An id that is always the same for the same message of the same conversation. It begins with the conversation, so that
-/// the ids of one stand together in an index.
+/// An id that is derived from the names of a message and its conversation. It starts with bytes of the conversation's, so that
+/// the ids of one conversation are adjacent in an index.
 pub(super) fn named_id(conversation: &str, message: &str) -> MessageId {
     let (conversation, message) =
         (MessageId::from_name(conversation.as_bytes()), MessageId::from_name(message.as_bytes()));

@@ -1,8 +1,8 @@
-//! A conversation with branches on its way in: one thread, and a fork for each other branch.
+//! Importing a conversation with branches: as one thread, and a fork for each other branch.
 //!
-//! `plan` says which thread each message belongs to, `known` reads what is there, `write` adds what is missing, `mark` says in
-//! the threads' metadata how they belong together. Each addition demands that its thread still ends where the plan saw it
-//! end; where it does not, the plan is made again.
+//! `existing` reads the conversation's threads, `plan` decides which thread each message belongs to, `write` adds the missing
+//! messages and threads, and `branch_metadata` describes the branches in the threads' metadata. Each append requires that its
+//! thread still ends where the plan expects; otherwise a new plan is made.
 
 mod existing;
 mod branch_metadata;
@@ -15,31 +15,32 @@ use threadkeep_core::exchange::{ImportedNode, ImportedThread, ImportedTree};
 use threadkeep_core::{MessageId, NewMessage, Scope, ThreadKey, Timestamp};
 
 use super::conversation::named_id;
-use super::{ImportReport, WriteOutcome, encoded_bytes};
+use super::{ImportReport, WrittenConversation, encoded_bytes};
 use crate::{Memory, MemoryError, Result};
-use plan::Shape;
+use plan::MessageTree;
 
-/// How often a plan is made again because others changed the conversation's threads.
+/// Number of attempts while others change the conversation's threads.
 const ATTEMPTS: usize = 16;
-/// Branches of which a conversation is looked through; of one with more, only the branch that is shown is imported.
-const LOOKED_THROUGH: usize = 1_000;
+/// Maximum number of branches for which a plan is made. Of a conversation with more, only the current branch is imported.
+const MAX_PLANNED_BRANCHES: usize = 1_000;
 
-const TOO_MANY: MemoryError =
-    MemoryError::invalid("conversation", "it has more than 1,000 branches: all but the current one are left out");
-const LEFT_OUT: MemoryError = MemoryError::invalid(
+const TOO_MANY_BRANCHES: MemoryError =
+    MemoryError::invalid("conversation", "it has more than 1,000 branches; only the current one was imported");
+const SKIPPED_BRANCH: MemoryError = MemoryError::invalid(
     "branch",
-    "left out: a conversation keeps at most 100 branches, with 50,000 messages or 256 MiB that they share",
+    "skipped: a conversation has at most 100 branches, and its forks copy at most 50,000 messages or 256 MiB",
 );
-const NO_IDENTITY: MemoryError = MemoryError::invalid("conversation", "it has no key, or a message no external id");
+const NO_IDENTITY: MemoryError =
+    MemoryError::invalid("conversation", "it has no key, or one of its messages has no external id");
 
-/// A conversation with branches that is not written yet.
+/// A conversation with branches that is being imported.
 pub(super) struct Tree {
     name: String,
-    place: u64,
+    number: u64,
     key: Option<ThreadKey>,
     thread: ImportedThread,
-    shape: Shape,
-    /// The messages; `None` for one that cannot be kept, which is reported.
+    shape: MessageTree,
+    /// The messages; `None` for one that cannot be stored, which was reported.
     messages: Vec<Option<NewMessage>>,
     names: Vec<Option<String>>,
     ids: HashMap<MessageId, usize>,
@@ -49,22 +50,22 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new(tree: ImportedTree, place: u64, now: Timestamp) -> Self {
+    pub(super) fn new(tree: ImportedTree, number: u64, now: Timestamp) -> Self {
         let ImportedTree { thread, nodes, current, updated_at } = tree;
         let mut report = ImportReport::default();
-        let name = thread.key.as_ref().map_or_else(|| format!("item {place}"), |key| format!("key {key}"));
-        let (nodes, current) = bounded(nodes, current, place, &name, &mut report);
+        let name = thread.key.as_ref().map_or_else(|| format!("item {number}"), |key| format!("key {key}"));
+        let (nodes, current) = limit_branches(nodes, current, number, &name, &mut report);
         let mut key = thread.key.clone();
         if key.is_none() || nodes.iter().any(|node| node.message.external_id.is_none()) {
-            report.problem(place, Some(name.clone()), NO_IDENTITY);
+            report.problem(number, Some(name.clone()), NO_IDENTITY);
             key = None;
         }
-        let instants = instants(&nodes, thread.created_at.unwrap_or(now));
-        let prepared = Shape::prepare(&nodes);
+        let times = creation_times(&nodes, thread.created_at.unwrap_or(now));
+        let parts = MessageTree::parts(&nodes);
         let names = nodes.iter().map(|node| node.message.external_id.clone()).collect();
         let mut bytes = Vec::with_capacity(nodes.len());
         let (mut messages, mut ids) = (Vec::with_capacity(nodes.len()), HashMap::new());
-        for ((at, node), created_at) in nodes.into_iter().enumerate().zip(instants) {
+        for ((at, node), created_at) in nodes.into_iter().enumerate().zip(times) {
             let external_id = node.message.external_id;
             let id = named_id(&name, external_id.as_deref().unwrap_or_default());
             ids.insert(id, at);
@@ -75,18 +76,18 @@ impl Tree {
                     messages.push(Some(message));
                 }
                 Err(error) => {
-                    report.problem(place, message.external_id, error.into());
+                    report.problem(number, message.external_id, error.into());
                     bytes.push(0);
                     messages.push(None);
                 }
             }
         }
-        let shape = Shape::of(prepared, &bytes, current);
+        let shape = MessageTree::new(parts, &bytes, current);
         let bytes = bytes.iter().sum();
-        Self { name, place, key, thread, shape, messages, names, ids, updated_at, bytes, report }
+        Self { name, number, key, thread, shape, messages, names, ids, updated_at, bytes, report }
     }
 
-    /// Tells it from other conversations.
+    /// Identifies it in the import.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -100,47 +101,47 @@ impl Tree {
         self.names[node].as_deref()
     }
 
-    /// Writes what is not there yet.
-    pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<WriteOutcome> {
+    /// Writes the messages and threads that do not exist yet.
+    pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<WrittenConversation> {
         if let Some(key) = self.key.clone()
             && let Err(error) = self.write_all(&memory, &scope, &key).await
         {
-            self.report.problem_or_end(self.place, Some(self.name.clone()), error)?;
+            self.report.problem_or_end(self.number, Some(self.name.clone()), error)?;
         }
-        Ok(WriteOutcome { name: self.name, report: self.report, conversation: None })
+        Ok(WrittenConversation { name: self.name, report: self.report, conversation: None })
     }
 
     async fn write_all(&mut self, memory: &Memory, scope: &Scope, key: &ThreadKey) -> Result<()> {
-        let mut done = write::Done::default();
+        let mut counts = write::Counts::default();
         for _ in 0..ATTEMPTS {
-            let known = existing::read(self, memory, scope, key, &mut done).await?;
-            match write::write(self, memory, scope, key, known, &mut done).await {
+            let existing = existing::read(self, memory, scope, key, &mut counts).await?;
+            match write::write(self, memory, scope, key, existing, &mut counts).await {
                 Ok(()) => {
-                    done.tell(self);
+                    counts.add_to_report(self);
                     return Ok(());
                 }
-                Err(write::Halt::Changed) => {}
-                Err(write::Halt::Failed(error)) => return Err(error),
+                Err(write::WriteError::PlanOutdated) => {}
+                Err(write::WriteError::Failed(error)) => return Err(error),
             }
         }
         Err(MemoryError::Contended { what: "the conversation", attempts: ATTEMPTS })
     }
 }
 
-/// All nodes, or those of the current branch where the branches are too many to be looked through.
-fn bounded(
+/// Returns all nodes, or only those of the current branch if there are too many branches.
+fn limit_branches(
     nodes: Vec<ImportedNode>,
     current: Option<usize>,
-    place: u64,
+    number: u64,
     name: &str,
     report: &mut ImportReport,
 ) -> (Vec<ImportedNode>, Option<usize>) {
-    let shape = Shape::of(Shape::prepare(&nodes), &vec![0; nodes.len()], current);
-    if shape.branches() <= LOOKED_THROUGH {
+    let shape = MessageTree::new(MessageTree::parts(&nodes), &vec![0; nodes.len()], current);
+    if shape.branches() <= MAX_PLANNED_BRANCHES {
         return (nodes, current);
     }
-    report.problem(place, Some(name.to_owned()), TOO_MANY);
-    let mut path: Vec<usize> = shape.up_from(shape.shown).collect();
+    report.problem(number, Some(name.to_owned()), TOO_MANY_BRANCHES);
+    let mut path: Vec<usize> = shape.path_to_root(shape.current_leaf).collect();
     path.reverse();
     let mut nodes: Vec<Option<ImportedNode>> = nodes.into_iter().map(Some).collect();
     let kept = path.iter().filter_map(|node| nodes[*node].take()).enumerate();
@@ -150,12 +151,12 @@ fn bounded(
     (kept, last)
 }
 
-/// When each message was said; one that does not tell, with the one before it.
-fn instants(nodes: &[ImportedNode], begun_at: Timestamp) -> Vec<Timestamp> {
-    let mut instants: Vec<Timestamp> = Vec::with_capacity(nodes.len());
+/// When each message was created; for a message without a time, that of the message before it.
+fn creation_times(nodes: &[ImportedNode], started_at: Timestamp) -> Vec<Timestamp> {
+    let mut times: Vec<Timestamp> = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let before = node.parent.map_or(begun_at, |parent| instants[parent]);
-        instants.push(node.message.created_at.unwrap_or(before));
+        let before = node.parent.map_or(started_at, |parent| times[parent]);
+        times.push(node.message.created_at.unwrap_or(before));
     }
-    instants
+    times
 }

@@ -7,49 +7,51 @@ use threadkeep_core::{
 use super::{Differences, Item, Migration, Progress, survey, walk};
 use crate::retry::{retry, retry_tracked};
 
-/// Threads that are looked for in the target at once.
-const LOOKS: usize = 8;
+/// Number of threads that are searched for in the target concurrently.
+const CONCURRENT_READS: usize = 8;
 
-/// What was copied.
+/// The result of copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CopySummary {
     /// What was written.
     pub copied: Progress,
-    /// What the target had already.
+    /// What existed in the target.
     pub already_there: Progress,
-    /// What could not be copied.
+    /// What was not copied, because the target has other data under the same ids or keys.
     pub left_out: Differences,
 }
 
-/// What became of one thread.
-enum Fate {
-    CopySummary,
-    AlreadyThere,
-    InTheWay(String),
+/// The outcome of copying one thread.
+enum Outcome {
+    Copied,
+    Exists,
+    /// The target has other data under the same id or key.
+    Conflict(String),
 }
 
 impl Migration {
-    /// Copies what the target does not have, as it is in the snapshot. A thread appears there when it is whole; one that
-    /// was on its way when a migration was cut is copied from its beginning. What is in the way is left alone and named.
+    /// Copies the data of the snapshot that the target does not have. A thread becomes visible in the target only when it is
+    /// complete; a thread whose copying was interrupted is copied again from its beginning. Conflicting data in the target is not
+    /// changed; the conflicts are listed in the result.
     ///
     /// # Errors
-    /// Those of the stores. What was copied until then stays.
+    /// Those of the stores. What was copied before the error remains.
     pub async fn copy(&self, mut progress: impl FnMut(Progress)) -> Result<CopySummary> {
         let mut copied = CopySummary::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
-            let looks = stream::iter(&page).map(|listed| self.look(listed)).buffered(LOOKS);
-            let looks: Vec<Option<Fate>> = looks.try_collect().await?;
-            let missing = page.iter().zip(&looks).filter(|(_, look)| look.is_none());
+            let existing = stream::iter(&page).map(|listed| self.compare(listed)).buffered(CONCURRENT_READS);
+            let existing: Vec<Option<Outcome>> = existing.try_collect().await?;
+            let missing = page.iter().zip(&existing).filter(|(_, outcome)| outcome.is_none());
             let mut chunks =
                 walk::FirstChunks::of(self.runtime(), &*self.source, missing.map(|(listed, _)| listed.number));
-            // One after the other: what is written first is listed first.
-            for (listed, look) in page.iter().zip(looks) {
-                let fate = match look {
-                    Some(fate) => fate,
+            // One after the other, because the target lists threads in the order in which they were written.
+            for (listed, existing) in page.iter().zip(existing) {
+                let outcome = match existing {
+                    Some(outcome) => outcome,
                     None => self.copy_thread(listed, chunks.next().await?).await?,
                 };
-                copied.add(listed, fate);
+                copied.add(listed, outcome);
                 progress(copied.done());
             }
         }
@@ -58,33 +60,33 @@ impl Migration {
         Ok(copied)
     }
 
-    /// The fate of a thread whose id the target has already.
-    async fn look(&self, listed: &ListedThread) -> Result<Option<Fate>> {
+    /// Compares a thread with the one of the same id in the target; `None` if there is none.
+    async fn compare(&self, listed: &ListedThread) -> Result<Option<Outcome>> {
         let name = ThreadName::Id(listed.thread.id);
         let there = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
         Ok(there.map(|there| match there == listed.thread {
-            true => Fate::AlreadyThere,
-            false => Fate::InTheWay(survey::other_thread(&listed.thread, &there)),
+            true => Outcome::Exists,
+            false => Outcome::Conflict(survey::other_thread(&listed.thread, &there)),
         }))
     }
 
-    async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Fate> {
-        // When it is not known whether a chunk was written, the thread is begun again: so no chunk is written twice.
+    async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Outcome> {
+        // If it is unknown whether a chunk was written, the thread is copied from its start, so that no chunk is written twice.
         match retry_tracked(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
-            // It was not there before: the reply to its last chunk was lost.
-            Ok(Fate::AlreadyThere) => Ok(Fate::CopySummary),
+            // It did not exist before, so an earlier attempt copied it and the reply was lost.
+            Ok(Outcome::Exists) => Ok(Outcome::Copied),
             Err(StoreError::Conflict(Conflict::Thread)) => {
-                Ok(Fate::InTheWay("its id or key belongs to another thread there".to_owned()))
+                Ok(Outcome::Conflict("its id or key belongs to another thread in the target".to_owned()))
             }
             result => result,
         }
     }
 
-    async fn copy_whole(&self, listed: &ListedThread, first: Option<Dump>) -> Result<Fate> {
+    async fn copy_whole(&self, listed: &ListedThread, first: Option<Dump>) -> Result<Outcome> {
         let mut chunk = match first {
             Some(first) => Some(first),
-            None => match self.look(listed).await? {
-                Some(fate) => return Ok(fate),
+            None => match self.compare(listed).await? {
+                Some(outcome) => return Ok(outcome),
                 None => walk::next_chunk(self.runtime(), &*self.source, listed.number, None).await?,
             },
         };
@@ -95,7 +97,7 @@ impl Migration {
                 chunk = walk::next_chunk(self.runtime(), &*self.source, listed.number, next).await?;
             }
         }
-        Ok(Fate::CopySummary)
+        Ok(Outcome::Copied)
     }
 
     async fn copy_records(&self, copied: &mut CopySummary) -> Result<()> {
@@ -132,11 +134,11 @@ impl Migration {
 }
 
 impl CopySummary {
-    fn add(&mut self, listed: &ListedThread, fate: Fate) {
-        let side = match fate {
-            Fate::CopySummary => &mut self.copied,
-            Fate::AlreadyThere => &mut self.already_there,
-            Fate::InTheWay(detail) => {
+    fn add(&mut self, listed: &ListedThread, outcome: Outcome) {
+        let side = match outcome {
+            Outcome::Copied => &mut self.copied,
+            Outcome::Exists => &mut self.already_there,
+            Outcome::Conflict(detail) => {
                 return self.left_out.add(&listed.tenant, Item::Thread(listed.thread.id), detail);
             }
         };

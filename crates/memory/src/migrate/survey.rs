@@ -4,19 +4,19 @@ use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId,
 use super::{Differences, Item, Migration, Progress, walk};
 use crate::retry::retry;
 
-/// What there is to move, and what stands in its way.
+/// The result of comparing both sides before copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
-    /// What the source holds.
+    /// The data of the source.
     pub total: Progress,
-    /// What the target seems to have already: it is skipped, and looked at closely in the end.
+    /// What seems to exist in the target. It is skipped by the copy and compared by the verification.
     pub already_there: Progress,
-    /// Other data in the target under the same ids or keys.
+    /// Conflicts: other data in the target under the same ids or keys.
     pub in_the_way: Differences,
 }
 
 impl Migration {
-    /// Looks at both sides without writing. Nothing should be copied while anything is in the way.
+    /// Compares both sides without writing. Resolve all conflicts before copying.
     ///
     /// # Errors
     /// Those of the stores.
@@ -53,7 +53,7 @@ impl Migration {
                 let Some(key) = &thread.key else { return Ok(()) };
                 let name = ThreadName::Key(thread.owner.clone(), key.clone());
                 if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &name, self.now).await? {
-                    survey.in_the_way.add(tenant, item, format!("its key belongs to thread {} there", claimant.id));
+                    survey.in_the_way.add(tenant, item, format!("its key belongs to thread {} in the target", claimant.id));
                 }
             }
         }
@@ -91,26 +91,27 @@ impl Migration {
     }
 }
 
-/// In what another thread of the same id is seen to differ.
+/// Describes the difference between two threads with the same id.
 pub(super) fn other_thread(here: &Thread, there: &Thread) -> String {
     let (at, there_at) = (here.positions, there.positions);
     if here.created_at != there.created_at || here.owner != there.owner {
-        return "another thread has this id there".to_owned();
+        return "the target has another thread with this id".to_owned();
     }
     if at != there_at {
         let (seq, change) = (at.seq, at.change);
         return format!(
-            "it is at message {seq}, change {change}, and at message {}, change {} there",
+            "it is at message {seq}, change {change}; in the target at message {}, change {}",
             there_at.seq, there_at.change
         );
     }
-    "its key, title, metadata, state or dates are others there".to_owned()
+    "its key, title, metadata, state or dates differ in the target".to_owned()
 }
 
+/// Describes the difference between two records with the same key.
 pub(super) fn other_record(here: &Record, there: &Record) -> String {
     if here.version == there.version {
-        "its value or expiry is another there".to_owned()
+        "its value or expiry differs in the target".to_owned()
     } else {
-        format!("it has version {}, and version {} there", here.version, there.version)
+        format!("it has version {}; in the target version {}", here.version, there.version)
     }
 }

@@ -6,47 +6,47 @@ use super::digest::{self, Sum, ThreadDigest};
 use super::{Damage, Differences, Item, Migration, Progress, survey, walk};
 use crate::retry::retry;
 
-/// Threads that are read at once.
-const IN_FLIGHT: usize = 4;
+/// Number of threads that are read concurrently.
+const CONCURRENT_READS: usize = 4;
 
-/// What reading both sides whole has shown.
+/// The result of comparing all data of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// What the source holds.
+    /// The data of the source.
     pub source: Totals,
-    /// What the target holds under the same ids.
+    /// The data of the target under the same ids.
     pub target: Totals,
-    /// What is not the same.
+    /// The differences.
     pub differences: Differences,
-    /// What of the source is damaged, and moved as it is or is left out.
+    /// Damaged data of the source, which was copied as it is or omitted.
     #[serde(skip_serializing_if = "Damage::is_empty")]
     pub damage: Damage,
-    /// Threads that only the target has. They may be there rightly.
+    /// Number of threads that only the target has. This is not an error.
     pub only_in_target: u64,
 }
 
-/// Counts of everything, and a hash over it.
+/// Counts of all data, and a hash over it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// What is left of erased messages.
+    /// Number of tombstones of erased messages.
     pub tombstones: u64,
-    /// Records of commits: the change log and the idempotency records in one.
+    /// Number of commits: entries of the change log with their idempotency records.
     pub commits: u64,
-    /// Records of threads, users and tenants.
+    /// Number of records of threads, users and tenants.
     #[serde(rename = "documents")]
     pub records: u64,
-    /// Over all of it, in no particular order: SHA-256 of each thread and record, added up.
+    /// The sum of the SHA-256 hashes of all threads and records, which does not depend on their order.
     pub hash: String,
     #[serde(skip)]
     sum: Sum,
 }
 
 impl Migration {
-    /// Reads both sides whole and compares every thread and record of the snapshot with what the target has now, by
+    /// Reads all data of both sides, and compares every thread and record of the snapshot with the current one in the target, by
     /// counts and hash.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Migration {
             let firsts = walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.number));
             let firsts = futures::stream::iter(page).zip(firsts.into_stream());
             let pairs = firsts.map(async |(listed, first)| self.verify_thread(listed, first?).await);
-            let mut pairs = std::pin::pin!(pairs.buffer_unordered(IN_FLIGHT));
+            let mut pairs = std::pin::pin!(pairs.buffer_unordered(CONCURRENT_READS));
             while let Some(pair) = pairs.next().await {
                 let pair = pair?;
                 done.threads += 1;
@@ -87,14 +87,14 @@ impl Migration {
             target.damage.clear();
         }
         let difference = match &target {
-            None => Some("it is not there".to_owned()),
+            None => Some("missing in the target".to_owned()),
             Some(there) if source == *there => None,
             Some(_) => Some(self.find_difference(&listed).await?),
         };
         Ok(Pair { listed, source, target, difference, damage })
     }
 
-    /// Reads both sides in step until something differs.
+    /// Reads both sides in parallel up to the first difference.
     async fn find_difference(&self, listed: &ListedThread) -> Result<String> {
         let size = ChunkSize { entries: 100, bytes: usize::MAX };
         let (tenant, thread) = (&listed.tenant, listed.thread.id);
@@ -109,7 +109,7 @@ impl Migration {
             }
             match next {
                 Some(next) => after = Some(next),
-                None => return Ok("it changed there while it was read".to_owned()),
+                None => return Ok("it changed in the target while it was read".to_owned()),
             }
         }
     }
@@ -123,7 +123,7 @@ impl Migration {
                 found.source.sum.add(digest::of_record(&tenant, &owner, &record)?);
                 let item = walk::item(&owner, &record);
                 let Some(there) = self.find_in_target(&tenant, &owner, &record).await? else {
-                    found.differences.add(&tenant, item, "it is not there");
+                    found.differences.add(&tenant, item, "missing in the target");
                     continue;
                 };
                 found.target.records += 1;
@@ -143,7 +143,7 @@ struct Pair {
     source: ThreadDigest,
     target: Option<ThreadDigest>,
     difference: Option<String>,
-    /// What of the source is damaged.
+    /// Damage in the source.
     damage: Vec<String>,
 }
 
@@ -180,20 +180,23 @@ fn chunks_differ(here: Dump, there: Dump) -> Option<String> {
             (Some(here), Some(there)) if here.positions != there.positions => {
                 let (here, there) = (here.positions, there.positions);
                 let (seq, change) = (here.seq, here.change);
-                format!("it is at message {seq}, change {change}, and at {}, {} there", there.seq, there.change)
+                format!(
+                    "it is at message {seq}, change {change}; in the target at message {}, change {}",
+                    there.seq, there.change
+                )
             }
-            _ => "its owner, key, title, metadata, state or dates are others there".to_owned(),
+            _ => "its owner, key, title, metadata, state or dates differ in the target".to_owned(),
         });
     }
     if digest::sorted(here.records) != digest::sorted(there.records) {
-        return Some("its documents are others there".to_owned());
+        return Some("its records differ in the target".to_owned());
     }
     if here.commits != there.commits {
-        return Some(format!("its log has {} commits, and {} there", here.commits.len(), there.commits.len()));
+        return Some(format!("its log has {} commits; in the target {}", here.commits.len(), there.commits.len()));
     }
     let mut entries = here.entries.iter().zip(&there.entries);
     if let Some((here, _)) = entries.find(|(here, there)| here != there) {
-        return Some(format!("message {} is another there", here.seq()));
+        return Some(format!("message {} differs in the target", here.seq()));
     }
     let at = here.entries.len().min(there.entries.len());
     let extra = here.entries.get(at).or_else(|| there.entries.get(at));

@@ -149,14 +149,14 @@ async fn conflicting_target_data_is_not_overwritten() {
         to.memory.set_preference(&ben(), "line", "Central").await.unwrap();
 
         let survey = migration.survey(|_| {}).await.unwrap();
-        let reported: Vec<String> = survey.in_the_way.told.iter().map(ToString::to_string).collect();
+        let reported: Vec<String> = survey.in_the_way.listed.iter().map(ToString::to_string).collect();
         assert_eq!(survey.in_the_way.count, 3, "{reported:?}");
         assert!(
-            reported[0].starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1, and at")),
+            reported[0].starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1; in the target at")),
             "{reported:?}"
         );
-        assert_eq!(reported[1], format!("tenant acme, thread {thread}: its key belongs to thread {same_key} there"));
-        assert!(reported[2].starts_with("tenant acme, document app/preferences/line of ben: "), "{reported:?}");
+        assert_eq!(reported[1], format!("tenant acme, thread {thread}: its key belongs to thread {same_key} in the target"));
+        assert!(reported[2].starts_with("tenant acme, record app/preferences/line of ben: "), "{reported:?}");
 
         // A copy nevertheless copies the rest and does not change existing data.
         let copied = migration.copy(|_| {}).await.unwrap();
@@ -185,19 +185,19 @@ async fn verification_reports_differences() {
     // The migration compares its snapshot of the source, without later writes. A new migration includes them.
     let differences = migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
-        differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
-    let of_thread = (&Item::Thread(thread), "it is at message 60, change 65, and at 60, 66 there");
+        differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+    let of_thread = (&Item::Thread(thread), "it is at message 60, change 65; in the target at message 60, change 66");
     assert_eq!(reported, [of_thread]);
     let again = self::migration(&from, &to).await;
     let differences = again.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
-        differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+        differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
     assert_eq!(reported.len(), 3, "{reported:?}");
     assert!(
-        reported.contains(&(&Item::Thread(thread), "it is at message 61, change 66, and at 60, 66 there")),
+        reported.contains(&(&Item::Thread(thread), "it is at message 61, change 66; in the target at message 60, change 66")),
         "{reported:?}"
     );
-    assert!(reported.contains(&(&Item::Thread(new), "it is not there")), "{reported:?}");
+    assert!(reported.contains(&(&Item::Thread(new), "missing in the target")), "{reported:?}");
     assert!(
         matches!(reported[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")),
         "{reported:?}"
@@ -286,7 +286,7 @@ async fn a_backup_without_a_consistency_field_is_readable() {
     let all = lines.iter().map(String::as_str);
     // The last line contains the hash of all other lines.
     let error = restore(&TestEnv::plain(), all.clone()).await.unwrap_err();
-    assert!(error.to_string().contains("is not what was written"), "{error}");
+    assert!(error.to_string().contains("differ from those that were written"), "{error}");
     let end = lines.len() - 1;
     let written: String = lines[..end].iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     let hash: String = Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -349,13 +349,13 @@ async fn a_truncated_or_modified_backup_is_rejected() {
     let refused = [
         (restore(&TestEnv::plain(), lines[..last].iter().copied()).await, "the end is missing"),
         (restore(&TestEnv::plain(), []).await, "the end is missing"),
-        (restore(&TestEnv::plain(), without(0)).await, "line 1: it does not begin with the header"),
-        (restore(&TestEnv::plain(), without(5)).await, "is not what was written"),
-        (restore(&TestEnv::plain(), with(5, &altered)).await, "is not what was written"),
-        (restore(&TestEnv::plain(), with(5, lines[0])).await, "line 6: a second header"),
+        (restore(&TestEnv::plain(), without(0)).await, "line 1: the header of a backup is missing"),
+        (restore(&TestEnv::plain(), without(5)).await, "differ from those that were written"),
+        (restore(&TestEnv::plain(), with(5, &altered)).await, "differ from those that were written"),
+        (restore(&TestEnv::plain(), with(5, lines[0])).await, "line 6: unexpected second header"),
         (restore(&TestEnv::plain(), with(5, r#"{"meal":{}}"#)).await, "line 6: unknown variant"),
         (restore(&TestEnv::plain(), with(5, lines[4])).await, "line 6: conflict: a thread with this id"),
-        (restore(&TestEnv::plain(), everything.clone().chain([lines[5]])).await, "more follows the end"),
+        (restore(&TestEnv::plain(), everything.clone().chain([lines[5]])).await, "data after the end"),
         (restore(&TestEnv::plain(), with(0, &later)).await, "the backup has version 2"),
     ];
     for (answer, reason) in refused {

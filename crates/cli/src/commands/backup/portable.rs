@@ -36,7 +36,7 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     let written = written.await.map_err(|Stopped(error)| error);
     bar.finish_and_clear();
     let migrate::BackupSummary { written, as_of, log_growth_bytes, damage } = written?;
-    let findings = damage.told.into_iter();
+    let findings = damage.listed.into_iter();
     let findings =
         findings.map(|DamagedItem { thread, detail, .. }| Finding { severity: Severity::Damage, thread, detail }).collect();
     let unfinished = writer.finish().with_context(cannot_write)?;

@@ -1,22 +1,22 @@
-//! What the metadata of a conversation's threads say about its branches.
+//! The metadata that describe a conversation's branches in its threads.
 //!
-//! The member `branch` names the conversation by its key and says whether the thread is the branch that its source shows
-//! (`current`). A fork has `forked_from`: the thread and the position of the last message that it shares with it. The thread
-//! with the conversation's key has `current_thread`, and `as_of`: when the source last changed the conversation.
+//! The member `branch` contains the key of the conversation, and whether the thread is the current branch (`current`). A fork
+//! has `forked_from`: the thread that it was forked from, and the position of the last shared message. The main thread, which
+//! has the conversation's key, has `current_thread`, and `as_of`: when the source last changed the conversation.
 
 use threadkeep_core::{Conflict, Expected, Map, Scope, ThreadId, ThreadKey, ThreadPatch, Timestamp, Value};
 
 use crate::{Memory, MemoryError, Result};
 
-pub(super) const MARK: &str = "branch";
+pub(super) const BRANCH: &str = "branch";
 const CURRENT: &str = "current";
-/// What earlier versions wrote instead of forks.
+/// A member that earlier versions wrote instead of creating forks.
 const NOT_IMPORTED: &str = "branches_left_out";
 const ATTEMPTS: usize = 16;
 
-/// How a thread's mark shall be.
+/// The member `branch` of a thread's metadata.
 #[derive(Clone, Debug)]
-pub(super) struct Mark {
+pub(super) struct BranchMetadata {
     pub(super) conversation: ThreadKey,
     pub(super) is_current: bool,
     pub(super) kind: Kind,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Main {
         current: Option<ThreadId>,
         as_of: Option<Timestamp>,
-        /// Whether an earlier version mixed branches in it.
+        /// Whether it contains messages of several branches, as written by earlier versions.
         is_mixed: bool,
     },
     Fork {
@@ -37,11 +37,11 @@ pub(super) enum Kind {
     },
 }
 
-impl Mark {
-    /// Puts the mark into a thread's metadata.
+impl BranchMetadata {
+    /// Sets the member in a thread's metadata.
     pub(super) fn put_into(&self, metadata: &mut Map) {
-        let mut mark = Map::new();
-        let mut put = |name: &str, value: Value| mark.insert(name.to_owned(), value);
+        let mut branch = Map::new();
+        let mut put = |name: &str, value: Value| branch.insert(name.to_owned(), value);
         put("conversation", self.conversation.as_str().into());
         put(CURRENT, self.is_current.into());
         match &self.kind {
@@ -62,20 +62,20 @@ impl Mark {
             }
         }
         metadata.remove(NOT_IMPORTED);
-        metadata.insert(MARK.to_owned(), mark.into());
+        metadata.insert(BRANCH.to_owned(), branch.into());
     }
 }
 
-/// What a thread with the conversation's key says about what was current when.
+/// The current branch according to the main thread's metadata.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct CurrentBranch {
     pub(super) current: Option<ThreadId>,
     pub(super) as_of: Option<Timestamp>,
 }
 
-impl Told {
-    pub(super) fn by(metadata: &Map) -> Self {
-        let text = |name: &str| metadata.get(MARK)?.get(name)?.as_str();
+impl CurrentBranch {
+    pub(super) fn read(metadata: &Map) -> Self {
+        let text = |name: &str| metadata.get(BRANCH)?.get(name)?.as_str();
         Self {
             current: text("current_thread").and_then(|id| id.parse().ok()),
             as_of: text("as_of").and_then(|instant| instant.parse().ok()),
@@ -83,8 +83,8 @@ impl Told {
     }
 }
 
-/// Changes a thread's metadata where that is needed, whoever else changes it meanwhile.
-pub(super) async fn change(memory: &Memory, scope: &Scope, thread: ThreadId, put: impl Fn(&mut Map)) -> Result<()> {
+/// Updates a thread's metadata, if `put` changes them. Retries if others change the thread.
+pub(super) async fn update(memory: &Memory, scope: &Scope, thread: ThreadId, put: impl Fn(&mut Map)) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let Some(found) = memory.find_thread(scope, thread).await? else { return Ok(()) };
         let mut metadata = found.metadata.clone();
@@ -102,12 +102,12 @@ pub(super) async fn change(memory: &Memory, scope: &Scope, thread: ThreadId, put
     Err(MemoryError::Contended { what: "the metadata of a thread", attempts: ATTEMPTS })
 }
 
-/// Takes the mark of the current branch from a thread.
-pub(super) async fn take_current(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
+/// Sets `current` to false in a thread that was the current branch.
+pub(super) async fn clear_current(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
     let put = |metadata: &mut Map| {
-        if let Some(Value::Object(mark)) = metadata.get_mut(MARK) {
-            mark.insert(CURRENT.to_owned(), false.into());
+        if let Some(Value::Object(branch)) = metadata.get_mut(BRANCH) {
+            branch.insert(CURRENT.to_owned(), false.into());
         }
     };
-    change(memory, scope, thread, put).await
+    update(memory, scope, thread, put).await
 }

@@ -301,7 +301,7 @@ mod tests {
     fn first_specific_cause_determines_exit_code_and_hint() {
         let error = anyhow::Error::from(StoreError::unavailable(Reason::Full)).context("the import stopped");
         assert_eq!(diagnose(&error).code, SYSTEM_ERROR);
-        assert_eq!(sentence(&error), "the import stopped: store unavailable: no space is left");
+        assert_eq!(sentence(&error), "the import stopped: store unavailable: no space left");
         let error = anyhow::Error::from(MemoryError::from(StoreError::NotFound(threadkeep::core::Kind::Thread)));
         assert_eq!((diagnose(&error).code, sentence(&error).as_str()), (USER_ERROR, "thread not found"));
         for (error, code, hint) in [

@@ -141,9 +141,9 @@ impl ThreadPatch {
         *self == Self::default()
     }
 
-    /// Whether it changes the thread's words: title, metadata or state.
+    /// Whether it changes the title, metadata or state, which are stored as one text.
     #[must_use]
-    pub fn changes_words(&self) -> bool {
+    pub fn changes_thread_body(&self) -> bool {
         self.title.is_some() || self.metadata.is_some() || self.state.is_some()
     }
 

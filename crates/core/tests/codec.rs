@@ -135,7 +135,7 @@ fn a_thread_keeps_what_a_later_version_added() {
 fn a_message_that_is_too_large_is_refused_by_name() {
     let content = Content::text(Role::User, "x".repeat(4 * 1024 * 1024));
     let error = encode_content(&content).unwrap_err();
-    assert_eq!(error.to_string(), "message bytes is limited to 4194304, but 4194308 was given");
+    assert_eq!(error.to_string(), "message bytes: 4194308 exceeds the maximum of 4194304");
 }
 
 proptest! {

@@ -127,5 +127,5 @@ fn errors_say_what_a_caller_can_do() {
     let unknown =
         StoreError::Unavailable { reason: threadkeep_core::Reason::Timeout, maybe_applied: true, source: None };
     assert!(unknown.maybe_applied());
-    assert_eq!(unknown.to_string(), "store unavailable: it did not answer in time (the change may have been applied)");
+    assert_eq!(unknown.to_string(), "store unavailable: timed out (the change may have been applied)");
 }

@@ -64,7 +64,7 @@ fn invalid_messages_are_rejected() {
     }
     let large = cli.run_with_input(&["append", "web:garden"], "x".repeat(5 << 20).as_bytes());
     assert_eq!(large.code, Some(1));
-    assert!(large.err.contains("is limited to 4194304"), "{large}");
+    assert!(large.err.contains("exceeds the maximum of 4194304"), "{large}");
     let nul = cli.run_with_input(&["append", "web:garden"], b"a\0b");
     assert!(nul.code == Some(1) && nul.err.contains("NUL"), "{nul}");
     assert_eq!(cli.message_count(), 9);

@@ -290,7 +290,7 @@ fn erase_among_others(cli: &Cli, id: &str) {
         if output.code == Some(0) || output.err.contains("erased, but not yet gone") {
             return;
         }
-        assert!(output.err.contains("it is busy") && began.elapsed() < super::TIMEOUT, "{output}");
+        assert!(output.err.contains("store unavailable: busy") && began.elapsed() < super::TIMEOUT, "{output}");
     }
 }
 

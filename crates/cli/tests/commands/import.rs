@@ -169,7 +169,7 @@ fn errors_in_single_line_files_name_the_conversation() {
     let text = format!("[{},{}]", branched("c").trim_matches(['[', ']']), bad.trim_matches(['[', ']']));
     let file = cli.file("conversations.json", text);
     let output = cli.run(&["import", &file]);
-    let expected = "conversations.json: conversation \"Birds\" (c-2): node b: invalid text: holds a NUL character\n";
+    let expected = "conversations.json: conversation \"Birds\" (c-2): node b: invalid text: contains a NUL character\n";
     assert!(output.err.contains(expected), "{output}");
     // Of the second conversation one branch is left.
     assert_eq!(output.out, "imported 3 threads, 5 messages (1 of the threads is a fork)\n", "{output}");

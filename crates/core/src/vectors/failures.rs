@@ -1,4 +1,4 @@
-//! Everything that can stand in the way of a commit, in the order of the contract.
+//! Every failure of a commit, in the order of the contract.
 
 use super::CommitVector;
 use super::prepared::{self, id, message, record};
@@ -7,59 +7,59 @@ use crate::{
     RecordName, RecordState, Replacement, Result, Role, Scope, StoreError, Tagged, TenantId, UserId, limits,
 };
 
-/// Something that stands in the way.
+/// A failure that can be added to a commit.
 pub(super) struct Failure {
     pub(super) name: &'static str,
     pub(super) part: Part,
-    /// Puts it into a commit, behind what stands there already.
+    /// Adds the failure to a commit, after those that it already has.
     pub(super) apply: fn(&mut CommitVector),
-    /// What the store answers where this is the first that stands in the way.
+    /// The result of the commit if this is its first failure.
     pub(super) answer: fn(Positions) -> Result<CommitOutcome>,
 }
 
-/// What a failure takes for itself.
+/// The part of a commit that a failure sets. Two failures can be combined unless they set the same part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Scope,
     Key,
     Expected,
-    /// Nothing, such as an entry of a list, beside which there may be others.
+    /// An entry of a list, which can have further entries.
     Entry,
 }
 
 impl Part {
-    /// Whether both fit into one commit.
+    /// Whether one commit can have both.
     pub(super) fn is_compatible_with(self, other: Self) -> bool {
         self == Self::Entry || self != other
     }
 }
 
-/// In the order in which they are checked; of two that are checked at once, the first in the batch decides.
+/// In the order in which they are checked. Among entries of the same list, the first determines the result.
 pub(super) const FAILURES: [Failure; 22] = [
     Failure {
-        name: "a message is named twice",
+        name: "a message appears twice",
         part: Part::Entry,
         apply: |it| it.batch.erase.extend([id(90), id(90)]),
-        answer: |_| Err(StoreError::invalid("message id", "named twice in one commit")),
+        answer: |_| Err(StoreError::invalid("message id", "appears twice in one commit")),
     },
     Failure {
-        name: "the thread is another tenant's",
+        name: "the thread belongs to another tenant",
         part: Part::Scope,
-        apply: |it| it.scope = Scope::Tenant(TenantId::new("stranger").expect("a good name")),
+        apply: |it| it.scope = Scope::Tenant(TenantId::new("stranger").expect("a valid name")),
         answer: |_| Err(StoreError::NotFound(Kind::Thread)),
     },
     Failure {
-        name: "the caller may append only",
+        name: "the caller may only append",
         part: Part::Scope,
-        apply: |it| it.scope = Scope::User(prepared::tenant(), UserId::new("somebody").expect("a good name")),
+        apply: |it| it.scope = Scope::User(prepared::tenant(), UserId::new("stranger").expect("a valid name")),
         answer: |_| Err(StoreError::Denied("changing a shared thread other than by adding messages")),
     },
     Failure {
-        name: "the key stands for something else",
+        name: "the key was used for another request",
         part: Part::Key,
         apply: |it| {
             it.batch.key = prepared::used_key();
-            it.batch.fingerprint = Fingerprint::of(b"something else");
+            it.batch.fingerprint = Fingerprint::of(b"another request");
         },
         answer: |_| Err(Conflict::IdempotencyKey.into()),
     },
@@ -87,7 +87,7 @@ pub(super) const FAILURES: [Failure; 22] = [
         answer: |positions| Err(Conflict::Change { expected: 1.into(), actual: positions.tagged() }.into()),
     },
     Failure {
-        name: "the thread is at this change, of another past",
+        name: "the thread is at this change, of another history",
         part: Part::Expected,
         apply: |it| {
             let lost = Tagged { number: it.positions.change, tag: Some(prepared::lost_tag()) };
@@ -99,28 +99,28 @@ pub(super) const FAILURES: [Failure; 22] = [
         },
     },
     Failure {
-        name: "a document is there that must not be",
+        name: "a record exists that must not",
         part: Part::Entry,
         apply: |it| it.batch.require.push(condition("first", RecordState::Absent)),
-        answer: |positions| record_conflict("first", Some(prepared::kept_version(positions))),
+        answer: |positions| record_conflict("first", Some(prepared::record_version(positions))),
     },
     Failure {
-        name: "a document has another version",
+        name: "a record has another version",
         part: Part::Entry,
         apply: |it| it.batch.require.push(condition("second", RecordState::Version(1.into()))),
-        answer: |positions| record_conflict("second", Some(prepared::kept_version(positions))),
+        answer: |positions| record_conflict("second", Some(prepared::record_version(positions))),
     },
     Failure {
-        name: "a document has this version, of another past",
+        name: "a record has this version, of another history",
         part: Part::Entry,
         apply: |it| {
             let lost = Tagged { number: prepared::version(it.positions), tag: Some(prepared::lost_tag()) };
             it.batch.require.push(condition("fourth", RecordState::Version(lost)));
         },
-        answer: |positions| record_conflict("fourth", Some(prepared::kept_version(positions))),
+        answer: |positions| record_conflict("fourth", Some(prepared::record_version(positions))),
     },
     Failure {
-        name: "a document is not there",
+        name: "a record does not exist",
         part: Part::Entry,
         apply: |it| it.batch.require.push(condition("third", RecordState::Version(1.into()))),
         answer: |_| record_conflict("third", None),
@@ -132,7 +132,7 @@ pub(super) const FAILURES: [Failure; 22] = [
         answer: |positions| id_taken(2, positions),
     },
     Failure {
-        name: "a message id is a tombstone's",
+        name: "a message id belongs to a tombstone",
         part: Part::Entry,
         apply: |it| it.batch.append.push(message(5)),
         answer: |positions| id_taken(5, positions),
@@ -144,7 +144,7 @@ pub(super) const FAILURES: [Failure; 22] = [
         answer: |positions| Err(Conflict::ExternalId { seq: positions.first_seq }.into()),
     },
     Failure {
-        name: "both names of a message are taken",
+        name: "the id and the external id of a message are taken",
         part: Part::Entry,
         apply: |it| it.batch.append.push(NewMessage { external_id: Some("x4".to_owned()), ..message(3) }),
         answer: |positions| id_taken(3, positions),
@@ -168,7 +168,7 @@ pub(super) const FAILURES: [Failure; 22] = [
         answer: no_message,
     },
     Failure {
-        name: "an erased message is erased already",
+        name: "an erased message was erased before",
         part: Part::Entry,
         apply: |it| it.batch.erase.push(id(7)),
         answer: no_message,
@@ -180,7 +180,7 @@ pub(super) const FAILURES: [Failure; 22] = [
         answer: |_| Err(StoreError::invalid("trim_below", "beyond the end of the thread")),
     },
     Failure {
-        name: "the positions are at their end",
+        name: "the positions are exhausted",
         part: Part::Entry,
         apply: |it| it.batch.append.extend((0..u128::from(prepared::FREE)).map(|number| message(30 + number))),
         answer: |positions| {
@@ -200,7 +200,7 @@ fn record_conflict(key: &str, actual: Option<Tagged>) -> Result<CommitOutcome> {
     Err(Conflict::Record { namespace, key, actual }.into())
 }
 
-/// Messages have the numbers of their places in the thread.
+/// Messages are numbered by their order in the thread, from 1.
 fn id_taken(number: u64, positions: Positions) -> Result<CommitOutcome> {
     let seq = positions.first_seq + number - 1;
     Err(Conflict::MessageId { id: id(u128::from(number)), seq }.into())

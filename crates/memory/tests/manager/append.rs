@@ -74,9 +74,9 @@ async fn an_exceeded_limit_is_named() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let many = vec![Draft::user("x"); 1_001];
         let error = memory.append_all(&scope, thread, many, &AppendOptions::default()).await.unwrap_err();
-        assert_eq!(error.to_string(), "messages of a commit is limited to 1000, but 1001 was given");
+        assert_eq!(error.to_string(), "messages of a commit: 1001 exceeds the maximum of 1000");
         let error = memory.append(&scope, thread, Draft::user("nul \0")).await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid text: holds a NUL character");
+        assert_eq!(error.to_string(), "invalid text: contains a NUL character");
         assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
     })
     .await;

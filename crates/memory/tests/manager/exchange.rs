@@ -199,12 +199,12 @@ async fn an_invalid_item_is_reported_and_the_rest_is_imported() {
         problems.sort();
         let expected = [
             (1, "m0", "invalid item: there is no conversation before it"),
-            (4, "m1", "message bytes is limited to 4194304, but 4194308 was given"),
-            (5, "m2", "invalid text: holds a NUL character"),
+            (4, "m1", "message bytes: 4194308 exceeds the maximum of 4194304"),
+            (5, "m2", "invalid text: contains a NUL character"),
             (7, "m3", "invalid message: its conversation has another message with this id"),
             (8, "forged", "invalid record: its namespace is reserved"),
             (9, "not for users", "not allowed in this scope: "),
-            (10, "key import:test:bad", "title is limited to 2000, but 2001 was given"),
+            (10, "key import:test:bad", "title: 2001 exceeds the maximum of 2000"),
         ];
         assert_eq!(problems.len(), expected.len(), "{problems:?}");
         for (problem, (item, name, error)) in problems.iter().zip(expected) {

@@ -110,7 +110,7 @@ async fn messages_are_found_by_any_name() {
         assert!(memory.find_messages(&scope, thread, &[MessageName::Seq(2)]).await.unwrap().is_empty());
         let many = vec![MessageName::Seq(1); 1_001];
         let error = memory.find_messages(&scope, thread, &many).await.unwrap_err();
-        assert_eq!(error.to_string(), "message names is limited to 1000, but 1001 was given");
+        assert_eq!(error.to_string(), "message names: 1001 exceeds the maximum of 1000");
     })
     .await;
 }

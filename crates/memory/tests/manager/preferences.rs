@@ -34,7 +34,7 @@ async fn invalid_preferences_are_rejected() {
         let error = memory.set_preference(&acme(), "line", "Northern").await.unwrap_err();
         assert!(matches!(error, MemoryError::Invalid { field: "scope", .. }), "{error}");
         let error = memory.set_preference(&ana(), "", "Northern").await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid document key: empty");
+        assert_eq!(error.to_string(), "invalid record key: empty");
         memory.set_preference(&ana(), "line", "Northern").await.unwrap();
         assert!(
             memory.preference::<u64>(&ana(), "line").await.is_err(),

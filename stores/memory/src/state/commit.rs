@@ -46,7 +46,7 @@ struct ThreadFacts<'a> {
 impl Facts for ThreadFacts<'_> {
     type Error = StoreError;
 
-    fn record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>> {
+    fn commit_record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>> {
         let record = self.stored.commit_of_key.get(key).and_then(|change| self.stored.commits.get(change));
         Ok(record.map(|&DumpedCommit { at, fingerprint, change, first_seq, count, .. }| CommitRecord {
             at,
@@ -85,14 +85,14 @@ impl Facts for ThreadFacts<'_> {
         Ok(entries.count() as u64)
     }
 
-    fn words(&mut self) -> Result<String> {
+    fn thread_body(&mut self) -> Result<String> {
         Ok(self.stored.row.body.clone())
     }
 }
 
 impl StoredThread {
     fn write(&mut self, plan: Plan, batch: Batch, encoded: EncodedBatch, now: Timestamp) {
-        let Plan { outcome, positions, replaced, erased, trim_below, words, effects, .. } = plan;
+        let Plan { outcome, positions, replaced, erased, trim_below, thread_body, effects, .. } = plan;
         let CommitOutcome { change, first_seq, count, .. } = outcome;
         let stored = encoded.append.into_iter().zip(encoded.checksums);
         for (seq, (message, (body, checksum))) in (first_seq..).zip(batch.append.into_iter().zip(stored)) {
@@ -118,7 +118,7 @@ impl StoredThread {
         for name in batch.delete {
             self.records.remove(&name);
         }
-        self.row.body = words.unwrap_or_else(|| std::mem::take(&mut self.row.body));
+        self.row.body = thread_body.unwrap_or_else(|| std::mem::take(&mut self.row.body));
         self.row.expires_at = batch.patch.expires_at.unwrap_or(self.row.expires_at);
         self.row.positions = positions;
         self.row.updated_at = now;

@@ -299,7 +299,7 @@ impl PatchColumns {
     fn new(patch: &ThreadPatch) -> Self {
         let unless_empty = |is_so: bool| (!patch.is_empty()).then_some(is_so);
         Self {
-            changes_words: unless_empty(patch.changes_words()),
+            changes_words: unless_empty(patch.changes_thread_body()),
             old_body: None,
             new_body: None,
             changes_expiry: unless_empty(patch.expires_at.is_some()),

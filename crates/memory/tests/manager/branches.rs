@@ -145,7 +145,7 @@ async fn search(memory: &Memory, scope: &Scope, word: &str) -> SearchResults {
 
 /// Messages 0 and 1, then a branch with 2 and one with 3 and 4.
 fn forked(current: usize) -> Conversation {
-    Conversation::of(&[None, Some(0), Some(1), Some(1), Some(3)], current)
+    Conversation::new(&[None, Some(0), Some(1), Some(1), Some(3)], current)
 }
 
 fn names(nodes: &[usize]) -> Vec<String> {
@@ -181,7 +181,7 @@ async fn switching_branches_changes_only_the_marks() {
         let memory = &env.memory;
         import_conversation(memory, &forked(4)).await;
         let before = transcripts(memory).await;
-        let switched = forked(4).then(&[], 2);
+        let switched = forked(4).extended(&[], 2);
         let report = import_conversation(memory, &switched).await;
         assert_eq!((report.threads_created, report.threads_found, report.forks_found), (0, 2, 1));
         assert_eq!((report.messages_added, report.messages_already_there), (0, 5));
@@ -206,7 +206,7 @@ async fn each_branch_grows_in_its_own_thread() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
         import_conversation(memory, &forked(4)).await;
-        let grown = forked(4).then(&[Some(2), Some(4), Some(4), None], 5);
+        let grown = forked(4).extended(&[Some(2), Some(4), Some(4), None], 5);
         let report = import_conversation(memory, &grown).await;
         assert_eq!((report.forks_created, report.messages_added, report.messages_already_there), (2, 4, 5));
         let expected: BTreeMap<_, _> = grown.leaves().into_iter().map(|leaf| (name(leaf), grown.path(leaf))).collect();
@@ -222,7 +222,7 @@ async fn imports_of_earlier_versions_are_not_duplicated() {
         import(memory, linear(&[0, 1, 2])).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         let before = messages(memory, &main).await;
-        let report = import_conversation(memory, &Conversation::of(&[None, Some(0), Some(1)], 2)).await;
+        let report = import_conversation(memory, &Conversation::new(&[None, Some(0), Some(1)], 2)).await;
         assert_eq!((report.threads_found, report.messages_added, report.messages_already_there), (1, 0, 3));
         assert_eq!(threads(memory, &ana()).await, std::slice::from_ref(&main));
         import_conversation(memory, &forked(4)).await;
@@ -260,12 +260,12 @@ async fn threads_mixed_by_earlier_versions_remain_and_branches_are_added() {
 async fn a_thread_continued_locally_is_not_mixed_with_later_imports() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let conversation = Conversation::of(&[None, Some(0)], 1);
+        let conversation = Conversation::new(&[None, Some(0)], 1);
         import_conversation(memory, &conversation).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         memory.append(&ana(), main.id, Draft::user("appended here")).await.unwrap();
         for _ in 0..2 {
-            import_conversation(memory, &conversation.then(&[Some(1), Some(2)], 3)).await;
+            import_conversation(memory, &conversation.extended(&[Some(1), Some(2)], 3)).await;
             let expected = [
                 ("m3".to_owned(), names(&[0, 1, 2, 3])),
                 ("own".to_owned(), vec!["m0".into(), "m1".into(), "own".into()]),
@@ -277,7 +277,7 @@ async fn a_thread_continued_locally_is_not_mixed_with_later_imports() {
         assert_eq!(threads(memory, &ana()).await.len(), 2);
         // The branch in the fork is forked again.
         for _ in 0..2 {
-            import_conversation(memory, &conversation.then(&[Some(1), Some(2), Some(2)], 3)).await;
+            import_conversation(memory, &conversation.extended(&[Some(1), Some(2), Some(2)], 3)).await;
             assert_eq!(transcripts(memory).await["m4"], names(&[0, 1, 2, 4]));
             assert_eq!(threads(memory, &ana()).await.len(), 3);
         }
@@ -289,7 +289,7 @@ async fn a_thread_continued_locally_is_not_mixed_with_later_imports() {
 async fn an_erased_message_is_not_restored_in_forks() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let conversation = Conversation::of(&[None, Some(0), Some(1)], 2);
+        let conversation = Conversation::new(&[None, Some(0), Some(1)], 2);
         import_conversation(memory, &conversation).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         // The first message is shared with later forks; the last one becomes a sibling of a new branch.
@@ -297,7 +297,7 @@ async fn an_erased_message_is_not_restored_in_forks() {
         let erased = [stored[0].id, stored[2].id];
         memory.erase_messages(&ana(), main.id, &erased).await.unwrap();
         for _ in 0..2 {
-            import_conversation(memory, &conversation.then(&[Some(1), Some(2), Some(3)], 5)).await;
+            import_conversation(memory, &conversation.extended(&[Some(1), Some(2), Some(3)], 5)).await;
             for word in ["word0", "word2"] {
                 assert_eq!(search(memory, &ana(), word).await.hits, []);
             }
@@ -312,7 +312,7 @@ async fn an_erased_message_is_not_restored_in_forks() {
 async fn local_edits_are_copied_to_later_forks() {
     let env = TestEnv::plain();
     let memory = &env.memory;
-    import_conversation(memory, &Conversation::of(&[None, Some(0), Some(1)], 2)).await;
+    import_conversation(memory, &Conversation::new(&[None, Some(0), Some(1)], 2)).await;
     let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
     let first = messages(memory, &main).await[0].id;
     let corrected = Content::text(Role::User, "corrected");
@@ -329,7 +329,7 @@ async fn a_message_shared_by_forks_is_found_and_recalled_once() {
         let memory = &env.memory;
         let mut parents = vec![None, Some(0), Some(1)];
         parents.extend([Some(2); 30]);
-        import_conversation(memory, &Conversation::of(&parents, 5)).await;
+        import_conversation(memory, &Conversation::new(&parents, 5)).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         for scope in [ana(), acme()] {
             let found = search(memory, &scope, "word1").await;
@@ -360,7 +360,7 @@ async fn copies_in_forks_do_not_displace_other_hits() {
     let memory = &env.memory;
     let other = env.open_thread().await;
     memory.append(&ana(), other, Draft::user("lighthouse in another thread")).await.unwrap();
-    let ImportItem::Tree(mut tree) = Conversation::of(&[vec![None], vec![Some(0); 90]].concat(), 1).item() else {
+    let ImportItem::Tree(mut tree) = Conversation::new(&[vec![None], vec![Some(0); 90]].concat(), 1).item() else {
         panic!()
     };
     for index in 0..5 {
@@ -399,7 +399,7 @@ async fn an_interrupted_import_is_completed_by_the_next() {
     // 700 messages precede the branches, so copying them takes two commits.
     let mut parents: Vec<Option<usize>> = (0..700).map(|node: usize| node.checked_sub(1)).collect();
     parents.extend([Some(699), Some(699)]);
-    let conversation = Conversation::of(&parents, 701);
+    let conversation = Conversation::new(&parents, 701);
     for cut in 0..5 {
         let (probe, env) = Probe::env();
         let memory = &env.memory;
@@ -420,7 +420,7 @@ async fn an_interrupted_import_is_completed_by_the_next() {
 async fn branches_beyond_the_limit_are_reported() {
     let env = TestEnv::plain();
     let memory = &env.memory;
-    let of = |branches: usize| Conversation::of(&[vec![None], vec![Some(0); branches]].concat(), branches);
+    let of = |branches: usize| Conversation::new(&[vec![None], vec![Some(0); branches]].concat(), branches);
     for _ in 0..2 {
         let report = import(memory, [of(103).item()]).await;
         let named: Vec<_> = report.problems.iter().filter_map(|problem| problem.name.clone()).collect();
@@ -452,7 +452,7 @@ async fn a_fork_survives_the_deletion_of_its_parent_thread() {
 #[tokio::test(start_paused = true)]
 async fn concurrent_imports_do_not_mix_branches() {
     on_all_stores(async |env: TestEnv| {
-        let conversations = [forked(4), forked(4).then(&[Some(2), Some(4)], 5)];
+        let conversations = [forked(4), forked(4).extended(&[Some(2), Some(4)], 5)];
         let imports = conversations.clone().map(|conversation| {
             let memory = env.memory.clone();
             tokio::spawn(async move { import(&memory, [conversation.item()]).await })

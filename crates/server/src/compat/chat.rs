@@ -55,8 +55,8 @@ pub(crate) async fn chat(
     let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.mint_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
     let ask = TurnRequest::new(body.message);
-    let asking = AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(connection, Work::Ask(asking))).await?;
+    let request = AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing: false };
+    let answered = turns::whole(turns::start(connection, Work::Ask(request))).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 

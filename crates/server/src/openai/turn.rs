@@ -96,7 +96,7 @@ impl ActiveTurn {
                 Some(prefetched) => {
                     prefetched.records.iter().flatten().next().map(|found| found.value.read()).transpose()?
                 }
-                None => find_record(app, scope, thread, id).await?,
+                None => find_turn_record(app, scope, thread, id).await?,
             };
             if let Some(record) = check_answered(app, scope, thread, record, attempt).await? {
                 return Ok(TurnStart::Answered(record));
@@ -243,7 +243,7 @@ fn record_writes(record: &TurnRecord, now: Timestamp) -> Result<[PutRecord; 2], 
 
 /// Stores the record of a turn whose messages are already stored. It is written with the tenant's scope: a user may start a turn
 /// in a shared thread, but may not write the thread's records.
-pub(super) async fn save_record(
+pub(super) async fn save_turn_record(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
@@ -263,7 +263,7 @@ pub(super) async fn find_answered(
     id: &str,
     attempt: &Attempt,
 ) -> Result<Option<TurnRecord>, ApiError> {
-    let record = find_record(app, scope, thread, id).await?;
+    let record = find_turn_record(app, scope, thread, id).await?;
     check_answered(app, scope, thread, record, attempt).await
 }
 
@@ -364,7 +364,7 @@ pub(super) fn output_drafts(answer: &ChatAnswer, text_id: MessageId) -> Vec<Draf
 }
 
 /// Finds the record of a turn.
-pub(super) async fn find_record(
+pub(super) async fn find_turn_record(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
@@ -409,7 +409,7 @@ async fn find_repeated(
     if last.digest != attempt.digest() || last.at.plus_ms(WINDOW_MS) < now {
         return Ok(None);
     }
-    let Some(record) = find_record(app, scope, thread, &last.id).await? else { return Ok(None) };
+    let Some(record) = find_turn_record(app, scope, thread, &last.id).await? else { return Ok(None) };
     let last = record.output.last().copied().into_iter().collect::<Vec<_>>();
     let last_seq = stored_messages(app, scope, thread, &last).await?.pop().map(|message| message.seq);
     let seq = app.memory().get_thread(scope, thread).await?.positions.seq;

@@ -32,7 +32,7 @@ pub(crate) struct ImportedJson {
     messages: CountsJson,
     #[serde(rename = "documents")]
     records: CountsJson,
-    /// How many records could not be imported.
+    /// How many items could not be imported.
     problem_count: usize,
     /// The first 1,000 problems.
     problems: Vec<String>,
@@ -74,7 +74,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: Q
             Some(name) => format!("{name}: {}", problem.error),
             None => format!("item {}: {}", problem.item, problem.error),
         });
-        let truncated = (count == MAX_ITEMS).then(|| format!("only the first {MAX_ITEMS} records were read"));
+        let truncated = (count == MAX_ITEMS).then(|| format!("only the first {MAX_ITEMS} items were read"));
         let problems: Vec<String> =
             truncated.into_iter().chain(invalid.iter().map(ToString::to_string)).chain(rejected).collect();
         Ok::<_, ApiError>(ImportedJson {

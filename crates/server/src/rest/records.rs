@@ -1,4 +1,4 @@
-//! Records: records of applications that belong to a user or to the tenant. Records of Threadkeep itself are not accessible.
+//! Key-value records of applications that belong to a user or to the tenant. Threadkeep's own records are not accessible.
 
 pub(crate) mod delete;
 pub(crate) mod get;

@@ -8,12 +8,12 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::assistants::keeper;
-use crate::server::{Answer, Client, PATIENCE, Parts, TOKEN, TestServer, new_key, send};
-use crate::v1::parts_with_model;
+use crate::server::{Answer, Client, PATIENCE, TestConfig, TOKEN, TestServer, new_key, send};
+use crate::v1::config_with_model;
 
 async fn with_access(local_access: LocalAccess) -> TestServer {
-    let options = ServerOptions { local_access, ..Parts::default().options };
-    TestServer::start_with(Parts { options, ..Parts::default() }).await
+    let options = ServerOptions { local_access, ..TestConfig::default().options };
+    TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await
 }
 
 async fn exchange(client: &Client, token: &str) -> Answer {
@@ -196,8 +196,8 @@ async fn what_a_browser_is_handed_is_good_for_moments_and_only_for_a_cookie() {
 /// Whoever listens since before there was a key is asked for one, too.
 #[tokio::test]
 async fn streams_without_a_key_end_once_there_is_one() {
-    let options = ServerOptions { heartbeat: Duration::from_millis(20), ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { heartbeat: Duration::from_millis(20), ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let events = client.request("GET", &format!("/v1/threads/{thread}/events")).send().await.unwrap();
@@ -211,7 +211,7 @@ async fn streams_without_a_key_end_once_there_is_one() {
 #[tokio::test]
 async fn the_token_is_in_no_served_byte() {
     let assistants = vec![keeper("keeper").0];
-    let server = TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await;
+    let server = TestServer::start_with(TestConfig { assistants, ..config_with_model().0 }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let cookie = cookie(&exchange(&client, TOKEN).await);

@@ -1,4 +1,4 @@
-//! The server, through real sockets. The folders mirror the paths.
+//! Tests of the server through real sockets. The folders mirror the URL paths.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod assistants;
@@ -8,7 +8,7 @@ mod compat;
 mod conversations;
 mod doors;
 mod erasure;
-mod held;
+mod pausable_store;
 mod limits;
 mod local;
 mod log;

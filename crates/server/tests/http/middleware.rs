@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::TestServer;
 
 #[tokio::test]
-async fn every_error_has_the_one_form_and_a_request_id() {
+async fn every_error_has_the_standard_format_and_a_request_id() {
     let server = TestServer::start().await;
     let client = server.client();
     let unknown = client.get("/nowhere").await;

@@ -11,8 +11,8 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use crate::assistants::keeper;
-use crate::server::{PATIENCE, Parts, TOKEN, TestServer};
-use crate::v1::parts_with_model;
+use crate::server::{PATIENCE, TestConfig, TOKEN, TestServer};
+use crate::v1::config_with_model;
 
 /// The routes that need no token: they say that the server lives, and what it could be asked.
 const OPEN: [(&str, &str); 10] = [
@@ -31,7 +31,7 @@ const OPEN: [(&str, &str); 10] = [
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-fn is_left_out() -> bool {
+fn is_skipped() -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "nginx"))
 }
 
@@ -104,7 +104,7 @@ impl Nginx {
 /// A server with everything that can be asked.
 async fn served() -> TestServer {
     let assistants = vec![keeper("keeper").0];
-    TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await
+    TestServer::start_with(TestConfig { assistants, ..config_with_model().0 }).await
 }
 
 /// Every route with a name for what varies.
@@ -134,7 +134,7 @@ fn what_is_open_is_in_the_table_and_nothing_else_is_open() {
 
 #[tokio::test]
 async fn through_a_plain_proxy_nobody_calls_without_the_token() {
-    if is_left_out() {
+    if is_skipped() {
         return;
     }
     let server = served().await;
@@ -165,7 +165,7 @@ async fn through_a_plain_proxy_nobody_calls_without_the_token() {
 
 #[tokio::test]
 async fn nor_do_sockets_that_it_passes_on() {
-    if is_left_out() {
+    if is_skipped() {
         return;
     }
     let server = TestServer::start().await;
@@ -182,11 +182,11 @@ async fn nor_do_sockets_that_it_passes_on() {
 /// What the token is there for: a server without one cannot tell whom a plain proxy speaks for.
 #[tokio::test]
 async fn a_server_that_takes_this_machine_for_its_owner_is_open_to_the_world_through_it() {
-    if is_left_out() {
+    if is_skipped() {
         return;
     }
-    let options = ServerOptions { local_access: LocalAccess::ThisMachine, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { local_access: LocalAccess::ThisMachine, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let nginx = Nginx::before(server.address, "").await;
     assert_eq!(nginx.ask("GET", "/v1/threads", "").await, 200);
     let honest = Nginx::before(server.address, "proxy_set_header X-Forwarded-For $remote_addr;").await;

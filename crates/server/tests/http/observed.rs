@@ -11,13 +11,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::TestServer;
 use crate::assistants::keeper;
-use crate::server::{PATIENCE, Parts, send};
+use crate::server::{PATIENCE, TestConfig, send};
 use crate::v1::{Echo, Lengths};
 
 #[tokio::test]
 async fn figures_count_requests_and_models_and_name_nobody() {
-    let parts = Parts { model: Some(Arc::new(Echo::default())), ..Parts::default() };
-    let server = TestServer::start_with(parts).await;
+    let config = TestConfig { model: Some(Arc::new(Echo::default())), ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
     let admin = server.keyed("acme-tenant", None, &[KeyRole::Admin]).await;
     let reader = server.keyed("acme-tenant", Some("ana-user"), &[KeyRole::Write]).await;
     let thread = reader.new_thread().await;
@@ -82,7 +82,7 @@ impl Collector {
             service: "threadkeep-test".to_owned(),
             proxy: None,
         };
-        ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..Parts::default().options }
+        ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..TestConfig::default().options }
     }
 
     fn spans(&self) -> Vec<Value> {
@@ -130,8 +130,8 @@ fn text<'a>(span: &'a Value, key: &str) -> &'a str {
 async fn a_collector_receives_requests_with_the_models_calls_below_them() {
     let collector = Collector::start().await;
     let options = collector.options();
-    let parts = Parts { options, model: Some(Arc::new(Echo::default())), ..Parts::default() };
-    let mut server = TestServer::start_with(parts).await;
+    let config = TestConfig { options, model: Some(Arc::new(Echo::default())), ..TestConfig::default() };
+    let mut server = TestServer::start_with(config).await;
     let client = server.client();
     let chat = |words: &str, is_streamed: bool| {
         let body =
@@ -141,7 +141,7 @@ async fn a_collector_receives_requests_with_the_models_calls_below_them() {
     };
     let answered = chat("The safe opens with 1234.", false).await;
     assert_eq!((answered.status, chat("hello", true).await.status, chat("fail", false).await.status), (200, 200, 503));
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     let spans = collector.spans();
     let received = collector.received.lock().unwrap().clone();
@@ -202,13 +202,13 @@ fn recalling_keeper() -> Definition {
 #[tokio::test]
 async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder() {
     let collector = Collector::start().await;
-    let parts = Parts {
+    let config = TestConfig {
         options: collector.options(),
         embedder: Some(Arc::new(Lengths)),
         assistants: vec![recalling_keeper()],
-        ..Parts::default()
+        ..TestConfig::default()
     };
-    let mut server = TestServer::start_with(parts).await;
+    let mut server = TestServer::start_with(config).await;
     let client = server.client();
     let ask = |path: &str, body: Value| send(client.request("POST", path).header("traceparent", CALLERS).json(&body));
     let turns = |text: &str| ask("/v1/agents/keeper/turns", json!({ "text": text, "thread": "web:shed" }));
@@ -231,7 +231,7 @@ async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder(
     tokio::time::timeout(PATIENCE, over).await.unwrap();
     ask("/v1/embeddings", json!({ "model": "lengths", "input": "of the secret shed" })).await.expect(200);
     let told = client.get("/metrics").await.text;
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     for line in [
         r#"threadkeep_turns_total{assistant="keeper",outcome="completed"} 6"#,
@@ -295,18 +295,18 @@ async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder(
 async fn a_call_that_nobody_waits_for_any_longer_is_counted() {
     let collector = Collector::start().await;
     let (definition, model) = keeper("keeper");
-    let parts = Parts { options: collector.options(), assistants: vec![definition], ..Parts::default() };
-    let mut server = TestServer::start_with(parts).await;
+    let config = TestConfig { options: collector.options(), assistants: vec![definition], ..TestConfig::default() };
+    let mut server = TestServer::start_with(config).await;
     let client = server.client();
     let response = json!({ "model": "threadkeep/keeper", "input": "wait", "background": true });
     let response = client.post("/v1/responses", response).await.expect(200);
-    model.waits().await;
+    model.wait_until_blocked().await;
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
     client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
     let line = r#"threadkeep_model_calls_total{model="keeper",outcome="cancelled"} 1"#;
     let counted = async { while !client.get("/metrics").await.text.lines().any(|told| told == line) {} };
     tokio::time::timeout(PATIENCE, counted).await.unwrap();
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     let spans = collector.spans();
     let chat = spans.iter().find(|span| span["name"] == "chat keeper").unwrap();
@@ -323,12 +323,12 @@ async fn a_collector_that_is_away_harms_nobody() {
         service: "threadkeep".to_owned(),
         proxy: None,
     };
-    let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..Parts::default().options };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..TestConfig::default().options };
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let client = server.client();
     for _ in 0..50 {
         client.new_thread().await;
     }
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
 }

@@ -7,7 +7,7 @@ use threadkeep_server::{Server, ServerOptions};
 
 use crate::TestServer;
 use crate::assistants::with_keeper;
-use crate::server::{PATIENCE, Parts};
+use crate::server::{PATIENCE, TestConfig};
 
 #[tokio::test]
 async fn it_tells_that_it_lives_and_serves() {
@@ -95,7 +95,7 @@ async fn what_was_accepted_is_finished_before_it_stops() {
         hears.recv().await.unwrap();
     }
     let memory = server.memory.clone();
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     let acknowledged: Vec<String> = writers.join_all().await.into_iter().flatten().collect();
     let scope = threadkeep::Scope::user("local", "me").unwrap();
@@ -110,8 +110,8 @@ async fn what_was_accepted_is_finished_before_it_stops() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_servers_over_one_database_are_one() {
     let parts = || {
-        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..Parts::default().options };
-        Parts { options, ..Parts::default() }
+        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..TestConfig::default().options };
+        TestConfig { options, ..TestConfig::default() }
     };
     let Some(one) = TestServer::start_over_postgres(parts()).await else { return };
     let other = TestServer::over(threadkeep::open(&one.database_url()).await.unwrap(), parts()).await;

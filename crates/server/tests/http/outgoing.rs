@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use crate::TestServer;
 use crate::observed::Collector;
-use crate::server::{PATIENCE, Parts};
+use crate::server::{PATIENCE, TestConfig};
 
 fn proxy(endpoint: &str, exceptions: Option<&str>) -> OutgoingProxy {
     let url = endpoint.replace("http://", "http://ana:proxys-own@");
@@ -22,9 +22,9 @@ async fn trace(options: ServerOptions, proxy: OutgoingProxy) {
         ..options.telemetry.clone().unwrap()
     };
     let options = ServerOptions { telemetry: Some(telemetry), ..options };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     server.client().new_thread().await;
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
 }
 
@@ -42,9 +42,9 @@ async fn traces_go_through_the_proxy_unless_their_collector_is_an_exception() {
     let nowhere = OutgoingProxy { url: "http://127.0.0.1:9".to_owned(), exceptions: None };
     let telemetry = TelemetryOptions { proxy: Some(nowhere), ..collector.options().telemetry.unwrap() };
     let options = ServerOptions { telemetry: Some(telemetry), ..collector.options() };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     server.client().new_thread().await;
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     assert_eq!(collector.received.lock().unwrap().len(), 1);
     assert!(!format!("{:?}", proxy(&collector.endpoint, None)).contains("proxys-own"));
@@ -65,8 +65,8 @@ async fn an_issuers_keys_are_fetched_through_the_proxy() {
     let tenant = TenantId::new("acme").unwrap();
     let issuer =
         TokenIssuer::jwks("https://issuer.invalid/keys", Some(&through), "https://issuer", "me", tenant).unwrap();
-    let options = ServerOptions { token_issuers: vec![issuer], ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { token_issuers: vec![issuer], ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     // The keys are looked for once a token names one.
     let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZSJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6Im1lIiwiZXhwIjo0MTAyNDQ0ODAwLCJzdWIiOiJhbmEifQ.AAAA";
     server.client().with_key(token).get("/v1/threads").await.error(401);

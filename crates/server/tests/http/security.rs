@@ -6,7 +6,7 @@ use threadkeep::TenantId;
 use threadkeep_server::{KeyError, KeyRole, Keys, NewKey, Quota, RateLimit, ServerOptions, TokenIssuer};
 
 use crate::TestServer;
-use crate::server::{Parts, new_key, send};
+use crate::server::{TestConfig, new_key, send};
 
 #[tokio::test]
 async fn without_a_key_only_this_machine_may_call() {
@@ -207,10 +207,10 @@ async fn programs_of_this_machine_are_counted_together() {
     let options = |rate: Option<u32>, quota: Option<u32>| ServerOptions {
         rate_limit: rate.map(|per_minute| RateLimit { per_minute }),
         quota: quota.map(|per_day| Quota { per_day }),
-        ..Parts::default().options
+        ..TestConfig::default().options
     };
     for (options, code) in [(options(Some(3), None), "rate_limited"), (options(None, Some(3)), "quota_exceeded")] {
-        let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+        let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
         let client = server.client();
         for user in ["ana", "ben", "eve"] {
             client.as_user(user).get("/v1/threads").await.expect(200);
@@ -236,7 +236,7 @@ async fn the_days_requests_are_counted_across_a_restart_and_instances() {
         call(&server).await.expect(200);
     }
     // Another instance over the same store, as after a restart.
-    let restarted = TestServer::over(server.memory.clone(), Parts::default()).await;
+    let restarted = TestServer::over(server.memory.clone(), TestConfig::default()).await;
     for _ in 0..2 {
         call(&restarted).await.expect(200);
     }
@@ -257,7 +257,7 @@ async fn never_more_than_the_days_requests_are_given() {
     let new =
         threadkeep_server::NewKey { quota: Some(Quota { per_day: 230 }), ..new_key("acme", None, &[KeyRole::Read]) };
     let (_, secret) = keys.create(new).await.unwrap();
-    let other = TestServer::over(server.memory.clone(), Parts::default()).await;
+    let other = TestServer::over(server.memory.clone(), TestConfig::default()).await;
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..8 {
         let client = if caller % 2 == 0 { server.client() } else { other.client() }.with_key(secret.as_str());
@@ -283,8 +283,8 @@ const SECRET: &str = "a secret that has 32 bytes or more";
 async fn an_issuers_token_is_its_users() {
     let tenant = TenantId::new("acme").unwrap();
     let issuer = TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", tenant).unwrap();
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     assert!(TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::internal()).is_err());
     let ana = server.stranger().with_key(TOKEN);
     let thread = ana.new_thread().await;

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::TestServer;
 use crate::log::Log;
-use crate::server::{PATIENCE, Parts, TOKEN};
+use crate::server::{PATIENCE, TestConfig, TOKEN};
 
 fn files(folder: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -24,8 +24,8 @@ async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
     let (certificate, key, pem) = files(folder.path());
     let tls = Some(Tls::from_pem_files(&certificate, &key).unwrap());
     let read_timeout = Duration::from_millis(300);
-    let options = ServerOptions { tls, read_timeout, sweep_every: None, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { tls, read_timeout, sweep_every: None, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let port = server.address.port();
     let url = format!("https://localhost:{port}/v1/threads");
     let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
@@ -68,8 +68,8 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let first = renew(folder.path(), &FIRST);
     let tls = Tls::from_pem_files(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
-    let options = ServerOptions { tls: Some(tls), sweep_every: None, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { tls: Some(tls), sweep_every: None, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let url = format!("https://localhost:{}/v1/threads", server.address.port());
     let client = |pem: &str| {
         let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();

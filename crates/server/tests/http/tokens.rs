@@ -13,7 +13,7 @@ use threadkeep_server::{ServerOptions, TokenIssuer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::server::{Answer, Parts};
+use crate::server::{Answer, TestConfig};
 use crate::{Client, TestServer};
 
 const ISSUER: &str = "https://issuer";
@@ -134,8 +134,8 @@ fn issuer(location: &str) -> TokenIssuer {
 }
 
 async fn server(issuer: TokenIssuer) -> TestServer {
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
-    TestServer::start_with(Parts { options, ..Parts::default() }).await
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
+    TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await
 }
 
 async fn call(client: &Client, token: &str) -> Answer {
@@ -240,8 +240,8 @@ async fn supabases_roles_are_users_and_the_application() {
     // The tenant is the configured one, whatever metadata says: its key sees the thread.
     let mut issuer = issuer(&publisher.url);
     issuer.takes_service_role = true;
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
-    let other = TestServer::over(server_of_users.memory.clone(), Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
+    let other = TestServer::over(server_of_users.memory.clone(), TestConfig { options, ..TestConfig::default() }).await;
     let service = other.client().with_key(&role("service_role"));
     let listed = service.get("/v1/threads").await.expect(200);
     assert_eq!(listed["data"][0]["id"], opened["id"]);

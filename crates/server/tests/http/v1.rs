@@ -20,4 +20,4 @@ mod threads;
 mod turns;
 mod wire;
 
-pub(crate) use model::{Echo, Lengths, parts_with_model, with_model, with_model_over_postgres};
+pub(crate) use model::{Echo, Lengths, config_with_model, with_model, with_model_over_postgres};

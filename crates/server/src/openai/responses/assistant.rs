@@ -27,7 +27,7 @@ use crate::turns::{self, AskRequest, TurnUpdate};
 /// An assistant's turn that is ready to be started.
 pub(super) struct AssistantRun {
     app: App,
-    pub(super) asking: AskRequest,
+    pub(super) request: AskRequest,
     connection: ConnectionGuard,
     /// Notified when the question is stored. From then on the turn survives a restart of the server.
     pub(super) started: Option<oneshot::Sender<()>>,
@@ -61,7 +61,7 @@ pub(super) async fn prepare(
     let created_at = memory.now().as_millis().div_euclid(1000);
     let envelope = body::envelope(&id, created_at, &request, Some(&ids::conversation(thread)));
     let text_id = text_message_id(&id);
-    let asking = AskRequest {
+    let ask_request = AskRequest {
         service: app.service().clone(),
         agent,
         scope: scope.clone(),
@@ -70,7 +70,7 @@ pub(super) async fn prepare(
         attempt: attempt.clone(),
         is_passing: is_ephemeral,
     };
-    let work = Work::RunAssistant(Box::new(AssistantRun { app: app.clone(), asking, connection, started: None }));
+    let work = Work::RunAssistant(Box::new(AssistantRun { app: app.clone(), request: ask_request, connection, started: None }));
     Ok(PendingResponse { app, scope, attempt, id, envelope, text_id, is_streamed: false, work })
 }
 
@@ -84,7 +84,7 @@ async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson)
     let Some(previous) = &request.previous_response_id else { return Ok(None) };
     let not_found = || chain::not_found(previous);
     let thread = thread_of(previous).ok().flatten().ok_or_else(not_found)?;
-    let record = turn::find_record(app, scope, thread, previous).await?.ok_or_else(not_found)?;
+    let record = turn::find_turn_record(app, scope, thread, previous).await?.ok_or_else(not_found)?;
     let last: Vec<_> = record.output.last().copied().into_iter().collect();
     let last_seq = turn::stored_messages(app, scope, thread, &last).await?.pop().map(|message| message.seq);
     let seq = app.memory().get_thread(scope, thread).await?.positions.seq;
@@ -105,9 +105,9 @@ pub(super) async fn run(
     is_streamed: bool,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<FinishedResponse, (ApiError, String)> {
-    let AssistantRun { app, asking, connection, started } = run;
-    let (scope, digest, is_ephemeral) = (asking.scope.clone(), asking.attempt.digest().to_owned(), asking.is_passing);
-    let waiting = turns::start(connection, turns::Work::Ask(asking));
+    let AssistantRun { app, request, connection, started } = run;
+    let (scope, digest, is_ephemeral) = (request.scope.clone(), request.attempt.digest().to_owned(), request.is_passing);
+    let waiting = turns::start(connection, turns::Work::Ask(request));
     let mut text_deltas = TextDeltas::default();
     let mut on_delta = |delta: ChatDelta| {
         if is_streamed {
@@ -206,7 +206,7 @@ async fn response_of(
             delta_lengths: deltas.lengths(&output),
         };
         // The turn itself is stored: without the record, only this response cannot be retrieved.
-        if let Err(error) = turn::save_record(app, scope, turn.thread, &record).await {
+        if let Err(error) = turn::save_turn_record(app, scope, turn.thread, &record).await {
             tracing::warn!(code = error.code, "failed to store the record of a response");
         }
     }

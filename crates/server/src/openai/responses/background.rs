@@ -88,10 +88,10 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     }
     pending.envelope.insert("background".to_owned(), true.into());
     let turn = match &mut pending.work {
-        Work::RunAssistant(run) => Some(run.asking.name_turn(format!("response\n{id}"))),
+        Work::RunAssistant(run) => Some(run.request.name_turn(format!("response\n{id}"))),
         Work::CallModel(_) | Work::Answered { .. } => None,
     };
-    let driving = Driver::begin(app.memory());
+    let driver = Driver::begin(app.memory());
     let state = BackgroundState {
         digest: pending.attempt.digest().to_owned(),
         envelope: pending.envelope.clone(),
@@ -99,7 +99,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
         lease_until: lease_until(app.memory()),
         text_id: Some(pending.text_id),
         turn,
-        driver: Some(driving.name().to_owned()),
+        driver: Some(driver.name().to_owned()),
         deltas: Vec::new(),
     };
     if let Err(error) = write(&app, &scope, &id, Some(&state), Some(0)).await {
@@ -121,7 +121,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     let (live, events) = LiveResponse::start(&pending);
     tokio::spawn(carried(async move {
         drive(pending, live).await;
-        drop((driving, connection));
+        drop((driver, connection));
     }));
     if let Some(started) = started {
         // A turn that fails before it starts drops the sender, which ends the wait.
@@ -190,7 +190,7 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
     let deltas = pending.is_streamed.then(|| live.deltas());
     let (turn, stop) = match &pending.work {
         Work::CallModel(call) => (call.turn.clone(), None),
-        Work::RunAssistant(run) => (None, Some(run.asking.ask.stop.clone())),
+        Work::RunAssistant(run) => (None, Some(run.request.ask.stop.clone())),
         Work::Answered { .. } => (None, None),
     };
     let mut on_delta = |delta| live.write_delta(&delta);

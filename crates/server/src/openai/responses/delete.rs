@@ -23,7 +23,7 @@ use crate::security::{Caller, MayResume};
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let (id, scope) = (path_params.text("id"), &caller.scope);
     match thread_of(id)? {
-        Some(thread) if turn::find_record(&app, scope, thread, id).await?.is_some() => {
+        Some(thread) if turn::find_turn_record(&app, scope, thread, id).await?.is_some() => {
             turn::delete_record(&app, scope, thread, id).await?;
         }
         None if stored_response::find(&app, scope, id).await?.is_some() => {

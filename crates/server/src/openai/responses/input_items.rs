@@ -34,7 +34,7 @@ pub(crate) async fn list(
     let (id, scope) = (path_params.text("id"), &caller.scope);
     let items: Vec<Item> = match thread_of(id)? {
         Some(thread) => {
-            let record = turn::find_record(&app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
+            let record = turn::find_turn_record(&app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
             turn::stored_messages(&app, scope, thread, &record.input).await?.iter().flat_map(items_of).collect()
         }
         None => {

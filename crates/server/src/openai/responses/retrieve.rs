@@ -85,7 +85,7 @@ pub(super) async fn find_state(
     may_drive: MayResume,
 ) -> Result<Option<ResponseState>> {
     let stored = match thread_of(id)? {
-        Some(thread) => match turn::find_record(app, scope, thread, id).await? {
+        Some(thread) => match turn::find_turn_record(app, scope, thread, id).await? {
             Some(record) => {
                 let (envelope, output) = read_response(app, scope, thread, &record).await?;
                 Some(ResponseState::Ended { envelope, output, delta_lengths: record.delta_lengths })

@@ -80,7 +80,7 @@ pub(crate) async fn ask(
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
     let ask = TurnRequest { author: body.author, given: body.given, ..TurnRequest::new(body.text) };
-    let asking = AskRequest {
+    let request = AskRequest {
         service: app.service().clone(),
         agent,
         scope: caller.scope,
@@ -89,7 +89,7 @@ pub(crate) async fn ask(
         attempt,
         is_passing: false,
     };
-    let waiting = turns::start(connection, Work::Ask(asking));
+    let waiting = turns::start(connection, Work::Ask(request));
     if is_streamed {
         return turns::respond(&app, waiting).await;
     }

@@ -1,4 +1,4 @@
-//! A door without HTTP: a program writes a line with its key, the name of the line and its words, and reads one.
+//! A door without HTTP: a program writes lines with a key, a line id and a text, and reads a line for each.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 type Line = (String, oneshot::Sender<String>);
 
-/// The other end.
+/// The program's end.
 #[derive(Clone)]
 pub(super) struct Console(mpsc::UnboundedSender<Line>);
 
@@ -40,8 +40,8 @@ async fn listen(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<Line>
         };
         let (service, hold) = (service.clone(), service.hold());
         tokio::spawn(async move {
-            let told = answer(&service, &line).await.unwrap_or_else(|error| format!("error {}", error.code));
-            drop(sender.send(told));
+            let reply = answer(&service, &line).await.unwrap_or_else(|error| format!("error {}", error.code));
+            drop(sender.send(reply));
             drop(hold);
         });
     }
@@ -50,7 +50,7 @@ async fn listen(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<Line>
 async fn answer(service: &Service, line: &str) -> Result<String, Error> {
     let mut parts = line.splitn(3, ' ').map(str::to_owned);
     let (Some(key), Some(name), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(Error::invalid("line", "a line is a key, a name and words"));
+        return Err(Error::invalid("line", "a line must consist of a key, an id and a text"));
     };
     let unknown = || Error::new(ErrorKind::Unauthenticated, "invalid_key", "no such key");
     let caller = service.caller_of(&key, || Ok(None)).await?.ok_or_else(unknown)?;
@@ -58,9 +58,9 @@ async fn answer(service: &Service, line: &str) -> Result<String, Error> {
     let thread = service.memory().open_by_key(&caller.scope, "lines").await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| Error::not_found("assistant"))?;
     let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), TurnRequest::new(text));
-    let asking =
+    let request =
         AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
+    let answered = turns::whole(turns::start(service.hold(), Work::Ask(request))).await?;
     let again = if answered.replayed { " (again)" } else { "" };
     Ok(format!("{}{again}", answered.turn.reply))
 }

@@ -8,7 +8,7 @@ use threadkeep_server::KeyRole;
 
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{PATIENCE, Parts, TestServer, send};
+use crate::server::{PATIENCE, TestConfig, TestServer, send};
 
 const TURNS: &str = "/v1/agents/keeper/turns";
 
@@ -129,7 +129,7 @@ async fn a_request_that_comes_again_has_its_turn_already() {
     assert_ne!(second["turn"], yes["turn"], "a second honest yes is kept");
     in_thread("no", "0").await.expect(200);
     assert_ne!(in_thread("yes", "1").await.expect(200)["turn"], second["turn"], "it is the thread's end no more");
-    assert_eq!(model.times_asked(), 5);
+    assert_eq!(model.request_count(), 5);
     let streamed = ask(&client, json!({ "text": "one", "stream": true }), &[("idempotency-key", "k")]);
     assert_eq!(send(streamed).await.code(409), "idempotency_key_reused", "another body, another thread");
     let streamed = json!({ "text": "yes", "thread": thread, "stream": true });
@@ -147,9 +147,9 @@ async fn a_request_that_comes_again_waits_for_the_turn_of_the_first() {
     for (first, again) in [(key, key), (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"))] {
         let body = json!({ "text": "wait", "thread": thread });
         let first = tokio::spawn(send(ask(&client, body.clone(), &[first])));
-        model.waits().await;
+        model.wait_until_blocked().await;
         let again = tokio::spawn(send(ask(&client, body, &[again])));
-        model.go();
+        model.unblock();
         let (first, again) = (first.await.unwrap().expect(200), again.await.unwrap().expect(200));
         assert_eq!(first["turn"], again["turn"]);
     }
@@ -164,10 +164,10 @@ async fn a_client_that_goes_away_does_not_lose_the_turn() {
         let thread = client.new_thread().await;
         let body = json!({ "text": "wait", "thread": thread, "stream": stream });
         let asking = tokio::spawn(send(ask(&client, body, &[])));
-        model.waits().await;
+        model.wait_until_blocked().await;
         asking.abort();
         assert!(asking.await.unwrap_err().is_cancelled());
-        model.go();
+        model.unblock();
         answered(&server, &thread).await;
         assert_eq!(client.texts(&thread).await, ["wait", "You said: wait"]);
     }
@@ -182,11 +182,11 @@ async fn a_server_that_is_asked_to_stop_finishes_the_turn() {
         tokio::spawn(send(ask(&client, json!({ "text": "wait" }), &[]))),
         tokio::spawn(send(ask(&client, streamed, &[]))),
     );
-    model.waits().await;
-    model.waits().await;
-    server.ask_to_stop();
-    model.go();
-    model.go();
+    model.wait_until_blocked().await;
+    model.wait_until_blocked().await;
+    server.request_shutdown();
+    model.unblock();
+    model.unblock();
     assert_eq!(whole.await.unwrap().expect(200)["status"], "completed");
     assert_eq!(events(&streamed.await.unwrap().text).last().unwrap().0, "turn.completed");
     server.stopped().await.unwrap();
@@ -197,12 +197,12 @@ async fn a_turn_is_cancelled_from_any_instance() {
     let (server, model) = with_keeper().await;
     let (definition, _) = keeper("keeper");
     let other =
-        TestServer::over(server.memory.clone(), Parts { assistants: vec![definition], ..Parts::default() }).await;
+        TestServer::over(server.memory.clone(), TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let body = json!({ "text": "wait", "thread": thread });
     let asking = tokio::spawn(send(ask(&client, body, &[])));
-    model.waits().await;
+    model.wait_until_blocked().await;
     let scope = Scope::user("local", "me").unwrap();
     let running = threadkeep::agent::find_running_turn(&server.memory, &scope, thread.parse().unwrap()).await.unwrap();
     let path = format!("/v1/threads/{thread}/turns/{}", running.unwrap().turn);
@@ -225,18 +225,18 @@ async fn a_second_turn_waits_or_is_refused_as_the_assistant_says() {
     let (mut refusing, _) = keeper("refusing");
     refusing.busy = BusyPolicy::Refuse;
     refusing.model = Arc::clone(&patient.model);
-    let server = TestServer::start_with(Parts { assistants: vec![patient, refusing], ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { assistants: vec![patient, refusing], ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let body = |text: &str| json!({ "text": text, "thread": thread });
     let first = tokio::spawn(send(ask(&client, body("wait"), &[])));
-    model.waits().await;
+    model.wait_until_blocked().await;
     let refused = client.post("/v1/agents/refusing/turns", body("now")).await;
     assert_eq!((refused.code(409).as_str(), refused.header("retry-after")), ("busy", "1"));
     let refused = client.post("/v1/agents/refusing/turns", json!({ "text": "now", "thread": thread, "stream": true }));
     assert_eq!(refused.await.code(409), "busy");
     let second = tokio::spawn(send(ask(&client, body("two"), &[])));
-    model.go();
+    model.unblock();
     assert_eq!(first.await.unwrap().expect(200)["reply"], "You said: wait");
     assert_eq!(second.await.unwrap().expect(200)["reply"], "You said: two");
     assert_eq!(client.texts(&thread).await, ["wait", "You said: wait", "two", "You said: two"]);

@@ -9,7 +9,7 @@ use super::agents::events;
 use super::live::Events;
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{Answer, Parts, TestServer, send};
+use crate::server::{Answer, TestConfig, TestServer, send};
 
 /// A turn that waits, and the path of its approval.
 async fn waiting(client: &Client, text: &str, thread: Option<&str>) -> (Value, String) {
@@ -67,7 +67,7 @@ async fn a_decision_changes_the_call_or_denies_it_with_a_reason() {
     let (_, path) = waiting(&client, "delete house", Some(thread)).await;
     let denied = client.post(&path, json!({ "decision": "deny", "reason": "I live there" })).await.expect(200);
     assert_eq!(denied["approvals"][0]["state"], "denied");
-    assert!(model.asked.lock().unwrap().last().unwrap().contains("I live there"), "the model reads why");
+    assert!(model.requests.lock().unwrap().last().unwrap().contains("I live there"), "the model reads why");
     assert_eq!(client.get(&path).await.expect(200)["reason"], "I live there");
     assert_eq!(*model.deleted.lock().unwrap(), ["candle"]);
     for body in [
@@ -102,8 +102,8 @@ async fn of_many_who_decide_at_once_one_does_and_the_others_conflict() {
     const DECIDERS: usize = 12;
     let (server, model) = with_keeper().await;
     let (definition, other_model) = keeper("keeper");
-    let parts = Parts { assistants: vec![definition], ..Parts::default() };
-    let other = TestServer::over(threadkeep::open(&server.store_url()).await.unwrap(), parts).await;
+    let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
+    let other = TestServer::over(threadkeep::open(&server.store_url()).await.unwrap(), config).await;
     for round in 0..ROUNDS {
         let (turn, path) = waiting(&server.client(), &format!("delete thing{round}"), None).await;
         let look = format!("/v1/threads/{}/turns/{}", turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap());
@@ -175,8 +175,8 @@ async fn a_request_that_nobody_decides_expires() {
     let clock = Arc::new(Later::default());
     let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
     let (definition, model) = keeper("keeper");
-    let parts = Parts { assistants: vec![definition], ..Parts::default() };
-    let server = TestServer::over(Memory::with_clock(backend, clock.clone()), parts).await;
+    let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
+    let server = TestServer::over(Memory::with_clock(backend, clock.clone()), config).await;
     let client = server.client();
     let (_, path) = waiting(&client, "delete lamp", None).await;
     clock.milliseconds.store(31 * 60 * 1000, Ordering::SeqCst);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::model::data_of;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{Parts, TestServer, send};
+use crate::server::{TestConfig, TestServer, send};
 
 const MODEL: &str = "threadkeep/keeper";
 
@@ -22,8 +22,8 @@ fn text(response: &Value) -> &str {
 
 #[tokio::test]
 async fn an_assistant_is_a_model_beside_the_configured_one() {
-    let (parts, _) = super::parts_with_model();
-    let server = TestServer::start_with(Parts { assistants: vec![keeper("keeper").0], ..parts }).await;
+    let (config, _) = super::config_with_model();
+    let server = TestServer::start_with(TestConfig { assistants: vec![keeper("keeper").0], ..config }).await;
     let client = server.client();
     let models = client.get("/v1/models").await.expect(200);
     let ids: Vec<&str> = models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
@@ -61,7 +61,7 @@ async fn a_chat_with_a_thread_is_a_turn_of_it() {
     assert_eq!((&seen["model"], &seen["usage"]["total_tokens"]), (&json!(MODEL), &json!(20)));
     assert_eq!(seen["usage"]["prompt_tokens_details"]["cached_tokens"], 10);
     assert_eq!(words(&ask("look lamp", "1").await.expect(200)), words(&seen));
-    assert_eq!(model.times_asked(), 2, "a repetition asks nobody");
+    assert_eq!(model.request_count(), 2, "a repetition asks nobody");
     let waits = ask("delete lamp", "0").await.expect(200);
     assert!(words(&waits).contains("`rm lamp`"));
     assert_eq!(waits["threadkeep"]["status"], "waiting_for_approval");
@@ -86,7 +86,7 @@ async fn a_chat_without_a_thread_leaves_nothing() {
     ] });
     let answered = client.post("/v1/chat/completions", body).await;
     assert_eq!(words(&answered.expect(200)), "You said: two");
-    assert_eq!(*model.asked.lock().unwrap(), ["two"]);
+    assert_eq!(*model.requests.lock().unwrap(), ["two"]);
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
     // What waits for an approval is there until it is decided.
     let waits = client.post("/v1/chat/completions", chat("delete lamp")).await;
@@ -159,7 +159,7 @@ async fn a_response_of_an_assistant_goes_on_in_its_thread() {
     };
     let once = keyed().await.expect(200);
     assert_eq!(keyed().await.expect(200), once);
-    assert_eq!(model.times_asked(), 4);
+    assert_eq!(model.request_count(), 4);
     let failed = ask("fail", &Value::Null).await.expect(200);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("server_error")));
     let unkept = json!({ "model": MODEL, "input": "x", "store": false });
@@ -192,7 +192,7 @@ async fn a_response_of_an_assistant_is_told_piece_by_piece() {
 async fn a_conversation_that_an_assistant_answers_in_is_locked() {
     let (mut definition, model) = keeper("keeper");
     definition.busy = threadkeep::agent::BusyPolicy::Refuse;
-    let server = TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let ask = |text: &str| {
@@ -200,10 +200,10 @@ async fn a_conversation_that_an_assistant_answers_in_is_locked() {
         send(client.request("POST", "/v1/responses").json(&body))
     };
     let first = tokio::spawn(ask("wait"));
-    model.waits().await;
+    model.wait_until_blocked().await;
     let locked = ask("two").await.error(400);
     assert_eq!((&locked["code"], &locked["param"]), (&json!("conversation_locked"), &json!("conversation")));
-    model.go();
+    model.unblock();
     assert_eq!(text(&first.await.unwrap().expect(200)), "You said: wait");
 }
 

@@ -10,11 +10,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::agents::answered;
-use super::model::{data_of, parts_with_model};
+use super::model::{data_of, config_with_model};
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::held::{self, Holder};
-use crate::server::{PATIENCE, Parts, TestServer, send};
+use crate::pausable_store::{PausePoint, StoreControl};
+use crate::server::{PATIENCE, TestConfig, TestServer, send};
 
 /// What the server of a model sees.
 #[derive(Debug, PartialEq)]
@@ -106,8 +106,8 @@ fn is_whole(request: &[u8]) -> bool {
 
 async fn with_model_server() -> (TestServer, ModelServer) {
     let model = ModelServer::start().await;
-    let parts = Parts { model: Some(model.model()), ..Parts::default() };
-    (TestServer::start_with(parts).await, model)
+    let config = TestConfig { model: Some(model.model()), ..TestConfig::default() };
+    (TestServer::start_with(config).await, model)
 }
 
 /// Asks for a response until it is over.
@@ -212,15 +212,15 @@ async fn a_repeated_request_gets_the_response_of_the_first() {
 #[tokio::test]
 async fn a_request_that_comes_twice_at_once_begins_one_response() {
     let mut model = ModelServer::start().await;
-    let holder = Holder::default();
-    let parts = Parts { model: Some(model.model()), ..Parts::default() };
-    let server = TestServer::start_held(&holder, parts).await;
+    let store_control = StoreControl::default();
+    let config = TestConfig { model: Some(model.model()), ..TestConfig::default() };
+    let server = TestServer::start_with_control(&store_control, config).await;
     let client = server.client();
     let ask = || {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
         send(request.json(&json!({ "input": "hello", "background": true })))
     };
-    let (is_looking, go_on) = holder.hold(held::Answer::Record("openai.background"));
+    let (is_looking, go_on) = store_control.pause_at(PausePoint::Record("openai.background"));
     let late = tokio::spawn(ask());
     is_looking.await.unwrap();
     let begun = ask().await.expect(200);
@@ -234,11 +234,11 @@ async fn a_request_that_comes_twice_at_once_begins_one_response() {
 #[tokio::test]
 async fn an_assistant_answers_in_the_background_and_is_cancelled() {
     let (definition, model) = keeper("keeper");
-    let server = TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
     let ask = |text: &str| json!({ "model": "threadkeep/keeper", "input": text, "background": true });
     let begun = client.post("/v1/responses", ask("wait")).await.expect(200);
-    model.waits().await;
+    model.wait_until_blocked().await;
     let id = begun["id"].as_str().unwrap();
     client.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.expect(200);
     let thread = begun["conversation"]["id"].as_str().unwrap().trim_start_matches("conv_").to_owned();
@@ -253,11 +253,11 @@ async fn an_assistant_answers_in_the_background_and_is_cancelled() {
 #[tokio::test]
 async fn what_an_assistant_is_asked_is_stored_before_it_is_told_to_be_in_progress() {
     let (definition, _) = keeper("keeper");
-    let holder = Holder::default();
-    let server = TestServer::start_held(&holder, Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let store_control = StoreControl::default();
+    let server = TestServer::start_with_control(&store_control, TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
-    let (is_storing, go_on) = holder.hold(held::Answer::Commit);
+    let (is_storing, go_on) = store_control.pause_at(PausePoint::Commit);
     let body = json!({
         "model": "threadkeep/keeper", "input": "hello", "conversation": conversation["id"], "background": true,
     });
@@ -279,25 +279,25 @@ async fn what_an_assistant_is_asked_is_stored_before_it_is_told_to_be_in_progres
 async fn a_response_becomes_what_its_turn_becomes() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
-    let ((definition, keeper_of_first), (echo, _)) = (keeper("keeper"), parts_with_model());
+    let ((definition, keeper_of_first), (echo, _)) = (keeper("keeper"), config_with_model());
     let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let memory = threadkeep::open(&url).await.unwrap();
-    let parts = Parts { assistants: vec![definition], ..echo };
-    let first = crashing.spawn(TestServer::over(memory, parts)).await.unwrap();
+    let config = TestConfig { assistants: vec![definition], ..echo };
+    let first = crashing.spawn(TestServer::over(memory, config)).await.unwrap();
     let ask = |model: &str| json!({ "model": model, "input": "wait", "background": true });
     let begun = first.client().post("/v1/responses", ask("threadkeep/keeper")).await.expect(200);
     let alone = first.client().post("/v1/responses", ask("echo")).await.expect(200);
-    keeper_of_first.waits().await;
+    keeper_of_first.wait_until_blocked().await;
     crashing.shutdown_background();
 
     let (definition, keeper) = keeper("keeper");
     let memory = threadkeep::open(&url).await.unwrap();
-    let second = TestServer::over(memory, Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let second = TestServer::over(memory, TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = second.client();
     let id = begun["id"].as_str().unwrap();
-    keeper.waits().await;
+    keeper.wait_until_blocked().await;
     assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200)["status"], "in_progress");
-    keeper.go();
+    keeper.unblock();
     let response = over(&client, id).await;
     assert_eq!((&response["status"], &response["background"]), (&json!("completed"), &json!(true)));
     assert_eq!(response["output"][0]["content"][0]["text"], "You said: wait");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::background::{ModelServer, Seen};
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{Parts, TestServer};
+use crate::server::{TestConfig, TestServer};
 
 const TURNS: &str = "/v1/agents/keeper/turns";
 
@@ -14,7 +14,7 @@ async fn with_model_server() -> (TestServer, ModelServer) {
     let model = ModelServer::start().await;
     let (mut definition, _) = keeper("keeper");
     definition.model = model.model();
-    (TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await, model)
+    (TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await, model)
 }
 
 /// Posts without waiting for the answer.

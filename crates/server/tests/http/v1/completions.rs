@@ -88,7 +88,7 @@ async fn what_is_sent_again_of_a_thread_is_there_once() {
     assert_eq!(texts[6..8], ["thanks", "echo: thanks (8 messages)"]);
     assert_eq!(texts[8..12], ["two", "echo: two (10 messages)", "three", "echo: three (12 messages)"]);
     assert_eq!(texts[12..], ["before", "echo: thanks (6 messages)", "four", "echo: four (16 messages)"]);
-    assert_eq!(model.asked.lock().unwrap().len(), 7);
+    assert_eq!(model.requests.lock().unwrap().len(), 7);
 }
 
 #[tokio::test]

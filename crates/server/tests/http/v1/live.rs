@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::Client;
-use crate::server::{PATIENCE, Parts, TestServer};
+use crate::server::{PATIENCE, TestConfig, TestServer};
 
 /// A stream of server-sent events.
 pub(super) struct Events {
@@ -178,8 +178,8 @@ async fn roles_filter_what_is_heard() {
 
 #[tokio::test]
 async fn every_stream_ends_with_a_reason() {
-    let options = ServerOptions { heartbeat: Duration::from_millis(20), sweep_every: None, ..Parts::default().options };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { heartbeat: Duration::from_millis(20), sweep_every: None, ..TestConfig::default().options };
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let (record, secret) =
         Keys::new(&server.memory).create(crate::server::new_key("acme", None, &[KeyRole::Write])).await.unwrap();
     let client = server.client().with_key(secret.as_str());
@@ -194,7 +194,7 @@ async fn every_stream_ends_with_a_reason() {
     let mut events = Events::open(&client, &path, None).await;
     client.say(&thread, "last words").await;
     assert_eq!(events.next().await.unwrap().id, Some(1));
-    server.ask_to_stop();
+    server.request_shutdown();
     let end = events.next().await.unwrap();
     assert_eq!(end.data, json!({ "type": "end", "reason": "shutdown", "resume_after": 1 }));
     assert_eq!(events.next().await, None);
@@ -208,9 +208,9 @@ async fn a_slow_reader_is_dropped_and_others_feel_nothing() {
         // On a busy machine what is said here takes long; the connection must live until its end is read.
         write_timeout: Duration::from_secs(3_600),
         sweep_every: None,
-        ..Parts::default().options
+        ..TestConfig::default().options
     };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let path = format!("/v1/threads/{thread}/events");
@@ -393,7 +393,7 @@ async fn one_socket_listens_to_many_threads() {
     let mut foreign = self::socket(&server, &other).await;
     tell(&mut foreign, json!({ "type": "subscribe_threads", "cursor": cursor.unwrap() })).await;
     assert_eq!(hear(&mut foreign).await["error"]["code"], "invalid_cursor");
-    server.ask_to_stop();
+    server.request_shutdown();
     let end = hear(&mut socket).await;
     assert_eq!((&end["type"], &end["reason"]), (&json!("end"), &json!("shutdown")));
     assert_eq!(hear(&mut socket).await, json!({ "closed": "shutdown" }));

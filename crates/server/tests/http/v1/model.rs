@@ -10,7 +10,7 @@ use threadkeep::core::{
 use threadkeep::{JsonText, Part, TokenDetails, ToolCall, Usage};
 use tokio::sync::Notify;
 
-use crate::server::{Parts, TestServer, send};
+use crate::server::{TestConfig, TestServer, send};
 
 /// Says what it was asked: `echo: WORDS (COUNT messages)`; calls the first tool where the last message is `call`, and answers
 /// in the form that is wanted.
@@ -31,7 +31,7 @@ impl ChatModel for Echo {
 
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let number = {
-            let mut asked = self.asked.lock().unwrap();
+            let mut asked = self.requests.lock().unwrap();
             asked.push(request.clone());
             asked.len()
         };
@@ -92,19 +92,19 @@ impl Embedder for Lengths {
 }
 
 pub(crate) async fn with_model() -> (TestServer, Arc<Echo>) {
-    let (parts, model) = parts_with_model();
-    (TestServer::start_with(parts).await, model)
+    let (config, model) = config_with_model();
+    (TestServer::start_with(config).await, model)
 }
 
 /// The same over a database of its own; `None` where PostgreSQL is left out.
 pub(crate) async fn with_model_over_postgres() -> Option<(TestServer, Arc<Echo>)> {
-    let (parts, model) = parts_with_model();
-    Some((TestServer::start_over_postgres(parts).await?, model))
+    let (config, model) = config_with_model();
+    Some((TestServer::start_over_postgres(config).await?, model))
 }
 
-pub(crate) fn parts_with_model() -> (Parts, Arc<Echo>) {
+pub(crate) fn config_with_model() -> (TestConfig, Arc<Echo>) {
     let model = Arc::new(Echo::default());
-    (Parts { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..Parts::default() }, model)
+    (TestConfig { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..TestConfig::default() }, model)
 }
 
 /// The data of each event of a stream.
@@ -168,7 +168,7 @@ async fn a_chat_passes_through_or_goes_on_in_a_thread() {
     let again = in_thread("two", "1").await.expect(200);
     assert_eq!((&again["id"], &again["choices"]), (&second["id"], &second["choices"]));
     assert_eq!(client.texts(&thread).await, ["one", "echo: one (2 messages)", "two", "echo: two (4 messages)"]);
-    assert_eq!(model.asked.lock().unwrap().len(), 3, "a repetition asks nobody");
+    assert_eq!(model.requests.lock().unwrap().len(), 3, "a repetition asks nobody");
     assert_eq!(in_thread("fail", "0").await.code(503), "model_unavailable");
     assert_eq!(client.texts(&thread).await.len(), 4, "what fails leaves nothing");
     let mut named = ask("three");

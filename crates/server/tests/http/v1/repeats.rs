@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::held::{self, Holder};
-use crate::server::{Answer, Parts, send};
+use crate::pausable_store::{PausePoint, StoreControl};
+use crate::server::{Answer, TestConfig, send};
 use crate::{Client, TestServer};
 
 async fn say(client: &Client, thread: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
@@ -56,12 +56,12 @@ async fn without_a_key_only_a_repetition_of_the_tail_counts_once() {
 // The first try, whose client gave up waiting, comes through while its repetition looks for it.
 #[tokio::test]
 async fn a_first_try_that_is_on_its_way_counts_once() {
-    let holder = Holder::default();
-    let server = TestServer::start_held(&holder, Parts::default()).await;
+    let store_control = StoreControl::default();
+    let server = TestServer::start_with_control(&store_control, TestConfig::default()).await;
     let client = server.client();
     let thread = client.new_thread().await;
     client.say(&thread, "before").await;
-    let (is_looking, go_on) = holder.hold(held::Answer::Thread);
+    let (is_looking, go_on) = store_control.pause_at(PausePoint::Thread);
     let repetition = {
         let (client, thread) = (client.clone(), thread.clone());
         tokio::spawn(async move { say(&client, &thread, "yes", &[RETRY]).await })
@@ -108,7 +108,7 @@ async fn making_a_thread_is_matched_by_its_key_and_never_by_its_body() {
 #[tokio::test]
 async fn instances_that_append_in_turn_lose_nothing_and_take_nothing_for_a_repetition() {
     let server = TestServer::start().await;
-    let other = TestServer::over(server.memory.clone(), crate::server::Parts::default()).await;
+    let other = TestServer::over(server.memory.clone(), crate::server::TestConfig::default()).await;
     let (one, another) = (server.client(), other.client());
     let thread = one.new_thread().await;
     for client in [&one, &one, &another, &one, &another, &another] {

@@ -49,7 +49,7 @@ async fn a_response_goes_on_from_the_one_before() {
     assert_eq!(client.get(&format!("/v1/responses/{id}")).await.code(404), "not_found");
     let unkept = client.post("/v1/responses", json!({ "input": "x", "store": false })).await.expect(200);
     assert_eq!(client.get(&format!("/v1/responses/{}", unkept["id"].as_str().unwrap())).await.code(404), "not_found");
-    assert_eq!(model.asked.lock().unwrap()[1].messages.len(), 3);
+    assert_eq!(model.requests.lock().unwrap()[1].messages.len(), 3);
     let keyed = |input: &str| {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
         send(request.json(&json!({ "input": input })))
@@ -83,7 +83,7 @@ async fn a_response_in_a_conversation_is_a_turn_of_it() {
     assert_eq!(text(&answered), "echo: in 3 minutes (5 messages)");
     let again = ask(output, "1").await.expect(200);
     assert_eq!((&again["id"], &again["output"]), (&answered["id"], &answered["output"]));
-    assert_eq!(model.asked.lock().unwrap().len(), 3, "a repetition asks nobody");
+    assert_eq!(model.requests.lock().unwrap().len(), 3, "a repetition asks nobody");
     let page = items().await.expect(200);
     let kinds: Vec<&str> = page["data"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["message", "message", "message", "function_call", "function_call_output", "message"]);

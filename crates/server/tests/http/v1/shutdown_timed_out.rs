@@ -9,10 +9,10 @@ use threadkeep_server::{KeyRole, ServerOptions};
 
 use super::agents::answered;
 use super::background::over;
-use super::model::parts_with_model;
+use super::model::config_with_model;
 use crate::Client;
 use crate::assistants::{Keeper, keeper};
-use crate::server::{Parts, TestServer};
+use crate::server::{TestConfig, TestServer};
 
 /// A store in which responses were left, by the models that were asked for them.
 struct Left {
@@ -25,19 +25,19 @@ struct Left {
 async fn left_by(models: &[&str]) -> Left {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
-    let ((definition, keeper), (echo, echoing)) = (keeper("keeper"), parts_with_model());
+    let ((definition, keeper), (echo, echoing)) = (keeper("keeper"), config_with_model());
     // One thread: another could see what goes first in the middle of it, and store that as a failure.
     let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let memory = threadkeep::open(&url).await.unwrap();
-    let parts = Parts { assistants: vec![definition], ..echo };
-    let server = crashing.spawn(TestServer::over(memory, parts)).await.unwrap();
+    let config = TestConfig { assistants: vec![definition], ..echo };
+    let server = crashing.spawn(TestServer::over(memory, config)).await.unwrap();
     let mut responses = Vec::new();
     for model in models {
         let body = json!({ "model": model, "input": "wait", "background": true });
         responses.push(server.client().post("/v1/responses", body).await.expect(200));
         match *model {
-            "echo" => echoing.waits.notified().await,
-            _ => keeper.waits().await,
+            "echo" => echoing.blocked.notified().await,
+            _ => keeper.wait_until_blocked().await,
         }
     }
     crashing.shutdown_background();
@@ -49,8 +49,8 @@ impl Left {
     async fn go_on(&self, options: ServerOptions) -> (TestServer, Arc<Keeper>) {
         let (definition, keeper) = keeper("keeper");
         let memory = threadkeep::open(&self.url).await.unwrap();
-        let parts = Parts { assistants: vec![definition], options, ..Parts::default() };
-        (TestServer::over(memory, parts).await, keeper)
+        let config = TestConfig { assistants: vec![definition], options, ..TestConfig::default() };
+        (TestServer::over(memory, config).await, keeper)
     }
 
     fn path(&self, place: usize) -> String {
@@ -63,7 +63,7 @@ impl Left {
 }
 
 fn unattended() -> ServerOptions {
-    ServerOptions { resume_turns: false, ..Parts::default().options }
+    ServerOptions { resume_turns: false, ..TestConfig::default().options }
 }
 
 /// Asks the assistant in the thread of a response.
@@ -75,9 +75,9 @@ async fn ask_more(client: &Client, response: &Value) -> Value {
 #[tokio::test]
 async fn another_instance_cancels_what_it_goes_on_with() {
     let left = left_by(&["threadkeep/keeper"]).await;
-    let (server, keeper) = left.go_on(Parts::default().options).await;
+    let (server, keeper) = left.go_on(TestConfig::default().options).await;
     let client = server.client();
-    keeper.waits().await;
+    keeper.wait_until_blocked().await;
     let cancelled = client.post(&format!("{}/cancel", left.path(0)), json!({})).await.expect(200);
     assert_eq!((&cancelled["status"], &cancelled["output"]), (&json!("cancelled"), &json!([])));
     answered(&server, left.thread(0)).await;
@@ -85,14 +85,14 @@ async fn another_instance_cancels_what_it_goes_on_with() {
     assert_eq!(client.post(&format!("{}/cancel", left.path(0)), json!({})).await.expect(200), cancelled);
     assert!(!client.texts(left.thread(0)).await.contains(&"You said: wait".to_owned()));
     assert_eq!(ask_more(&client, &left.responses[0]).await, "You said: more");
-    assert_eq!(*keeper.asked.lock().unwrap(), ["wait", "more"]);
+    assert_eq!(*keeper.requests.lock().unwrap(), ["wait", "more"]);
 }
 
 /// Nobody goes on with what a model alone was asked: it has failed, and cancelling does not change that.
 #[tokio::test]
 async fn what_failed_with_its_server_is_told_so_by_cancelling_too() {
     let left = left_by(&["echo"]).await;
-    let (server, _) = left.go_on(Parts::default().options).await;
+    let (server, _) = left.go_on(TestConfig::default().options).await;
     let client = server.client();
     let told = client.post(&format!("{}/cancel", left.path(0)), json!({})).await.expect(200);
     assert_eq!((&told["status"], &told["error"]["code"]), (&json!("failed"), &json!("server_error")));
@@ -108,14 +108,14 @@ async fn where_turns_are_left_a_response_goes_on_once_it_is_asked_for() {
     let client = server.client();
     let other = json!({ "model": "threadkeep/keeper", "input": "hello" });
     client.post("/v1/responses", other).await.expect(200);
-    assert_eq!(*keeper.asked.lock().unwrap(), ["hello"], "nobody asked for the others");
+    assert_eq!(*keeper.requests.lock().unwrap(), ["hello"], "nobody asked for the others");
     assert_eq!(client.get(&left.path(0)).await.expect(200)["status"], "in_progress");
-    keeper.waits().await;
-    keeper.go();
+    keeper.wait_until_blocked().await;
+    keeper.unblock();
     let response = over(&client, left.responses[0]["id"].as_str().unwrap()).await;
     assert_eq!((&response["status"], &response["background"]), (&json!("completed"), &json!(true)));
     assert_eq!(response["output"][0]["content"][0]["text"], "You said: wait");
-    assert_eq!(*keeper.asked.lock().unwrap(), ["hello", "wait"], "the other one is left still");
+    assert_eq!(*keeper.requests.lock().unwrap(), ["hello", "wait"], "the other one is left still");
 
     let cancelled = client.post(&format!("{}/cancel", left.path(1)), json!({})).await.expect(200);
     assert_eq!((&cancelled["status"], &cancelled["output"]), (&json!("cancelled"), &json!([])));
@@ -147,13 +147,13 @@ async fn who_may_only_read_drives_nothing_by_looking() {
     // What would have been set going had as much time as a whole turn takes.
     let other = json!({ "model": "threadkeep/keeper", "input": "hello" });
     writer.post("/v1/responses", other).await.expect(200);
-    assert_eq!(*keeper.asked.lock().unwrap(), ["hello"]);
+    assert_eq!(*keeper.requests.lock().unwrap(), ["hello"]);
     assert_eq!(change().await, before, "nothing was written");
     drop(stream);
     assert_eq!(writer.get(&turn).await.expect(202)["status"], "running");
-    keeper.waits().await;
-    keeper.go();
+    keeper.wait_until_blocked().await;
+    keeper.unblock();
     over(&reader, left.responses[0]["id"].as_str().unwrap()).await;
-    assert_eq!(*keeper.asked.lock().unwrap(), ["hello", "wait"]);
+    assert_eq!(*keeper.requests.lock().unwrap(), ["hello", "wait"]);
     assert_eq!(reader.get(&turn).await.expect(200)["reply"], "You said: wait");
 }

@@ -13,8 +13,8 @@ use tokio::sync::{Mutex, mpsc};
 use super::agents::events;
 use crate::Client;
 use crate::assistants::keeper;
-use crate::clients::{is_left_out, program};
-use crate::server::{PATIENCE, Parts, TOKEN, TestServer};
+use crate::clients::{is_skipped, program};
+use crate::server::{PATIENCE, TestConfig, TOKEN, TestServer};
 
 /// Says what it is given, piece by piece, until it is given an empty one.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl ChatModel for Piecewise {
 async fn with_pieces() -> (TestServer, mpsc::UnboundedSender<&'static str>) {
     let (gives, given) = mpsc::unbounded_channel();
     let model: Arc<dyn ChatModel> = Arc::new(Piecewise(Mutex::new(given)));
-    (TestServer::start_with(Parts { model: Some(model), ..Parts::default() }).await, gives)
+    (TestServer::start_with(TestConfig { model: Some(model), ..TestConfig::default() }).await, gives)
 }
 
 /// A stream on its way.
@@ -110,7 +110,7 @@ fn kinds(told: &[(String, Value)]) -> Vec<&str> {
 #[tokio::test]
 async fn a_stream_in_the_background_is_taken_up_on_any_instance() {
     let (server, model) = with_pieces().await;
-    let other = TestServer::over(server.memory.clone(), Parts::default()).await;
+    let other = TestServer::over(server.memory.clone(), TestConfig::default()).await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     for conversation in [Value::Null, conversation["id"].clone()] {
@@ -200,15 +200,15 @@ async fn cancelling_ends_every_stream_of_a_response() {
 async fn a_server_that_stops_ends_streams_with_an_event() {
     let (gives, given) = mpsc::unbounded_channel();
     let model: Arc<dyn ChatModel> = Arc::new(Piecewise(Mutex::new(given)));
-    let options = ServerOptions { grace: std::time::Duration::from_millis(500), ..Parts::default().options };
-    let mut server = TestServer::start_with(Parts { model: Some(model), options, ..Parts::default() }).await;
+    let options = ServerOptions { grace: std::time::Duration::from_millis(500), ..TestConfig::default().options };
+    let mut server = TestServer::start_with(TestConfig { model: Some(model), options, ..TestConfig::default() }).await;
     let client = server.client();
     let mut live = Stream::open(asking(&client, json!({ "background": true }))).await;
     gives.send("A lamp").unwrap();
     let id = id_of(&live.until(1).await);
     let mut followed = Stream::open(again(&client, &id, None)).await;
     followed.until(1).await;
-    server.ask_to_stop();
+    server.request_shutdown();
     for stream in [live, followed] {
         let told = stream.whole().await;
         let (kind, data) = told.last().unwrap();
@@ -220,11 +220,11 @@ async fn a_server_that_stops_ends_streams_with_an_event() {
 /// The official client cuts the stream at its first words, and takes it up.
 #[tokio::test]
 async fn the_client_takes_up_a_stream_that_was_cut() {
-    if is_left_out() {
+    if is_skipped() {
         return;
     }
-    let parts = super::parts_with_model().0;
-    let server = TestServer::start_with(Parts { assistants: vec![keeper("keeper").0], ..parts }).await;
+    let config = super::config_with_model().0;
+    let server = TestServer::start_with(TestConfig { assistants: vec![keeper("keeper").0], ..config }).await;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/streams.py");
     let mut command = tokio::process::Command::new(program("python"));
     command.args([script, &server.url("/v1")]).kill_on_drop(true);

@@ -9,10 +9,10 @@ use threadkeep::{Scope, ThreadId};
 use threadkeep_server::KeyRole;
 use tokio::task::JoinHandle;
 
-use super::model::{Echo, parts_with_model};
+use super::model::{Echo, config_with_model};
 use crate::Client;
 use crate::assistants::{Keeper, keeper};
-use crate::server::{PATIENCE, Parts, TestServer, send};
+use crate::server::{PATIENCE, TestConfig, TestServer, send};
 
 /// Two instances over one file, each with a handle of its own, which have an assistant and a model.
 struct Two {
@@ -28,12 +28,12 @@ impl Two {
     }
 
     async fn start_with(busy: BusyPolicy) -> Self {
-        let ((mut definition, keeper), (parts, echo)) = (keeper("keeper"), parts_with_model());
+        let ((mut definition, keeper), (config, echo)) = (keeper("keeper"), config_with_model());
         definition.busy = busy;
-        let model = parts.model.clone();
-        let one = TestServer::start_with(Parts { assistants: vec![definition.clone()], ..parts }).await;
+        let model = config.model.clone();
+        let one = TestServer::start_with(TestConfig { assistants: vec![definition.clone()], ..config }).await;
         let memory = threadkeep::open(&one.store_url()).await.unwrap();
-        let other = TestServer::over(memory, Parts { assistants: vec![definition], model, ..Parts::default() }).await;
+        let other = TestServer::over(memory, TestConfig { assistants: vec![definition], model, ..TestConfig::default() }).await;
         Self { one, other, keeper, echo }
     }
 }
@@ -76,7 +76,7 @@ async fn an_assistant_waits_for_the_answer_of_a_model() {
     for door in ["chat", "responses"] {
         let thread = one.new_thread().await;
         let first = asks_model(&one, door, &thread, "wait");
-        two.echo.waits.notified().await;
+        two.echo.blocked.notified().await;
         let second = asks_assistant(&other, &thread, "hello");
         // Long enough for what does not wait to be stored.
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -95,11 +95,11 @@ async fn a_model_is_not_asked_while_an_assistant_answers() {
     for door in ["chat", "responses"] {
         let thread = one.new_thread().await;
         let first = asks_assistant(&one, &thread, "wait");
-        two.keeper.waits().await;
-        let asked = two.echo.asked.lock().unwrap().len();
+        two.keeper.wait_until_blocked().await;
+        let asked = two.echo.requests.lock().unwrap().len();
         assert_eq!(asks_model(&other, door, &thread, "hello").await.unwrap().code(400), "conversation_locked");
-        assert_eq!(two.echo.asked.lock().unwrap().len(), asked);
-        two.keeper.go();
+        assert_eq!(two.echo.requests.lock().unwrap().len(), asked);
+        two.keeper.unblock();
         assert_eq!(first.await.unwrap().expect(200)["reply"], "You said: wait");
         asks_model(&other, door, &thread, "hello").await.unwrap().expect(200);
         assert_eq!(other.texts(&thread).await[..3], ["wait", "You said: wait", "hello"]);
@@ -112,7 +112,7 @@ async fn an_assistant_that_does_not_wait_is_refused() {
     let (one, other) = (two.one.client(), two.other.client());
     let thread = one.new_thread().await;
     let first = asks_model(&one, "responses", &thread, "wait");
-    two.echo.waits.notified().await;
+    two.echo.blocked.notified().await;
     assert_eq!(asks_assistant(&other, &thread, "hello").await.unwrap().code(409), "busy");
     two.echo.go.notify_one();
     first.await.unwrap().expect(200);
@@ -130,7 +130,7 @@ async fn users_who_share_a_thread_lock_each_other() {
         let thread = ana.post("/v1/threads", body).await.expect(201)["id"].as_str().unwrap().to_owned();
         // A model's turn against both kinds.
         let first = asks_model(&ana, door, &thread, "wait");
-        two.echo.waits.notified().await;
+        two.echo.blocked.notified().await;
         assert_eq!(asks_model(&ben, door, &thread, "me too").await.unwrap().code(400), "conversation_locked");
         let waits = asks_assistant(&ben, &thread, "hello");
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -140,9 +140,9 @@ async fn users_who_share_a_thread_lock_each_other() {
         waits.await.unwrap().expect(200);
         // An assistant's turn against a model's.
         let first = asks_assistant(&ana, &thread, "wait");
-        two.keeper.waits().await;
+        two.keeper.wait_until_blocked().await;
         assert_eq!(asks_model(&ben, door, &thread, "me too").await.unwrap().code(400), "conversation_locked");
-        two.keeper.go();
+        two.keeper.unblock();
         first.await.unwrap().expect(200);
         let texts = ben.texts(&thread).await;
         assert_eq!(texts[2..], ["hello", "You said: hello", "wait", "You said: wait"]);
@@ -162,7 +162,7 @@ async fn a_repetition_in_a_shared_thread_is_told_the_first_answer() {
         |client: &Client| send(client.request("POST", "/v1/responses").header("idempotency-key", "once").json(&body));
     let first = ask(&ana).await.expect(200);
     assert_eq!(ask(&again).await.expect(200), first);
-    assert_eq!(two.echo.asked.lock().unwrap().len(), 1);
+    assert_eq!(two.echo.requests.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn a_call_of_a_model_is_cancelled_from_any_instance() {
     let (one, other) = (two.one.client(), two.other.client());
     let thread = one.new_thread().await;
     let asking = asks_model(&one, "responses", &thread, "wait");
-    two.echo.waits.notified().await;
+    two.echo.blocked.notified().await;
     let turn = running(&two.other, &local(), &thread).await.unwrap();
     let path = format!("/v1/threads/{thread}/turns/{turn}");
     let told = other.get(&path).await.expect(202);
@@ -192,18 +192,18 @@ async fn a_call_of_a_model_that_a_crash_cut_off_is_not_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
     let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (parts, echo) = parts_with_model();
+    let (config, echo) = config_with_model();
     let memory = threadkeep::open(&url).await.unwrap();
-    let server = crashing.spawn(TestServer::over(memory, parts)).await.unwrap();
+    let server = crashing.spawn(TestServer::over(memory, config)).await.unwrap();
     let client = server.client();
     let thread = client.new_thread().await;
     let asking = asks_model(&client, "chat", &thread, "wait");
-    echo.waits.notified().await;
+    echo.blocked.notified().await;
     crashing.shutdown_background();
     drop(asking);
     let (definition, _) = keeper("keeper");
-    let parts = Parts { assistants: vec![definition], ..Parts::default() };
-    let server = TestServer::over(threadkeep::open(&url).await.unwrap(), parts).await;
+    let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
+    let server = TestServer::over(threadkeep::open(&url).await.unwrap(), config).await;
     let client = server.client();
     // Whoever looks for turns that were cut frees it; nobody has to ask for that.
     let freed = async {
@@ -224,32 +224,32 @@ async fn what_a_crash_cut_off_ends_before_a_model_is_asked() {
     let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (definition, model) = keeper("keeper");
     let memory = threadkeep::open(&url).await.unwrap();
-    let parts = Parts { assistants: vec![definition], ..Parts::default() };
-    let server = crashing.spawn(TestServer::over(memory, parts)).await.unwrap();
+    let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
+    let server = crashing.spawn(TestServer::over(memory, config)).await.unwrap();
     let client = server.client();
     let threads = [client.new_thread().await, client.new_thread().await];
     for thread in &threads {
         drop(asks_assistant(&client, thread, "wait"));
-        model.waits().await;
+        model.wait_until_blocked().await;
     }
     crashing.shutdown_background();
-    let (mut parts, _) = parts_with_model();
-    parts.options.resume_turns = false;
+    let (mut config, _) = config_with_model();
+    config.options.resume_turns = false;
     // Where its assistant is not served it is closed.
-    let server = TestServer::over(threadkeep::open(&url).await.unwrap(), parts).await;
+    let server = TestServer::over(threadkeep::open(&url).await.unwrap(), config).await;
     let client = server.client();
     asks_model(&client, "chat", &threads[0], "hello").await.unwrap().expect(200);
     let texts = client.texts(&threads[0]).await;
     assert_eq!((texts.len(), &texts[0], &texts[2]), (4, &"wait".to_owned(), &"hello".to_owned()));
     // Else it is gone on with.
     let (definition, model) = keeper("keeper");
-    let (mut parts, _) = parts_with_model();
-    parts.options.resume_turns = false;
-    let parts = Parts { assistants: vec![definition], ..parts };
-    let server = TestServer::over(threadkeep::open(&url).await.unwrap(), parts).await;
+    let (mut config, _) = config_with_model();
+    config.options.resume_turns = false;
+    let config = TestConfig { assistants: vec![definition], ..config };
+    let server = TestServer::over(threadkeep::open(&url).await.unwrap(), config).await;
     let asking = asks_model(&server.client(), "chat", &threads[1], "hello");
-    model.waits().await;
-    model.go();
+    model.wait_until_blocked().await;
+    model.unblock();
     asking.await.unwrap().expect(200);
     assert_eq!(server.client().texts(&threads[1]).await[..3], ["wait", "You said: wait", "hello"]);
 }
@@ -263,7 +263,7 @@ async fn turns_are_found_where_no_assistant_is_served() {
     let (over, waits) = (ask("hello").await.expect(200), ask("delete lamp").await.expect(200));
     assert_eq!(waits["status"], "waiting_for_approval");
     let memory = threadkeep::open(&two.one.store_url()).await.unwrap();
-    let bare = TestServer::over(memory, Parts::default()).await;
+    let bare = TestServer::over(memory, TestConfig::default()).await;
     let bare = bare.client();
     let path = |turn: &Value| {
         format!("/v1/threads/{}/turns/{}", turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap())

@@ -55,7 +55,7 @@ async fn what_is_wanted_of_an_answer_reaches_the_model() {
     ] {
         assert_eq!(client.post(path, wrong).await.code(400), "invalid_request");
     }
-    let asked = model.asked.lock().unwrap();
+    let asked = model.requests.lock().unwrap();
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[0], asked[1], "both ways of asking are one");
     let Some(AnswerFormat::Schema { name, schema: kept, is_strict, .. }) = &asked[0].format else { panic!() };
@@ -77,7 +77,7 @@ async fn an_item_is_named_instead_of_said_again() {
     let input = json!([{ "role": "user", "content": "one" }, named(said), { "role": "user", "content": "two" }]);
     let second = client.post("/v1/responses", json!({ "input": input })).await.expect(200);
     assert_eq!(words(&second), "echo: two (3 messages)");
-    assert_eq!(model.asked.lock().unwrap()[1].messages[1].plain_text(), "echo: one (1 messages)");
+    assert_eq!(model.requests.lock().unwrap()[1].messages[1].plain_text(), "echo: one (1 messages)");
     // What the chain has already is not said twice.
     let body = json!({ "previous_response_id": first["id"], "input": [{ "id": said["id"] }, { "role": "user", "content": "two" }] });
     assert_eq!(words(&client.post("/v1/responses", body).await.expect(200)), "echo: two (3 messages)");
@@ -147,7 +147,7 @@ async fn a_result_never_stands_without_its_call() {
         })
         .collect();
     client.post("/v1/chat/completions", json!({ "messages": messages })).await.expect(200);
-    for asked in model.asked.lock().unwrap().iter() {
+    for asked in model.requests.lock().unwrap().iter() {
         let calls = asked.messages.iter().flat_map(|message| message.tool_calls());
         let told: Vec<&str> = calls.map(|call| call.arguments.as_str()).collect();
         assert_eq!(told, ["{}", r#""not JSON""#, r#"{"b": 1.0,"a":2}"#]);
@@ -198,13 +198,13 @@ async fn what_cannot_be_stored_leaves_the_conversation_open() {
         let body = json!({ "messages": messages, "metadata": { "thread": conversation }, "stream": true });
         assert_eq!(client.post("/v1/chat/completions", body).await.code(400), code);
     }
-    assert!(model.asked.lock().unwrap().is_empty(), "nobody is asked for an answer that would be lost");
+    assert!(model.requests.lock().unwrap().is_empty(), "nobody is asked for an answer that would be lost");
     assert!(items(&client, &conversation).await.is_empty());
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "y" })).await.expect(200);
-    let asked = model.asked.lock().unwrap().len();
+    let asked = model.requests.lock().unwrap().len();
     assert_eq!(client.post("/v1/responses", json!({})).await.code(400), "missing_required_parameter");
     assert_eq!(client.post("/v1/responses", json!({ "input": [] })).await.code(400), "missing_required_parameter");
-    assert_eq!(model.asked.lock().unwrap().len(), asked, "nothing is asked about nothing");
+    assert_eq!(model.requests.lock().unwrap().len(), asked, "nothing is asked about nothing");
 }
 
 /// A client whose connection broke repeats itself while its first try is still on its way.
@@ -225,7 +225,7 @@ async fn a_repetition_waits_for_its_first_try() {
         };
         let before = items(&client, &conversation).await.len();
         let first = ask(0);
-        model.waits.notified().await;
+        model.blocked.notified().await;
         assert_eq!(ask(0).await.unwrap().code(400), "conversation_locked");
         let second = ask(1);
         // The first is gone before it is answered, as its connection is.
@@ -236,7 +236,7 @@ async fn a_repetition_waits_for_its_first_try() {
         assert!(told.to_string().contains("echo: wait"), "{told}");
         assert_eq!(items(&client, &conversation).await.len(), before + 2, "{path}");
     }
-    assert_eq!(model.asked.lock().unwrap().len(), 2);
+    assert_eq!(model.requests.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn tokens_are_counted_before_they_are_asked() {
     assert!(count(json!({ "conversation": conversation, "input": "x" })).await > empty);
     let unknown = json!({ "conversation": format!("conv_{}", "0".repeat(32)), "input": "x" });
     assert_eq!(client.post("/v1/responses/input_tokens", unknown).await.code(404), "not_found");
-    assert!(model.asked.lock().unwrap().is_empty());
+    assert!(model.requests.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_long_input_is_made_short() {
     let kinds: Vec<&str> = output.iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["message", "message", "compaction"]);
     assert_eq!(output[1]["content"][0]["text"], "Thanks.");
-    let notes = model.asked.lock().unwrap()[0].messages[1].plain_text();
+    let notes = model.requests.lock().unwrap()[0].messages[1].plain_text();
     for said in ["called look({\"line\":\"7\"})", "at Queensboro Plaza", "At Queensboro Plaza."] {
         assert!(notes.contains(said), "{notes}");
     }
@@ -294,7 +294,7 @@ async fn a_long_input_is_made_short() {
     client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": output })).await.expect(200);
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "And now?" })).await.expect(200);
     assert_eq!(items(&client, &conversation).await[..3], output[..]);
-    let asked = model.asked.lock().unwrap().clone();
+    let asked = model.requests.lock().unwrap().clone();
     for asked in &asked[1..] {
         let told = asked.messages.iter().find(|message| message.role == Role::System).unwrap();
         let Some(Part::Text(text)) = told.parts.first() else { panic!() };
@@ -327,7 +327,7 @@ async fn what_is_long_is_kept_whole() {
     assert_eq!(asked["data"][0]["content"], picture("B")["content"]);
     let second = json!({ "input": "next", "previous_response_id": first["id"] });
     assert_eq!(words(&client.post("/v1/responses", second).await.expect(200)), "echo: next (604 messages)");
-    let asked = model.asked.lock().unwrap().clone();
+    let asked = model.requests.lock().unwrap().clone();
     assert_eq!(asked[1].messages[601].parts, asked[0].messages[601].parts);
     let documents = || async {
         let scope = Scope::user("local", "me").unwrap();
@@ -370,7 +370,7 @@ async fn a_response_of_a_conversation_can_be_gone_on_from() {
     );
     let fourth = after(&third).await.expect(200);
     assert_eq!(words(&fourth), "echo: x (5 messages)");
-    let said: Vec<String> = model.asked.lock().unwrap()[4].messages.iter().map(|said| said.plain_text()).collect();
+    let said: Vec<String> = model.requests.lock().unwrap()[4].messages.iter().map(|said| said.plain_text()).collect();
     assert_eq!(said, ["one", "echo: one (1 messages)", "x", "echo: x (3 messages)", "x"]);
     assert_eq!(items(&client, &conversation).await.len(), 4, "it goes on beside the conversation");
     client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);

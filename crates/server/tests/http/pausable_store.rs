@@ -1,4 +1,4 @@
-//! A store that holds an answer back once, so that something else happens before it is acted upon.
+//! A store that can pause before it returns a result, so that a test can interleave other requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,73 +11,73 @@ use threadkeep::core::{
 use threadkeep::{Message, MessageName, MessageQuery, Namespace, Record, RecordOwner, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
 
-/// Which answer is held back.
+/// The call whose result is delayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// Where a thread stands.
+pub(crate) enum PausePoint {
+    /// Reading a thread without messages and records.
     Thread,
-    /// What a commit did.
+    /// A commit.
     Commit,
-    /// A record of this system namespace.
+    /// Finding a record in this system namespace.
     Record(&'static str),
 }
 
 #[derive(Debug)]
-struct HeldStore {
+struct PausableStore {
     inner: Arc<dyn Store>,
-    hold: Arc<Mutex<Option<Hold>>>,
+    pause: Arc<Mutex<Option<Pause>>>,
     calls: Arc<Mutex<Vec<&'static str>>>,
 }
 
 #[derive(Debug)]
-struct Hold {
-    answer: Answer,
+struct Pause {
+    point: PausePoint,
     reached: oneshot::Sender<()>,
-    go_on: oneshot::Receiver<()>,
+    resume: oneshot::Receiver<()>,
 }
 
-/// Holds answers of a store back.
+/// Controls the pauses of a store, and records its calls.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holder {
-    hold: Arc<Mutex<Option<Hold>>>,
+pub(crate) struct StoreControl {
+    pause: Arc<Mutex<Option<Pause>>>,
     calls: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl Holder {
+impl StoreControl {
     pub(crate) fn over(&self, backend: Backend) -> Backend {
-        let store = HeldStore { inner: backend.store.clone(), hold: self.hold.clone(), calls: self.calls.clone() };
+        let store = PausableStore { inner: backend.store.clone(), pause: self.pause.clone(), calls: self.calls.clone() };
         Backend { store: Arc::new(store), ..backend }
     }
 
-    /// Holds the next such answer back: the first end says that it is there, the second one lets it go.
-    pub(crate) fn hold(&self, answer: Answer) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
-        let ((reached, is_reached), (release, go_on)) = (oneshot::channel(), oneshot::channel());
-        *self.hold.lock().unwrap() = Some(Hold { answer, reached, go_on });
-        (is_reached, release)
+    /// Pauses the next call at a point. The returned receiver completes when it is reached; the sender resumes the call.
+    pub(crate) fn pause_at(&self, point: PausePoint) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
+        let ((reached, reached_receiver), (release, resume)) = (oneshot::channel(), oneshot::channel());
+        *self.pause.lock().unwrap() = Some(Pause { point, reached, resume });
+        (reached_receiver, release)
     }
 
-    /// The calls since the last look, in order.
+    /// Takes the names of the calls since the last time, in order.
     pub(crate) fn take_calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
 }
 
-impl HeldStore {
-    async fn pass(&self, answer: &Answer) {
-        let hold = self.hold.lock().unwrap().take_if(|hold| hold.answer == *answer);
-        if let Some(Hold { reached, go_on, .. }) = hold {
+impl PausableStore {
+    async fn pause_if_at(&self, point: &PausePoint) {
+        let pause = self.pause.lock().unwrap().take_if(|pause| pause.point == *point);
+        if let Some(Pause { reached, resume, .. }) = pause {
             reached.send(()).unwrap();
-            go_on.await.unwrap();
+            resume.await.unwrap();
         }
     }
 }
 
 #[async_trait]
-impl Store for HeldStore {
+impl Store for PausableStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
         self.calls.lock().unwrap().push("commit");
         let committed = self.inner.commit(scope, thread, batch, now).await;
-        self.pass(&Answer::Commit).await;
+        self.pause_if_at(&PausePoint::Commit).await;
         committed
     }
 
@@ -96,7 +96,7 @@ impl Store for HeldStore {
         self.calls.lock().unwrap().push("read_thread");
         let found = self.inner.read_thread(scope, name, read, now).await;
         if *read == ThreadRead::default() {
-            self.pass(&Answer::Thread).await;
+            self.pause_if_at(&PausePoint::Thread).await;
         }
         found
     }
@@ -176,24 +176,24 @@ impl Store for HeldStore {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        self.calls.lock().unwrap().push("find_document");
+        self.calls.lock().unwrap().push("find_record");
         let found = self.inner.find_record(scope, owner, namespace, key, now).await;
-        let held = self.hold.lock().unwrap().as_ref().map(|hold| hold.answer.clone());
-        if let (Some(Answer::Record(name)), Namespace::System(own)) = (held, namespace)
+        let point = self.pause.lock().unwrap().as_ref().map(|pause| pause.point.clone());
+        if let (Some(PausePoint::Record(name)), Namespace::System(own)) = (point, namespace)
             && name == own
         {
-            self.pass(&Answer::Record(name)).await;
+            self.pause_if_at(&PausePoint::Record(name)).await;
         }
         found
     }
 
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        self.calls.lock().unwrap().push("list_documents");
+        self.calls.lock().unwrap().push("list_records");
         self.inner.list_records(scope, query, now).await
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
-        self.calls.lock().unwrap().push("write_document");
+        self.calls.lock().unwrap().push("write_record");
         self.inner.write_record(scope, write, now).await
     }
 

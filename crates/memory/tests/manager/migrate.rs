@@ -152,10 +152,14 @@ async fn conflicting_target_data_is_not_overwritten() {
         let reported: Vec<String> = survey.in_the_way.listed.iter().map(ToString::to_string).collect();
         assert_eq!(survey.in_the_way.count, 3, "{reported:?}");
         assert!(
-            reported[0].starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1; in the target at")),
+            reported[0]
+                .starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1; in the target at")),
             "{reported:?}"
         );
-        assert_eq!(reported[1], format!("tenant acme, thread {thread}: its key belongs to thread {same_key} in the target"));
+        assert_eq!(
+            reported[1],
+            format!("tenant acme, thread {thread}: its key belongs to thread {same_key} in the target")
+        );
         assert!(reported[2].starts_with("tenant acme, record app/preferences/line of ben: "), "{reported:?}");
 
         // A copy nevertheless copies the rest and does not change existing data.
@@ -194,7 +198,10 @@ async fn verification_reports_differences() {
         differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
     assert_eq!(reported.len(), 3, "{reported:?}");
     assert!(
-        reported.contains(&(&Item::Thread(thread), "it is at message 61, change 66; in the target at message 60, change 66")),
+        reported.contains(&(
+            &Item::Thread(thread),
+            "it is at message 61, change 66; in the target at message 60, change 66"
+        )),
         "{reported:?}"
     );
     assert!(reported.contains(&(&Item::Thread(new), "missing in the target")), "{reported:?}");

@@ -138,9 +138,9 @@ impl SearchIndex for SqliteStore {
         if query.collection != Collection::Messages {
             return Ok(collections::search(&self.shared, scope, query)?);
         }
-        let found = index::search(&self.shared, scope, query, now)?;
-        if !found.is_far_behind || self.shared.options.read_only {
-            return Ok(found.answer);
+        let outcome = index::search(&self.shared, scope, query, now)?;
+        if !outcome.is_far_behind || self.shared.options.read_only {
+            return Ok(outcome.answer);
         }
         self.catch_up(usize::MAX).await?;
         Ok(index::search(&self.shared, scope, query, now)?.answer)

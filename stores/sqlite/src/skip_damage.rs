@@ -1,4 +1,4 @@
-//! Reading around pages that cannot be read.
+//! Reads the readable rows of a table whose pages may be damaged.
 
 use std::ops::{ControlFlow, RangeInclusive};
 
@@ -6,41 +6,41 @@ use rusqlite::{Connection, Row};
 
 use crate::error::Result;
 
-/// Attempts to find the ends of what cannot be read; after them the rest of a damaged range counts as unreadable.
-const ATTEMPTS: usize = 50_000;
+/// The maximum number of range reads; after these the rest of a damaged range counts as unreadable.
+const MAX_ATTEMPTS: usize = 50_000;
 
-/// Shows the rows of a table between two keys, in their order, and gives the ranges of keys that could not be read.
+/// Calls `visit` with each row between two keys, in key order, and returns the ranges of keys that could not be read.
 ///
-/// `sql` selects rows whose first column is an integer key BETWEEN ?1 AND ?2, in its order. Where all pages are sound it runs
-/// once. Otherwise the range behind the last row that came is halved until what can be read is told from what cannot.
+/// `sql` selects rows whose first column is an integer key BETWEEN ?1 AND ?2, ordered by it. If all pages are intact it runs
+/// once. Otherwise the range after the last row read is bisected to find the readable rows behind the damage.
 pub(crate) fn read(
     connection: &Connection,
     sql: &str,
     keys: RangeInclusive<i64>,
-    show: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<Vec<RangeInclusive<i64>>> {
-    read_by(connection, (sql, 0), keys, show)
+    read_by(connection, (sql, 0), keys, visit)
 }
 
-/// As [`read`], with the key in another column.
+/// Like [`read`], with the key in the column that `query` names by its index.
 pub(crate) fn read_by(
     connection: &Connection,
     query: (&str, usize),
     keys: RangeInclusive<i64>,
-    mut show: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    mut visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<Vec<RangeInclusive<i64>>> {
     let mut unread: Vec<RangeInclusive<i64>> = Vec::new();
     let mut ranges = vec![keys];
     let mut attempts = 0;
     while let Some(range) = ranges.pop() {
         attempts += 1;
-        let (reached, end) = read_range(connection, query, &range, &mut show)?;
+        let (reached, end) = read_range(connection, query, &range, &mut visit)?;
         let high = *range.end();
         match end {
-            End::Whole => {}
+            End::Complete => {}
             End::Stopped => break,
             End::Damaged if reached > high => {}
-            End::Damaged if reached == high || attempts > ATTEMPTS => match unread.last_mut() {
+            End::Damaged if reached == high || attempts > MAX_ATTEMPTS => match unread.last_mut() {
                 Some(last) if last.end().checked_add(1) == Some(reached) => *last = *last.start()..=high,
                 _ => unread.push(reached..=high),
             },
@@ -53,19 +53,20 @@ pub(crate) fn read_by(
     Ok(unread)
 }
 
+/// Why a read of a range ended.
 enum End {
-    Whole,
-    /// The caller has enough.
+    Complete,
+    /// `visit` stopped it.
     Stopped,
     Damaged,
 }
 
-/// Shows what comes of a range until something cannot be read; gives the first key that was not shown.
+/// Visits the rows of a range up to the first damage. Returns the first key that was not visited.
 fn read_range(
     connection: &Connection,
     (sql, key_column): (&str, usize),
     range: &RangeInclusive<i64>,
-    show: &mut impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    visit: &mut impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<(i64, End)> {
     let mut reached = *range.start();
     let mut walk = || -> Result<End> {
@@ -73,16 +74,16 @@ fn read_range(
         let mut rows = statement.query([range.start(), range.end()])?;
         while let Some(row) = rows.next()? {
             let key: i64 = row.get(key_column)?;
-            // A damaged page may lead into another part of the file.
+            // A damaged page may point into another part of the file.
             if key < reached || key > *range.end() {
                 return Ok(End::Damaged);
             }
-            if show(row)?.is_break() {
+            if visit(row)?.is_break() {
                 return Ok(End::Stopped);
             }
             reached = key.saturating_add(1);
         }
-        Ok(End::Whole)
+        Ok(End::Complete)
     };
     let end = match walk() {
         Err(error) if error.is_damage() => End::Damaged,

@@ -101,7 +101,7 @@ impl ActiveTurn {
             if let Some(record) = check_answered(app, scope, thread, record, attempt).await? {
                 return Ok(TurnStart::Answered(record));
             }
-            match Completion::take(memory, scope, thread, id, model).await? {
+            match Completion::acquire(memory, scope, thread, id, model).await? {
                 LockResult::Acquired(completion) => {
                     let prefetched =
                         prefetched.and_then(|prefetched| prefetched.after(completion.acquired_at())).map(Box::new);

@@ -108,7 +108,7 @@ async fn lost_responses_neither_duplicate_nor_lose_data() {
         let proxy = Proxy::before(server.address).await;
         let base = format!("http://{}/v1", proxy.address);
         let result = python("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
-        assert!(proxy.cut() >= 10, "{} responses were lost", proxy.cut());
+        assert!(proxy.lost_responses() >= 10, "{} responses were lost", proxy.lost_responses());
         assert_eq!(result["items"], json!(numbered(41)));
         let turns: Vec<String> = (0..5)
             .flat_map(|turn| [format!("turn {turn}"), format!("echo: turn {turn} ({} messages)", 2 * turn + 1)])
@@ -141,7 +141,7 @@ async fn client_uses_an_assistant_as_a_model() {
         assert_eq!((&result["same_conversation"], &result["cancelled"]), (&json!(true), &json!("cancelled")));
         assert_eq!(result["model"], "threadkeep/keeper");
     }
-    assert!(proxy.cut() > 2, "{} responses were lost", proxy.cut());
+    assert!(proxy.lost_responses() > 2, "{} responses were lost", proxy.lost_responses());
     let requests = model.requests.lock().unwrap();
     assert_eq!(requests.iter().filter(|text| text.starts_with("turn")).count(), 8, "no turn was executed twice");
 }
@@ -211,7 +211,7 @@ async fn agents_sdk_stores_its_session_in_a_conversation() {
             assert_eq!(result["left"], json!(7));
             assert_eq!(result["cleared"], json!([]));
             assert_eq!(result["added"], true);
-            assert_eq!(is_lossy, proxy.cut() > 0);
+            assert_eq!(is_lossy, proxy.lost_responses() > 0);
         }
     }
 }
@@ -235,7 +235,7 @@ async fn agents_sdk_runs_in_all_modes() {
             assert_eq!(result["chained"], json!([answer(7), answer(3)]));
             assert_eq!(result["formed"], "14 St");
         }
-        assert!(proxy.cut() > 3, "{} responses were lost", proxy.cut());
+        assert!(proxy.lost_responses() > 3, "{} responses were lost", proxy.lost_responses());
         let result = agents_sdk("compaction", &server.url("/v1"), json!({})).await;
         assert_eq!(result["answers"][3], "echo: 3 (5 messages)", "{result}");
         assert!(result["kinds"].as_array().unwrap().contains(&json!("compaction")), "{result}");

@@ -1,4 +1,4 @@
-//! What the server calls by itself, through a real local proxy.
+//! The server's own outgoing requests, through a real local proxy.
 
 use threadkeep::TenantId;
 use threadkeep_server::{OutgoingProxy, ServerOptions, TelemetryOptions, TokenIssuer};
@@ -14,7 +14,7 @@ fn proxy(endpoint: &str, exceptions: Option<&str>) -> OutgoingProxy {
     OutgoingProxy { url, exceptions: exceptions.map(str::to_owned) }
 }
 
-/// Sends the trace of one request to a collector that nobody can reach but the proxy.
+/// Sends the trace of one request to a collector that only the proxy can reach.
 async fn trace(options: ServerOptions, proxy: OutgoingProxy) {
     let telemetry = TelemetryOptions {
         endpoint: "http://collector.invalid:4318".to_owned(),
@@ -29,7 +29,7 @@ async fn trace(options: ServerOptions, proxy: OutgoingProxy) {
 }
 
 #[tokio::test]
-async fn traces_go_through_the_proxy_unless_their_collector_is_an_exception() {
+async fn traces_are_sent_through_the_proxy_unless_the_collector_is_excepted() {
     let collector = Collector::start().await;
     trace(collector.options(), proxy(&collector.endpoint, Some("other.invalid"))).await;
     let received = std::mem::take(&mut *collector.received.lock().unwrap());
@@ -38,7 +38,7 @@ async fn traces_go_through_the_proxy_unless_their_collector_is_an_exception() {
     assert!(head.contains("proxy-authorization: basic ") && head.contains("api-key: collectors-own"), "{head}");
     trace(collector.options(), proxy(&collector.endpoint, Some("other.invalid,collector.invalid"))).await;
     assert_eq!(collector.received.lock().unwrap().len(), 0);
-    // What is on this machine is reached directly.
+    // Collectors on this machine are reached directly.
     let nowhere = OutgoingProxy { url: "http://127.0.0.1:9".to_owned(), exceptions: None };
     let telemetry = TelemetryOptions { proxy: Some(nowhere), ..collector.options().telemetry.unwrap() };
     let options = ServerOptions { telemetry: Some(telemetry), ..collector.options() };
@@ -50,12 +50,12 @@ async fn traces_go_through_the_proxy_unless_their_collector_is_an_exception() {
     assert!(!format!("{:?}", proxy(&collector.endpoint, None)).contains("proxys-own"));
 }
 
-/// A tunnel is asked for, so that the proxy sees where it leads and nothing of what is said.
+/// The server uses a tunnel, so that the proxy sees the host but not the content.
 #[tokio::test]
 async fn an_issuers_keys_are_fetched_through_the_proxy() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let through = proxy(&format!("http://{}", listener.local_addr().unwrap()), None);
-    let asked = tokio::spawn(async move {
+    let request = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 4096];
         let length = stream.read(&mut head).await.unwrap();
@@ -67,10 +67,10 @@ async fn an_issuers_keys_are_fetched_through_the_proxy() {
         TokenIssuer::jwks("https://issuer.invalid/keys", Some(&through), "https://issuer", "me", tenant).unwrap();
     let options = ServerOptions { token_issuers: vec![issuer], ..TestConfig::default().options };
     let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
-    // The keys are looked for once a token names one.
+    // Keys are fetched when a token names an unknown one.
     let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZSJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6Im1lIiwiZXhwIjo0MTAyNDQ0ODAwLCJzdWIiOiJhbmEifQ.AAAA";
     server.client().with_key(token).get("/v1/threads").await.error(401);
-    let asked = tokio::time::timeout(PATIENCE, asked).await.unwrap().unwrap();
-    assert!(asked.starts_with("CONNECT issuer.invalid:443 HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.to_ascii_lowercase().contains("proxy-authorization: basic "), "{asked}");
+    let request = tokio::time::timeout(PATIENCE, request).await.unwrap().unwrap();
+    assert!(request.starts_with("CONNECT issuer.invalid:443 HTTP/1.1\r\n"), "{request}");
+    assert!(request.to_ascii_lowercase().contains("proxy-authorization: basic "), "{request}");
 }

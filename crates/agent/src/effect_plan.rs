@@ -160,12 +160,12 @@ fn plan_activity(
         return EffectPlan::failed(request, Failure::new("unknown_activity", text));
     };
     let is_once = activity.repetition() == RepeatPolicy::Once;
-    if is_once && run_state.record.begun.contains(&request.0) {
+    if is_once && run_state.record.started_once.contains(&request.0) {
         let text = format!("outcome of activity {name} unknown: the process ended while it was running");
         return EffectPlan::failed(request, Failure::new("outcome_unknown", text));
     }
     if is_once {
-        run_state.record.begun.push(request.0);
+        run_state.record.started_once.push(request.0);
     }
     EffectPlan::RunActivity { request, activity: Arc::clone(activity), input, is_once }
 }

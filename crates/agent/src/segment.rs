@@ -8,7 +8,7 @@ use threadkeep_memory::turns::{close, lease_until, lock};
 use threadkeep_memory::{BatchBuilder, Draft};
 
 use crate::executor::EffectExecutor;
-use crate::record::{self, KEPT_MS, TurnRecord};
+use crate::record::{self, TURN_RETENTION_MS, TurnRecord};
 use crate::run_state::RunState;
 use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus};
 
@@ -44,7 +44,7 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     }
     let (drafts, reply) = messages::waiting(executor, run_state);
     store_context_numbers(executor, run_state).await;
-    run_state.record.said = run_state.run.said().len();
+    run_state.record.own_messages = run_state.run.said().len();
     run_state.record.worked_ms = worked_ms(executor, run_state);
     run_state.record.lease_until = lease_until(executor.memory);
     let batch = lock::release(run_state.fenced(executor.memory.batch()));
@@ -123,9 +123,9 @@ async fn commit_end(
     batch = run_state.append(batch, &drafts);
     let mut turn = turn(executor, run_state, status, reply, error, &output);
     let turn_record = PutRecord {
-        name: record::stub(&turn.turn),
+        name: record::turn_record(&turn.turn),
         value: turn_record(run_state, &turn).to_json()?,
-        expires_at: Some(executor.now().plus_ms(KEPT_MS)),
+        expires_at: Some(executor.now().plus_ms(TURN_RETENTION_MS)),
     };
     batch = batch.put(turn_record);
     if let Some(report) = &executor.contexts.lock().await.report {

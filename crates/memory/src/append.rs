@@ -175,10 +175,14 @@ impl Memory {
             }
             self.scrub_removed(scope, thread, &mut batch).await?;
             match self.commit_repeatedly(scope, thread, &batch, now).await {
-                Err(error) if is_context_state_conflict(&error) && context_state_attempts > 0 => context_state_attempts -= 1,
+                Err(error) if is_context_state_conflict(&error) && context_state_attempts > 0 => {
+                    context_state_attempts -= 1
+                }
                 // The title was made for a thread that has changed since. Try again; after the last attempt, append the
                 // messages without a title.
-                Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. }))) if batch.expected != expected => {
+                Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
+                    if batch.expected != expected =>
+                {
                     batch.expected = expected;
                     batch.patch.title = None;
                     title_attempts -= 1;
@@ -280,7 +284,8 @@ impl Memory {
     ) -> Result<Appended> {
         let names: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageName::Seq).collect();
         let found = self.find_messages(scope, thread, &names).await?;
-        let messages: Vec<_> = found.into_iter().map(|message| AppendedMessage { seq: message.seq, id: message.id }).collect();
+        let messages: Vec<_> =
+            found.into_iter().map(|message| AppendedMessage { seq: message.seq, id: message.id }).collect();
         let own = appended_in_order(outcome, batch);
         if may_be_own && own.messages == messages {
             return Ok(own);

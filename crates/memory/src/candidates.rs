@@ -90,8 +90,7 @@ impl Memory {
     async fn catch_up(&self) -> Result<bool> {
         let mut has_indexed = false;
         for _ in 0..CATCH_UP_STEPS {
-            let Ok(step) = retry(self.runtime(), || self.search_index().catch_up(CATCH_UP_MESSAGES)).await
-            else {
+            let Ok(step) = retry(self.runtime(), || self.search_index().catch_up(CATCH_UP_MESSAGES)).await else {
                 // A store that cannot write, such as one opened read-only, still answers from what is indexed.
                 return Ok(has_indexed);
             };

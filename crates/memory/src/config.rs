@@ -66,8 +66,7 @@ impl Memory {
     /// `NotFound` for an unknown thread, `Corrupt` for settings that do not decode.
     pub async fn thread_config(&self, scope: &Scope, thread: ThreadId) -> Result<ThreadConfig> {
         let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), config_name(), self.now());
-        let found =
-            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
+        let found = retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
         match found {
             Some(record) => Ok(record.value.read()?),
             None => self.get_thread(scope, thread).await.map(|_| ThreadConfig::default()),

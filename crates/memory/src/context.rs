@@ -1,13 +1,13 @@
 //! Contexts: what a model reads of a thread. Loaded here, selected and rendered by `threadkeep_context`.
 
-mod state;
-mod token_counts;
 mod cached;
+mod model_summary;
 mod prefetch;
 mod recall;
 mod report;
 mod sources;
-mod model_summary;
+mod state;
+mod token_counts;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use threadkeep_core::{
 };
 
 use crate::{Memory, Result};
-use token_counts::{CachingCounter, TokenCounts};
 use sources::{LoadedMessages, Sources, needs_context_state};
+use token_counts::{CachingCounter, TokenCounts};
 
 pub use cached::CachedContext;
+pub use model_summary::SummaryRenewal;
 pub use prefetch::Prefetched;
 pub use recall::RecallOutcome;
-pub use model_summary::SummaryRenewal;
 
-pub(crate) use state::{ContextState, RemovedMessages, is_context_state_conflict, writes_context_state};
 pub(crate) use cached::ContextKey;
+pub(crate) use state::{ContextState, RemovedMessages, is_context_state_conflict, writes_context_state};
 
 /// Messages loaded beyond the window, so that those that have just left it can be summarised without a second read.
 const MARGIN: usize = 4;

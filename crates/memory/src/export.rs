@@ -7,7 +7,7 @@ use threadkeep_core::{
     limits,
 };
 
-use crate::messages::{ScanStep, READ_PAGE};
+use crate::messages::{READ_PAGE, ScanStep};
 use crate::retry::retry;
 use crate::{Memory, Result, ThreadSelection};
 

@@ -117,8 +117,7 @@ impl Memory {
     async fn check_listed(&self, scope: &Scope, library: &str, listed: &LibraryDocument, version: u64) -> Result<()> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
         let found =
-            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &listed.id, now))
-                .await?;
+            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &listed.id, now)).await?;
         let actual = found.map(|record| record.tagged());
         if actual.is_some_and(|actual| actual.number == version) {
             return Ok(());
@@ -187,8 +186,7 @@ impl Memory {
         id: &str,
     ) -> Result<Option<LibraryDocument>> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
-        let found =
-            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, id, now)).await?;
+        let found = retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, id, now)).await?;
         found.as_ref().map(read).transpose()
     }
 
@@ -259,7 +257,9 @@ async fn entries(
         None => vec![None; texts.len()],
     };
     if embeddings.len() != texts.len() {
-        let error = threadkeep_core::EmbedderError::InvalidAnswer("the number of embeddings differs from the number of texts".to_owned());
+        let error = threadkeep_core::EmbedderError::InvalidAnswer(
+            "the number of embeddings differs from the number of texts".to_owned(),
+        );
         return Err(error.into());
     }
     let entries = passages.iter().zip(embeddings).enumerate().map(|(index, (passage, embedding))| IndexEntry {

@@ -41,7 +41,12 @@ pub struct MemoryOptions {
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { retention: None, titles: Titles::FromFirstUserMessage, poll_interval: Duration::from_secs(1), thread_cache_bytes: 0 }
+        Self {
+            retention: None,
+            titles: Titles::FromFirstUserMessage,
+            poll_interval: Duration::from_secs(1),
+            thread_cache_bytes: 0,
+        }
     }
 }
 

@@ -57,13 +57,7 @@ impl Memory {
     }
 
     /// Reads the page of a thread that follows a position, and reports messages that do not decode with the others.
-    pub(crate) async fn page_after(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        seq: u64,
-        limit: usize,
-    ) -> Result<ScanStep> {
+    pub(crate) async fn page_after(&self, scope: &Scope, thread: ThreadId, seq: u64, limit: usize) -> Result<ScanStep> {
         let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(seq, limit) };
         let page = self.messages_as_stored(scope, thread, &query).await?;
         let last = page.messages.last().map(|message| message.seq);

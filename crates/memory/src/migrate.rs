@@ -26,7 +26,7 @@ use threadkeep_core::{Backend, Namespace, RecordOwner, Result, Runtime, Snapshot
 use crate::Platform;
 use crate::retry::retry;
 
-pub use backup::{BackupSummary, BackupLines, BackupReader};
+pub use backup::{BackupLines, BackupReader, BackupSummary};
 pub use copy::CopySummary;
 pub use damage::{Damage, DamagedItem};
 pub use survey::Survey;

@@ -98,7 +98,8 @@ mod tests {
         for error in [StoreError::unavailable(Reason::Full), StoreError::invalid("x", "y")] {
             let mut error = Some(error);
             let outcome =
-                retry_tracked(&TokioRuntime, || std::future::ready(Err::<(), _>(error.take().expect("called once")))).await;
+                retry_tracked(&TokioRuntime, || std::future::ready(Err::<(), _>(error.take().expect("called once"))))
+                    .await;
             assert!(outcome.result.is_err());
         }
     }

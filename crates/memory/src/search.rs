@@ -114,7 +114,12 @@ fn message_of((_, candidate): &(f64, Candidate)) -> (ThreadId, &Message) {
 }
 
 /// Scores the candidates and sorts them, the best first.
-fn rank(found: Vec<Candidate>, statistics: &Statistics, question: &Question, options: &SearchOptions) -> Vec<(f64, Candidate)> {
+fn rank(
+    found: Vec<Candidate>,
+    statistics: &Statistics,
+    question: &Question,
+    options: &SearchOptions,
+) -> Vec<(f64, Candidate)> {
     let counted = found.into_iter().map(|found| {
         let counts = question.count(&found.message.plain_text());
         (found, counts)

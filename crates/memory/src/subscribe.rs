@@ -10,8 +10,8 @@
 
 mod feed;
 mod feeds;
-mod own_commits;
 mod log;
+mod own_commits;
 mod thread;
 mod threads;
 mod waker;

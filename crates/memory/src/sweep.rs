@@ -80,8 +80,7 @@ impl Memory {
     /// Finds the record if an earlier attempt of this call wrote it and its reply was lost.
     async fn find_own_claim(&self, scope: Scope, claimed: &ClaimValue) -> Result<Option<Claim>> {
         let (owner, namespace, now) = (RecordOwner::Tenant, namespace(), self.now());
-        let found =
-            retry(self.runtime(), || self.store().find_record(&scope, &owner, &namespace, KEY, now)).await?;
+        let found = retry(self.runtime(), || self.store().find_record(&scope, &owner, &namespace, KEY, now)).await?;
         let own = found.filter(|record| record.value.read::<ClaimValue>().is_ok_and(|found| found == *claimed));
         Ok(own.map(|record| Claim { scope, version: record.version }))
     }

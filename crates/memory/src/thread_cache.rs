@@ -7,16 +7,16 @@
 //!
 //! If the store has a stamp and it did not change, the store is not queried again for a scope in which it answered before.
 
-mod context_state;
+mod cached_thread;
 #[cfg(test)]
 mod conformance;
 mod context;
+mod context_state;
 mod messages;
 mod page;
-mod cached_thread;
 
-pub use messages::CachedMessages;
 pub(crate) use cached_thread::{message_bytes, part_bytes};
+pub use messages::CachedMessages;
 pub(crate) use page::{ExtraReads, ExtraRecords, ReadPage};
 
 use std::collections::{BTreeMap, HashMap};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use threadkeep_core::MonotonicTime;
 use threadkeep_memory::turns::lock::LegacyLock;
-use threadkeep_memory::turns::{ThreadAccess, Runs, Versioned, TurnWaiter, close, interrupt};
+use threadkeep_memory::turns::{Runs, ThreadAccess, TurnWaiter, Versioned, close, interrupt};
 
 use super::Agent;
 use crate::event::Events;
@@ -22,7 +22,7 @@ impl Agent {
         access: &ThreadAccess,
         mut seen: Option<Runs>,
         stop: &Stop,
-        older: &mut LegacyLock,
+        legacy: &mut LegacyLock,
     ) -> Result<Runs> {
         let memory = self.memory();
         let patience = match self.assistant().definition().busy {
@@ -37,7 +37,7 @@ impl Agent {
                 None => access.runs(memory).await?,
             };
             let Some(active) = &runs.active else {
-                if older.is_free(memory, access).await? {
+                if legacy.is_free(memory, access).await? {
                     return self.close_expired(access, runs).await;
                 }
                 self.wait_for_thread(access, &mut waiting, None, began + patience, stop).await?;

@@ -64,10 +64,10 @@ impl Agent {
         let (approval, by) = (approval.as_str(), by.as_str());
         self.check_decider(by)?;
         let access = ThreadAccess::find(self.memory(), scope, thread).await?;
-        let (mut attempts, mut older) = (ATTEMPTS, lock::LegacyLock::default());
+        let (mut attempts, mut legacy) = (ATTEMPTS, lock::LegacyLock::default());
         let (run, found, _driving) = loop {
             let found = self.open_approval(&access, approval).await?;
-            let runs = match self.admit(&access, None, &stop, &mut older).await {
+            let runs = match self.admit(&access, None, &stop, &mut legacy).await {
                 Err(AgentError::Busy) => {
                     // The thread may be busy with this very turn, resumed by a concurrent decision.
                     self.open_approval(&access, approval).await?;
@@ -83,7 +83,7 @@ impl Agent {
             };
             let driving = Driver::begin(self.memory());
             let decided = decided(&found.value, &verdict, by, self.memory().now());
-            match self.claim_decision(&access, waiting, (&decided, found.version), &driving, &mut older).await {
+            match self.claim_decision(&access, waiting, (&decided, found.version), &driving, &mut legacy).await {
                 Ok(run) => break (run, decided, driving),
                 Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
                 Err(error) => return Err(error),
@@ -165,7 +165,7 @@ impl Agent {
         waiting: Versioned<RunRecord>,
         (decided, approval_version): (&Approval, Tagged),
         driving: &Driver,
-        older: &mut lock::LegacyLock,
+        legacy: &mut lock::LegacyLock,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = waiting;
@@ -174,7 +174,7 @@ impl Agent {
         let id = record::message_id(&record.turn, record.started_at, record.messages);
         record.messages += 1;
         let name = record::waiting(&record.turn);
-        let batch = lock::acquire(memory.batch(), &record, older)?
+        let batch = lock::acquire(memory.batch(), &record, legacy)?
             .require(name.clone(), RecordState::Version(version))
             .require(record::approval(&decided.id), RecordState::Version(approval_version))
             .delete(name)
@@ -183,7 +183,9 @@ impl Agent {
         match batch.commit(&access.writer, access.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.tagged() }),
             Err(error)
-                if record::is_run_conflict(&error) || record::is_approval_conflict(&error) || older.has_refused(&error) =>
+                if record::is_run_conflict(&error)
+                    || record::is_approval_conflict(&error)
+                    || legacy.is_conflict(&error) =>
             {
                 Err(AgentError::Superseded { turn: record.turn })
             }

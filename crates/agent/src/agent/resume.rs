@@ -114,17 +114,17 @@ impl Agent {
         let Versioned { value: mut record, version } = run;
         driving.name().clone_into(&mut record.driver);
         record.lease_until = lease_until(memory);
-        let (batch, version, mut older) = (memory.batch(), RecordState::Version(version), lock::LegacyLock::default());
+        let (batch, version, mut legacy) = (memory.batch(), RecordState::Version(version), lock::LegacyLock::default());
         let batch = match from {
             ClaimFrom::DeadDriver => lock::renew(batch.require(record::active(), version), &record)?,
             ClaimFrom::Waiting => {
                 let name = record::waiting(&record.turn);
-                lock::acquire(batch.require(name.clone(), version).delete(name), &record, &older)?
+                lock::acquire(batch.require(name.clone(), version).delete(name), &record, &legacy)?
             }
         };
         match batch.commit(&access.writer, access.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.tagged() }),
-            Err(error) if record::is_run_conflict(&error) || older.has_refused(&error) => {
+            Err(error) if record::is_run_conflict(&error) || legacy.is_conflict(&error) => {
                 Err(AgentError::Superseded { turn: record.turn })
             }
             Err(error) => Err(error.into()),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use threadkeep_core::{ChatModel, Content, RecordState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
-use threadkeep_memory::turns::{Driver, ThreadAccess, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key};
+use threadkeep_memory::turns::{
+    Driver, Runs, ThreadAccess, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key,
+};
 use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
 use tokio::sync::Mutex;
 
@@ -55,7 +57,11 @@ pub(super) struct ClaimedRun<'a> {
 
 impl Agent {
     /// Reads the thread of a new turn.
-    pub(super) async fn read_thread(&self, scope: &Scope, thread: ThreadId) -> Result<(ThreadAccess, Option<ThreadSnapshot>)> {
+    pub(super) async fn read_thread(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+    ) -> Result<(ThreadAccess, Option<ThreadSnapshot>)> {
         match ThreadAccess::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
             Ok((access, runs, read)) => Ok((access, Some(ThreadSnapshot { runs, read }))),
             Err(error) if error.is_not_found() => Err(error.into()),
@@ -79,13 +85,13 @@ impl Agent {
             Some(key) => turn_of_key(access.thread, key),
             None => memory.mint_message_id().to_string(),
         };
-        let mut older = lock::LegacyLock::default();
+        let mut legacy = lock::LegacyLock::default();
         let (mut seen, mut read) = match snapshot {
             Some(ThreadSnapshot { runs, read }) => (Some(runs), Some(read)),
             None => (None, None),
         };
         for attempt in 1.. {
-            self.admit(access, seen.take(), &ask.stop, &mut older).await?;
+            self.admit(access, seen.take(), &ask.stop, &mut legacy).await?;
             // The first attempt needs no lookup: its commit requires that no turn with this key exists.
             if attempt > 1
                 && ask.idempotency_key.is_some()
@@ -95,18 +101,18 @@ impl Agent {
             }
             let driving = Driver::begin(memory);
             let record = RunRecord {
-                given: ask.given.clone(),
+                extra_input: ask.given.clone(),
                 is_ephemeral: ask.is_ephemeral,
-                asker: Some(access.scope.default_owner()),
+                requester: Some(access.scope.default_owner()),
                 ..self.new_record(&turn, &driving)
             };
             let mut content = Content::text(Role::User, &ask.text);
             content.author = ask.author.clone().or_else(|| access.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
-            let mut batch = lock::acquire(memory.batch(), &record, &older)?;
+            let mut batch = lock::acquire(memory.batch(), &record, &legacy)?;
             if ask.idempotency_key.is_some() {
                 // The same request at another instance may have run its whole turn since the lookup.
-                for name in [record::stub(&turn), record::waiting(&turn)] {
+                for name in [record::turn_record(&turn), record::waiting(&turn)] {
                     batch = batch.require(name, RecordState::Absent);
                 }
             }
@@ -122,7 +128,8 @@ impl Agent {
                         read,
                     })));
                 }
-                Err(error) if (record::is_turn_conflict(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
+                Err(error)
+                    if (record::is_turn_conflict(&error) || legacy.is_conflict(&error)) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -137,18 +144,18 @@ impl Agent {
             assistant: definition.name.clone(),
             graph: definition.graph.name().to_owned(),
             version: definition.graph.version(),
-            asker: None,
+            requester: None,
             driver: driving.name().to_owned(),
             lease_until: lease_until(memory),
             taken_over: 0,
-            given: threadkeep_core::Map::new(),
+            extra_input: threadkeep_core::Map::new(),
             is_ephemeral: false,
             is_prepared: false,
             model: definition.model.name().to_owned(),
             started_at: memory.now(),
             entries: 0,
-            begun: Vec::new(),
-            said: 0,
+            started_once: Vec::new(),
+            own_messages: 0,
             messages: 1,
             context: ContextNumbers::default(),
             worked_ms: 0,
@@ -182,7 +189,7 @@ impl Agent {
         events: &Events<'_>,
     ) -> Result<Turn> {
         let ClaimedRun { mut run, seq, question, stop, claimed_approval, read } = claimed_run;
-        let access = &access.of_asker(&run.value);
+        let access = &access.for_requester(&run.value);
         let memory = self.memory();
         let config = match &read {
             Some(read) => Ok(read.config.clone()),
@@ -237,14 +244,14 @@ impl Agent {
     ) -> Result<TurnPreparation, Failure> {
         let turn = record.turn.clone();
         let (memory, scope, thread) = (self.memory(), &access.scope, access.thread);
-        let given = record.given.clone();
+        let given = record.extra_input.clone();
         let asked =
             PrepareRequest { memory, scope, thread, turn: &turn, question, seq, given: &given, now: memory.now() };
         let prepared = self.assistant().prepare(&asked).await?;
         record.embedding_calls += prepared.embedding_calls;
         // The graph's input is fixed by the first preparation, so that the journal replays.
         if !record.is_prepared {
-            record.given.extend(prepared.given.clone());
+            record.extra_input.extend(prepared.given.clone());
             record.is_prepared = true;
         }
         Ok(prepared)
@@ -284,12 +291,12 @@ impl Agent {
             true => access.approvals_of(memory, &run.value.turn).await?,
             false => Vec::new(),
         };
-        let input = Input { question, given: run.value.given.clone() };
+        let input = Input { question, given: run.value.extra_input.clone() };
         let graph = &self.assistant().definition().graph;
         let mut journal = threadkeep_graph::Journal::new(&run.value.graph, run.value.version);
         journal.events = recorded.iter().map(|recorded| recorded.event.clone()).collect();
         let replayed = graph.replay_any(&input, &journal);
-        let is_fresh = run.value.said == 0 && run.value.begun.is_empty() && approvals.is_empty();
+        let is_fresh = run.value.own_messages == 0 && run.value.started_once.is_empty() && approvals.is_empty();
         let (machine, recorded): (Box<dyn AnyRun>, _) = match replayed {
             Ok(machine) => (machine, recorded),
             // The graph has changed since. A run without lasting effects starts again; its reads are repeated.

@@ -85,7 +85,7 @@ fn failure_draft(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &
 
 /// Returns the run's messages that are not in the thread yet.
 fn new_messages(run_state: &RunState) -> Vec<Draft> {
-    let new = run_state.run.said().get(run_state.record.said..).unwrap_or_default();
+    let new = run_state.run.said().get(run_state.record.own_messages..).unwrap_or_default();
     new.iter().map(|message| draft(run_state, message)).collect()
 }
 

@@ -69,7 +69,8 @@ async fn a_turn_reads_its_thread_once_before_calling_the_model() {
         let first = ask(&env.memory).await;
         // Another instance, first without and then with the thread in its cache.
         let memory = Memory::with_clock(backend, env.clock.clone());
-        let memory = memory.with_options(MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap();
+        let memory =
+            memory.with_options(MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap();
         let (cold, warm) = (ask(&memory).await, ask(&memory).await);
 
         assert_eq!(first, ["read_thread", "read_thread", "commit"]);

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use threadkeep::core::exchange::ExportLine;
 use threadkeep::core::json_line;
 use threadkeep::memory::ExportLines;
-use threadkeep::{MemoryError, ThreadSelection, StoreError};
+use threadkeep::{MemoryError, StoreError, ThreadSelection};
 
 use super::{App, Status};
 use crate::progress;

@@ -6,7 +6,7 @@ use threadkeep_context::{ContextPolicy, RecallFrom};
 use threadkeep_core::{Message, Scope, ThreadId};
 
 use super::sources::LoadedMessages;
-use super::{AssembledContext, ContextState, ContextOptions};
+use super::{AssembledContext, ContextOptions, ContextState};
 use crate::Memory;
 use crate::thread_cache::{ReadPage, part_bytes};
 
@@ -104,7 +104,12 @@ impl ContextKey {
 
 impl Memory {
     /// The cached context of a thread with this key.
-    pub(super) fn cached_context(&self, scope: &Scope, thread: ThreadId, key: &ContextKey) -> Option<Arc<CachedContext>> {
+    pub(super) fn cached_context(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        key: &ContextKey,
+    ) -> Option<Arc<CachedContext>> {
         self.thread_cache()?.context(&(scope.tenant_id().clone(), thread), key)
     }
 

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{Kind, Positions, Record, RecordName, RecordQuery, Scope, StoreError, Tagged, Thread, ThreadId};
 
+use super::sources::{PreferencesQuery, Sources, empty_context_state, messages_to_load, needs_context_state, newest};
 use super::state;
-use super::sources::{
-    PreferencesQuery, Sources, empty_context_state, messages_to_load, needs_context_state, newest,
-};
 use super::{CachedContext, ContextOptions};
 use crate::config::config_name;
 use crate::thread_cache::{ExtraReads, ReadPage, ThreadCache};

@@ -16,8 +16,7 @@ impl Memory {
     /// `Corrupt` for a report that does not decode, `Invalid` or `LimitExceeded` for an invalid name.
     pub async fn context_report(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Report>> {
         let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), name(turn), self.now());
-        let found =
-            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
+        let found = retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
         Ok(found.map(|record| record.value.read()).transpose()?)
     }
 

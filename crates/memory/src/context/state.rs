@@ -64,7 +64,12 @@ impl RemovedMessages {
 
 impl ContextState {
     /// The state after assembling a context, if that changed it. Members that the policy does not use stay as they are.
-    pub(super) fn updated(&self, policy: &ContextPolicy, context: &Context, counts: Option<TokenCounts>) -> Option<Self> {
+    pub(super) fn updated(
+        &self,
+        policy: &ContextPolicy,
+        context: &Context,
+        counts: Option<TokenCounts>,
+    ) -> Option<Self> {
         let summary = policy.summary.and(Some(&context.summary)).filter(|summary| **summary != self.summary);
         let has_anchor = matches!(policy.trimming, Trimming::Steps { .. });
         let anchor = if has_anchor { context.anchor } else { self.anchor };
@@ -174,8 +179,7 @@ impl Memory {
         let bytes = value.as_str().len() + size_of::<ContextState>();
         let write = DerivedWrite { key, at_change, expected, value };
         let (now, removals) = (self.now(), self.thread_cache().map_or(0, ThreadCache::removals));
-        let written =
-            retry(self.runtime(), || self.store().write_derived(scope, thread, write.clone(), now)).await;
+        let written = retry(self.runtime(), || self.store().write_derived(scope, thread, write.clone(), now)).await;
         if let Some(cache) = self.thread_cache() {
             let key = (scope.tenant_id().clone(), thread);
             match &written {

@@ -15,8 +15,7 @@ const THREADS: usize = 200;
 pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     let mut tenants: Vec<TenantId> = Vec::new();
     loop {
-        let page =
-            retry(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
+        let page = retry(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
         if page.is_empty() {
             return Ok(tenants);
         }
@@ -46,8 +45,7 @@ impl<'a> Threads<'a> {
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
         let Some(mut query) = self.query.take() else { return Ok(None) };
         let page =
-            retry(self.memory.runtime(), || self.memory.store().list_threads(&self.scope, &query, self.now))
-                .await?;
+            retry(self.memory.runtime(), || self.memory.store().list_threads(&self.scope, &query, self.now)).await?;
         if let Some(next) = page.next {
             query.after = Some(next);
             self.query = Some(query);
@@ -87,8 +85,7 @@ impl<'a> Records<'a> {
 
     async fn read(&mut self, mut query: RecordQuery) -> Result<(RecordOwner, Vec<Record>)> {
         let (scope, owner) = (Scope::Tenant(self.tenant.clone()), query.owner.clone());
-        let page =
-            retry(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
+        let page = retry(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
         if page.len() == query.limit {
             query.after = page.last().map(|last| (last.namespace.clone(), last.key.clone()));
             self.query = Some(query);

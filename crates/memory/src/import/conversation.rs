@@ -263,7 +263,12 @@ impl Conversation {
     }
 }
 
-async fn append(memory: &Memory, scope: &Scope, open: &mut OpenedThread, chunk: &[(u64, NewMessage)]) -> Result<Appended> {
+async fn append(
+    memory: &Memory,
+    scope: &Scope,
+    open: &mut OpenedThread,
+    chunk: &[(u64, NewMessage)],
+) -> Result<Appended> {
     let now = memory.now();
     let mut batch = memory.minted_batch(now);
     batch.append = chunk.iter().map(|(_, message)| message.clone()).collect();

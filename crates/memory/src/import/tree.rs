@@ -4,8 +4,8 @@
 //! messages and threads, and `branch_metadata` describes the branches in the threads' metadata. Each append requires that its
 //! thread still ends where the plan expects; otherwise a new plan is made.
 
-mod existing;
 mod branch_metadata;
+mod existing;
 mod plan;
 mod write;
 

@@ -53,7 +53,11 @@ impl Migration {
                 let Some(key) = &thread.key else { return Ok(()) };
                 let name = ThreadName::Key(thread.owner.clone(), key.clone());
                 if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &name, self.now).await? {
-                    survey.in_the_way.add(tenant, item, format!("its key belongs to thread {} in the target", claimant.id));
+                    survey.in_the_way.add(
+                        tenant,
+                        item,
+                        format!("its key belongs to thread {} in the target", claimant.id),
+                    );
                 }
             }
         }

@@ -108,7 +108,10 @@ impl<'a> FirstChunks<'a> {
         if self.ready.is_empty() && !self.places.is_empty() {
             self.ready = retry(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
             if self.ready.is_empty() || self.ready.len() > self.places.len() {
-                return Err(StoreError::corrupt("snapshot", "it returned a different number of threads than requested"));
+                return Err(StoreError::corrupt(
+                    "snapshot",
+                    "it returned a different number of threads than requested",
+                ));
             }
             self.places.drain(..self.ready.len());
         }

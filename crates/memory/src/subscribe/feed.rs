@@ -280,7 +280,8 @@ impl State {
     /// Moves the position of the last read to the end of the buffer, if the buffer continues from it: a commit proves that there
     /// was no other one between it and the one before it.
     fn advance_last_read(&mut self, at: MonotonicTime) {
-        let (Some(read), Some(first), Some(last)) = (&mut self.last_read, self.buffer.front(), self.buffer.back()) else {
+        let (Some(read), Some(first), Some(last)) = (&mut self.last_read, self.buffer.front(), self.buffer.back())
+        else {
             return;
         };
         if first.number() <= read.after.number + 1 && last.number() > read.after.number {

@@ -11,8 +11,8 @@ use super::feed::Feed;
 use super::own_commits::PendingCommit;
 use super::watch::WatchTarget;
 use crate::Memory;
-use crate::thread_cache::removes_content;
 use crate::task::Task;
+use crate::thread_cache::removes_content;
 
 /// The feeds of subscribed threads, the senders of watches, and the task that dispatches the store's wake-ups to them. Each
 /// exists only while it has subscribers.

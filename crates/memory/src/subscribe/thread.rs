@@ -50,8 +50,16 @@ impl Memory {
             }
         };
         let log = Log { memory: self.clone(), scope: scope.clone(), thread };
-        let subscription =
-            Subscription { log, feed, signals, roles: options.roles, after, is_position_known, ready, has_ended: false };
+        let subscription = Subscription {
+            log,
+            feed,
+            signals,
+            roles: options.roles,
+            after,
+            is_position_known,
+            ready,
+            has_ended: false,
+        };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
             let update = subscription.next().await?;
             Some((update, subscription))
@@ -77,7 +85,11 @@ impl Memory {
                 Some(UpdatesPage { updates: vec![ThreadUpdate::Reset { positions }], change: positions.tagged() })
             }
             LogPage::Commits { commits, .. } => commits.last().map(|last| UpdatesPage {
-                updates: commits.iter().filter_map(|commit| commit.for_roles(roles)).map(Arc::unwrap_or_clone).collect(),
+                updates: commits
+                    .iter()
+                    .filter_map(|commit| commit.for_roles(roles))
+                    .map(Arc::unwrap_or_clone)
+                    .collect(),
                 change: last.change,
             }),
         })

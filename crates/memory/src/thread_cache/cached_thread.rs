@@ -2,8 +2,8 @@ use std::sync::{Arc, OnceLock};
 
 use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope, Source, Timestamp};
 
-use super::context_state::CachedContextState;
 use super::context::LatestContext;
+use super::context_state::CachedContextState;
 use super::messages::{CachedMessages, DerivedValue};
 use super::page::ExtraRecords;
 

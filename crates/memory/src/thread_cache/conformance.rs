@@ -336,7 +336,9 @@ mod two_managers_over_a_file {
         Some(InFile)
     }
 
-    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::two_managers_over_a_file::factory);
+    threadkeep_store_conformance::conformance_tests!(
+        crate::thread_cache::conformance::two_managers_over_a_file::factory
+    );
 
     #[tokio::test(flavor = "multi_thread")]
     async fn behaves_like_the_model() {
@@ -354,7 +356,8 @@ async fn a_replayed_commit_is_not_treated_as_this_managers_own() {
     let ana = Scope::user("acme", "ana").expect("a scope");
     let thread = other.open(&ana).await.expect("a thread").thread.id;
     let drafts = ["one", "two", "three"].map(Draft::user).to_vec();
-    let appended = other.append_all(&ana, thread, drafts, &AppendOptions::default()).await.expect("messages are appended");
+    let appended =
+        other.append_all(&ana, thread, drafts, &AppendOptions::default()).await.expect("messages are appended");
     cached.newest(&ana, thread, 9).await.expect("messages are cached");
     let mut batch = Batch::new(IdempotencyKey::Given("once".to_owned()), Fingerprint::of(b"the same"));
     batch.append = vec![Draft::user("four").into_message(&other, other.now())];

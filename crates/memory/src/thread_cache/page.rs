@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use threadkeep_core::{CorruptRow, Message, MessagePage, Positions, Record, RecordName, RecordQuery, Thread};
 
-use super::messages::CachedMessages;
 use super::cached_thread::CachedThread;
+use super::messages::CachedMessages;
 
 /// Records to read together with a page.
 #[derive(Clone, Debug, Default)]

@@ -1,14 +1,14 @@
-//! Messages that no model made, and texts within the bounds of a store.
+//! Messages that no model wrote, and limiting texts to what a store accepts.
 
 use threadkeep_context::MARK;
 use threadkeep_core::{Content, Map, Part, Role, ToolResult, Value, limits};
 
 use crate::Draft;
 
-/// Bytes of JSON that one text may take, so that a message of a few of them is within its bound.
+/// Maximum length of one text in bytes of JSON, so that a message with some other parts stays within its limit.
 pub const TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
 
-/// An assistant's words that no model made.
+/// Creates an assistant's message that no model wrote.
 #[must_use]
 pub fn note_draft(turn: &str, text: &str) -> Draft {
     let mut draft = Draft::new(Content::text(Role::Assistant, bound_text(text)));
@@ -16,7 +16,7 @@ pub fn note_draft(turn: &str, text: &str) -> Draft {
     draft
 }
 
-/// A result for a call that has none.
+/// Creates an error result for a call that has no result.
 #[must_use]
 pub fn result_draft(turn: &str, call_id: &str, output: &str) -> Draft {
     let result = ToolResult { call_id: call_id.to_owned(), output: bound_text(output), is_error: true };
@@ -26,13 +26,13 @@ pub fn result_draft(turn: &str, call_id: &str, output: &str) -> Draft {
     Draft::new(content)
 }
 
-/// What the messages of a turn say of it.
+/// The metadata of a turn's messages.
 #[must_use]
 pub fn metadata(turn: &str) -> Map {
     Map::from_iter([("turn".to_owned(), Value::String(turn.to_owned()))])
 }
 
-/// A text without NUL, within [`TEXT_BYTES`] as JSON.
+/// Replaces NUL characters and truncates a text to [`TEXT_BYTES`] as JSON.
 #[must_use]
 pub fn bound_text(text: &str) -> String {
     let text = without_nul(text);
@@ -51,13 +51,13 @@ pub fn bound_text(text: &str) -> String {
     format!("{}{MARK}", &text[..kept.unwrap_or(text.len())])
 }
 
-/// A text in which another sign stands for each NUL, as no store keeps one.
+/// Replaces NUL characters with U+FFFD, because stores reject them.
 #[must_use]
 pub fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// The bytes of a text as JSON, its quotes left out.
+/// The length of a text as JSON in bytes, without its quotes.
 #[must_use]
 pub fn encoded_bytes(text: &str) -> usize {
     text.chars().map(encoded_char).sum()

@@ -1,4 +1,4 @@
-//! What can be seen of a thread's turns and approvals without the assistant that makes them.
+//! Queries about turns and approvals, which need no assistant.
 
 use threadkeep_core::{DrivenThread, Failure, Owner, RecordName, Scope, ThreadId, Timestamp, limits};
 
@@ -7,7 +7,7 @@ use super::{Approval, ApprovalState, ThreadAccess, closing, lock};
 use crate::retry::retry;
 use crate::{Memory, Result};
 
-/// A turn that is on its way.
+/// A running or interrupted turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunningTurn {
@@ -15,11 +15,11 @@ pub struct RunningTurn {
     pub turn: String,
     /// What drives it.
     pub kind: TurnKind,
-    /// The assistant that answers; empty where a model does.
+    /// The assistant; empty for a call of a model.
     pub assistant: String,
-    /// What speaks, by its name.
+    /// The name of the model.
     pub model: String,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
 }
 
@@ -30,10 +30,10 @@ impl From<RunRecord> for RunningTurn {
     }
 }
 
-/// Finds the turn that is on its way in a thread. Its driver may be gone.
+/// Finds the turn that holds the lock of a thread. It may be interrupted.
 ///
 /// # Errors
-/// `NotFound` where the scope does not reach the thread.
+/// `NotFound` if the scope cannot read the thread.
 pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Option<RunningTurn>> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
     let active = access.runs(memory).await?.active;
@@ -44,7 +44,7 @@ pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId)
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterruptedTurn {
-    /// Whose it is: on this scope's behalf it was asked.
+    /// The scope of its requester.
     pub scope: Scope,
     /// The thread.
     pub thread: ThreadId,
@@ -52,37 +52,39 @@ pub struct InterruptedTurn {
     pub turn: String,
     /// What drove it.
     pub kind: TurnKind,
-    /// The assistant that answers; empty where a model did.
+    /// The assistant; empty for a call of a model.
     pub assistant: String,
 }
 
-/// Lists turns of all tenants that were cut off, by a crash or a restart, and that nobody has gone on with yet: an
-/// assistant's agent resumes a run, and [`remove_interrupted_completion`] frees the thread of a call of a model. It looks at the turns that are on their way, and at nothing else. A driver on another
-/// machine is believed to be there for half a minute after its last sign.
+/// Lists the turns of all tenants that were interrupted, by a crash or a restart, and not resumed yet.
+///
+/// An assistant's agent resumes a run; [`remove_interrupted_completion`] releases the thread of a call of a model. The cost
+/// depends only on the number of running turns. A driver on another machine counts as alive until its lease ends
+/// ([`super::LEASE`]).
 ///
 /// # Errors
-/// Those of the store. A run that cannot be read is left out, and logged.
+/// Those of the store. A run record that does not decode is omitted and logged.
 pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTurn>> {
     let maintenance = &memory.backend().maintenance;
-    let (mut cut, mut after) = (Vec::new(), None);
+    let (mut interrupted, mut after) = (Vec::new(), None);
     loop {
         let now = memory.now();
         let page =
-            retry(memory.runtime(), || maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now))
-                .await?;
-        cut.extend(page.iter().filter_map(|driven| cut_turn(memory, driven)));
+            retry(memory.runtime(), || maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now)).await?;
+        interrupted.extend(page.iter().filter_map(|driven| interrupted_turn(memory, driven)));
         if page.len() < limits::PAGE {
-            return Ok(cut);
+            return Ok(interrupted);
         }
         after = page.into_iter().next_back();
     }
 }
 
-fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
+fn interrupted_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
     let record = driven.record.value.read::<RunRecord>();
-    let record = record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "a run cannot be read"));
+    let record =
+        record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "failed to decode a run record"));
     let record = record.ok().filter(|record| !record.is_alive(memory))?;
-    let scope = match record.asker.as_ref().unwrap_or(&driven.owner) {
+    let scope = match record.requester.as_ref().unwrap_or(&driven.owner) {
         Owner::User(user) => Scope::User(driven.tenant.clone(), user.clone()),
         Owner::Tenant => Scope::Tenant(driven.tenant.clone()),
     };
@@ -95,26 +97,27 @@ fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
     })
 }
 
-/// Frees the thread of a call of a model whose driver is gone. Nothing was stored of it, and nothing is: the model is not asked
-/// again. A turn that is driven, and one of an assistant, is left alone.
+/// Releases the lock of an interrupted call of a model. The call is not repeated, and nothing of it is stored. Does nothing for a
+/// running turn or a turn of an assistant.
 ///
 /// # Errors
-/// `NotFound` where the scope does not reach the thread; those of the store.
+/// `NotFound` if the scope cannot read the thread; those of the store.
 pub async fn remove_interrupted_completion(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
     let active = access.runs(memory).await?.active;
-    let is_left = |run: &RunRecord| run.kind == TurnKind::Completion && !run.is_alive(memory);
-    match active.filter(|active| is_left(&active.value)) {
-        Some(left) => lock::release_abandoned(memory, &access, &left).await,
+    let is_interrupted = |run: &RunRecord| run.kind == TurnKind::Completion && !run.is_alive(memory);
+    match active.filter(|active| is_interrupted(&active.value)) {
+        Some(interrupted) => lock::release_abandoned(memory, &access, &interrupted).await,
         None => Ok(()),
     }
 }
 
-/// Ends a turn that waits for an approval: what it waits for is void, and it is told as failed with the code `stopped`.
-/// Tells whether the turn waited; of a decision that is made at the same time one counts.
+/// Ends a turn that waits for an approval: voids the approval and stores the turn as failed with the code `stopped`.
+///
+/// Returns whether the turn was waiting. If a decision is made at the same time, either takes effect, but not both.
 ///
 /// # Errors
-/// `NotFound` where the scope does not reach the thread.
+/// `NotFound` if the scope cannot read the thread.
 pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Result<bool> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
     let waiting = access.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
@@ -124,10 +127,10 @@ pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId,
     Ok(true)
 }
 
-/// All approvals of a thread that are kept, oldest first. Those that are over are kept for 30 days.
+/// Lists the approvals of a thread, oldest first. Finished approvals are retained for 30 days.
 ///
 /// # Errors
-/// `NotFound` where the scope does not reach the thread.
+/// `NotFound` if the scope cannot read the thread.
 pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
     let found = access.approvals(memory).await?;
@@ -139,7 +142,7 @@ pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) ->
 /// Finds an approval of a thread by its id.
 ///
 /// # Errors
-/// `NotFound` where the scope does not reach the thread.
+/// `NotFound` if the scope cannot read the thread.
 pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Approval>> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
     if !record::is_name(id) {
@@ -149,7 +152,7 @@ pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id:
     Ok(found.map(|record| record.value.read()).transpose()?)
 }
 
-/// The approval that a record of a thread keeps, by its id; `None` for any other record.
+/// The id of the approval that a record of a thread stores; `None` for any other record.
 #[must_use]
 pub fn approval_id(name: &RecordName) -> Option<&str> {
     (name.namespace == record::approvals()).then_some(name.key.as_str())

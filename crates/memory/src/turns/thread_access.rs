@@ -1,4 +1,4 @@
-//! Where a turn takes place, and what lies there.
+//! The thread of a turn, the scopes in which the turn accesses it, and the turn's records in it.
 
 use serde::de::DeserializeOwned;
 use threadkeep_context::ContextPolicy;
@@ -8,34 +8,34 @@ use super::record::{self, RunRecord};
 use super::{Approval, is_alive};
 use crate::{Memory, Prefetched, Result};
 
-/// A thread, and on whose behalf it is read and written.
+/// A thread, and the scopes in which a turn reads and writes it.
 #[derive(Clone, Debug)]
 pub struct ThreadAccess {
-    /// Who asks.
+    /// The scope of the requester.
     pub scope: Scope,
-    /// Who writes: a user may add messages to a shared thread, and the turn's own records are the application's.
+    /// The scope for writing. For a user in a shared thread, the tenant's: users may not write records of shared threads.
     pub writer: Scope,
     /// The thread.
     pub thread: ThreadId,
-    /// The user who asks in a shared thread.
+    /// The user, in a shared thread.
     pub author: Option<String>,
 }
 
-/// A record of a thread with its version.
+/// A decoded record with its version.
 #[derive(Clone, Debug)]
 pub struct Versioned<T> {
-    /// What it says.
+    /// The decoded value.
     pub value: T,
-    /// Its version.
+    /// The version of the record.
     pub version: Tagged,
 }
 
-/// The turns of a thread that are not over.
+/// The unfinished turns of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// The one that holds the thread.
+    /// The turn that holds the lock.
     pub active: Option<Versioned<RunRecord>>,
-    /// Those that wait for a person.
+    /// The turns that wait for a person's decision.
     pub waiting: Vec<Versioned<RunRecord>>,
 }
 
@@ -55,7 +55,7 @@ impl Runs {
 }
 
 impl RunRecord {
-    /// Whether somebody is believed to drive it.
+    /// Whether its driver counts as alive.
     #[must_use]
     pub fn is_alive(&self, memory: &Memory) -> bool {
         is_alive(memory, &self.driver, self.lease_until)
@@ -63,19 +63,19 @@ impl RunRecord {
 }
 
 impl ThreadAccess {
-    /// Looks at the thread.
+    /// Determines how a scope accesses a thread.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach it.
+    /// `NotFound` if the scope cannot read the thread.
     pub async fn find(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Self> {
         Ok(Self::of(scope, &memory.get_thread(scope, thread).await?))
     }
 
-    /// Looks at the thread, the turns in it that are not over, and what a context of it by `policy` is made of: all of it as of one
-    /// instant, by one call of the store.
+    /// Does the same, and reads the thread's unfinished turns and the sources of a context by `policy`, all as of one instant and
+    /// by one call of the store.
     ///
     /// # Errors
-    /// As [`Memory::prefetch`]; `Corrupt` for a turn that does not decode.
+    /// As [`Memory::prefetch`]; `Corrupt` for a run record that does not decode.
     pub async fn read(
         memory: &Memory,
         scope: &Scope,
@@ -86,7 +86,7 @@ impl ThreadAccess {
         let mut prefetched = memory.prefetch(scope, thread, policy, &[], std::slice::from_ref(&query)).await?;
         let access = Self::of(scope, &prefetched.thread);
         let runs = match prefetched.lists.pop() {
-            // Fewer than there is room for are all that there are.
+            // A page that is not full is the last one.
             Some(records) if records.len() < query.limit => Runs::of(records)?,
             _ => access.runs(memory).await?,
         };
@@ -105,11 +105,11 @@ impl ThreadAccess {
         Self { scope: scope.clone(), writer, thread: thread.id, author }
     }
 
-    /// The same place for whoever asked a run's question: what others may read has no part in its answer.
+    /// The same thread in the scope of a run's requester, so that an answer uses only data which the requester can read.
     #[must_use]
-    pub fn of_asker(&self, run: &RunRecord) -> Self {
+    pub fn for_requester(&self, run: &RunRecord) -> Self {
         let tenant = self.scope.tenant_id().clone();
-        let scope = match &run.asker {
+        let scope = match &run.requester {
             Some(Owner::User(user)) => Scope::User(tenant, user.clone()),
             Some(Owner::Tenant) => Scope::Tenant(tenant),
             None => self.scope.clone(),
@@ -121,7 +121,7 @@ impl ThreadAccess {
         RecordQuery::of(RecordOwner::Thread(self.thread))
     }
 
-    /// The turns that are not over, by one call.
+    /// Reads the unfinished turns, by one call of the store.
     ///
     /// # Errors
     /// Those of the store.
@@ -129,7 +129,7 @@ impl ThreadAccess {
         Runs::of(memory.list_records(&self.writer, runs_of(self.thread)).await?)
     }
 
-    /// All approvals that are kept.
+    /// Reads all approvals of the thread.
     ///
     /// # Errors
     /// Those of the store.
@@ -140,7 +140,7 @@ impl ThreadAccess {
         found.into_iter().map(read).collect()
     }
 
-    /// The approvals of a turn, in the order of their requests.
+    /// Reads the approvals of a turn, in the order of their requests.
     ///
     /// # Errors
     /// Those of the store.
@@ -151,18 +151,18 @@ impl ThreadAccess {
         Ok(approvals)
     }
 
-    /// The journal of a run, in order, as whoever asks reads its entries.
+    /// Reads the entries of a run's journal, in order.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn journal<T: DeserializeOwned>(&self, memory: &Memory, turn: &str) -> Result<Vec<T>> {
         let key_prefix = format!("{turn}/");
         let query = RecordQuery { namespace: Some(record::journals()), key_prefix, ..self.query() };
-        let mut recorded = Vec::new();
+        let mut entries = Vec::new();
         for record in memory.list_records(&self.writer, query).await? {
-            recorded.extend(record.value.read::<Vec<T>>()?);
+            entries.extend(record.value.read::<Vec<T>>()?);
         }
-        Ok(recorded)
+        Ok(entries)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Looking at a turn again.
+//! Reading the state of a turn.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use threadkeep_core::{
 
 use super::record::{self, RunRecord, TurnKind, TurnRecord};
 use super::{
-    ApprovalTrace, ContextNumbers, ThreadAccess, RunningTurn, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage,
-    journal,
+    ApprovalTrace, ContextNumbers, RunningTurn, StoredMessage, ThreadAccess, ToolCallTrace, Turn, TurnStatus,
+    TurnUsage, journal,
 };
 use crate::{Memory, Result};
 
-/// A turn as it stands.
+/// The state of a turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TurnState {
-    /// Somebody drives it, or did until it was cut off.
+    /// It is running, or was interrupted.
     Running(RunningTurn),
-    /// It is over, or waits for an approval.
+    /// It has ended, or waits for an approval.
     Settled(Box<Turn>),
 }
 
-/// Finds a turn, wherever it stands: running, waiting or over. While it moves from one state to another it is still found.
+/// Finds a turn in any state: running, waiting or ended. A turn that changes its state meanwhile is found as well.
 ///
 /// # Errors
-/// `NotFound` where the scope does not reach the thread.
+/// `NotFound` if the scope cannot read the thread.
 pub async fn find_turn_state(
     memory: &Memory,
     scope: &Scope,
@@ -34,14 +34,14 @@ pub async fn find_turn_state(
     turn: &str,
 ) -> Result<Option<TurnState>> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
-    let stub = match find_record(memory, &access, turn).await? {
+    let record = match find_record(memory, &access, turn).await? {
         None => return Ok(None),
-        Some(Found::Running(record)) => {
+        Some(FoundRecord::Running(record)) => {
             return Ok(Some(TurnState::Running(RunningTurn::from(record))));
         }
-        Some(Found::Settled(stub)) => stub,
+        Some(FoundRecord::Settled(record)) => record,
     };
-    let messages = messages_of(memory, &access, turn, stub.started_at, stub.messages).await?;
+    let messages = messages_of(memory, &access, turn, record.started_at, record.messages).await?;
     let approvals: Vec<ApprovalTrace> =
         access.approvals_of(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
     let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
@@ -50,26 +50,26 @@ pub async fn find_turn_state(
     Ok(Some(TurnState::Settled(Box::new(Turn {
         thread,
         turn: turn.to_owned(),
-        agent: stub.assistant,
+        agent: record.assistant,
         routed_agent: content.and_then(|content| content.agent.clone()),
-        confidence: stub.confidence,
-        model: stub.model,
-        status: stub.status,
+        confidence: record.confidence,
+        model: record.model,
+        status: record.status,
         reply,
-        error: stub.error,
+        error: record.error,
         tool_calls: tool_calls(&messages),
         approvals,
         sources: content.map(|content| content.sources.clone()).unwrap_or_default(),
-        usage: stub.usage,
-        context: stub.context,
+        usage: record.usage,
+        context: record.context,
         data: content.and_then(|content| content.data.clone()),
         stored: messages.iter().map(|found| StoredMessage { seq: found.seq, role: found.content.role }).collect(),
-        started_at: stub.started_at,
-        duration_ms: stub.duration_ms,
+        started_at: record.started_at,
+        duration_ms: record.duration_ms,
     }))))
 }
 
-/// A call of a model that was stopped, as a turn. Nothing of it is kept, so it is found nowhere.
+/// A call of a model that was stopped, as a turn. Nothing of it is stored, so [`find_turn_state`] does not find it.
 #[must_use]
 pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp) -> Turn {
     let worked_ms = now.as_millis() - running.started_at.as_millis();
@@ -95,31 +95,31 @@ pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp
     }
 }
 
-/// What is kept of a turn.
-enum Found {
+/// The record of a turn.
+enum FoundRecord {
     Running(RunRecord),
     Settled(TurnRecord),
 }
 
-/// Reads the runs first, all by one call, and the stub last: a turn moves between waiting and running, and ends with a
-/// stub that stays, so one that is in neither access had its stub by then.
-async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Result<Option<Found>> {
+/// Reads all runs in one call, then the turn record. A turn moves between waiting and running, and ends with a turn record that
+/// stays, so a turn that is not among the runs has its turn record by then.
+async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Result<Option<FoundRecord>> {
     if !record::is_name(turn) {
         return Ok(None);
     }
     let runs = access.runs(memory).await?;
     if let Some(active) = runs.active.filter(|run| run.value.turn == turn) {
-        // A call of a model whose driver is gone left nothing, and nobody goes on with it.
+        // A call of a model whose driver is gone is not resumed, and nothing of it is stored.
         let is_over = active.value.kind == TurnKind::Completion && !active.value.is_alive(memory);
-        return Ok((!is_over).then_some(Found::Running(active.value)));
+        return Ok((!is_over).then_some(FoundRecord::Running(active.value)));
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
-        let found = memory.find_thread_record(&access.writer, access.thread, &record::stub(turn)).await?;
-        return Ok(found.map(|record| record.value.read()).transpose()?.map(Found::Settled));
+        let found = memory.find_thread_record(&access.writer, access.thread, &record::turn_record(turn)).await?;
+        return Ok(found.map(|record| record.value.read()).transpose()?.map(FoundRecord::Settled));
     };
     let record = waiting.value;
-    let (model, usage) = journal::spoken(memory, access, &record).await?;
-    Ok(Some(Found::Settled(TurnRecord {
+    let (model, usage) = journal::model_and_usage(memory, access, &record).await?;
+    Ok(Some(FoundRecord::Settled(TurnRecord {
         assistant: record.assistant,
         graph: record.graph,
         version: record.version,
@@ -135,7 +135,7 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
     })))
 }
 
-/// The messages of a turn that are still there, in order.
+/// The messages of a turn, in order, without those that were erased or trimmed.
 ///
 /// # Errors
 /// Those of the store.
@@ -155,7 +155,7 @@ pub async fn messages_of(
     Ok(found)
 }
 
-/// The calls of a turn with their results, from its messages.
+/// The tool calls of a turn with their results, from its messages.
 fn tool_calls(messages: &[Message]) -> Vec<ToolCallTrace> {
     let mut results = BTreeMap::new();
     for message in messages {

@@ -1,4 +1,4 @@
-//! TurnWaiter for a thread that another turn holds, or for a turn that another one drives.
+//! Waiting for a turn of another caller or instance.
 
 use std::time::Duration;
 
@@ -8,31 +8,32 @@ use tokio::sync::watch;
 use super::drivers::{self, is_driving};
 use crate::{Memory, Watch};
 
-/// Between two looks at least, however often the thread changes.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How often it is asked whether the holder's process is still there, which costs no call of the store: nothing wakes whoever
-/// waits for a process that was killed.
-const SIGN: Duration = Duration::from_secs(1);
+/// Minimum time between two returns of [`TurnWaiter::wait`], however often the thread changes.
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+/// How often the waiter checks whether the driver's process is alive, because no wake-up reports a killed process. The check needs
+/// no call of the store.
+const PROCESS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Says when to look again whether a turn is over. Begin to wait before the look that decides about waiting.
+/// Waits until a turn may have ended. Create it before reading the state that decides whether to wait.
 #[derive(Debug)]
 pub struct TurnWaiter {
     memory: Memory,
     watch: Watch,
-    left: watch::Receiver<()>,
-    looked_at: MonotonicTime,
+    /// Notified when a driver of this process is dropped.
+    dropped_drivers: watch::Receiver<()>,
+    returned_at: MonotonicTime,
 }
 
 impl TurnWaiter {
-    /// Hears of what happens in the thread from this moment on.
+    /// Starts to listen to changes of a thread.
     pub async fn begin(memory: &Memory, scope: &Scope, thread: ThreadId) -> Self {
-        let left = drivers::left();
+        let dropped_drivers = drivers::dropped();
         let watch = memory.watch_thread(scope, thread).await;
-        Self { memory: memory.clone(), watch, left, looked_at: memory.runtime().now() }
+        Self { memory: memory.clone(), watch, dropped_drivers, returned_at: memory.runtime().now() }
     }
 
-    /// Waits until the thread may have changed, or until the driver of that name is known to be gone; for
-    /// [`Watch::MAX_WAIT`] at most.
+    /// Waits until the thread may have changed, or the driver with this name is known to be gone, for at most
+    /// [`Watch::MAX_WAIT`].
     pub async fn wait(&mut self, driver: Option<&str>) {
         let runtime = self.memory.runtime();
         let is_gone = || driver.is_some_and(|driver| is_driving(&self.memory, driver) == Some(false));
@@ -40,14 +41,14 @@ impl TurnWaiter {
             tokio::select! {
                 () = self.watch.changed() => break,
                 // The sender is never dropped.
-                _ = self.left.changed() => {}
-                () = runtime.sleep(SIGN) => {}
+                _ = self.dropped_drivers.changed() => {}
+                () = runtime.sleep(PROCESS_CHECK_INTERVAL) => {}
             }
             if is_gone() {
                 break;
             }
         }
-        runtime.sleep_until(self.looked_at + PAUSE).await;
-        self.looked_at = runtime.now();
+        runtime.sleep_until(self.returned_at + MIN_INTERVAL).await;
+        self.returned_at = runtime.now();
     }
 }

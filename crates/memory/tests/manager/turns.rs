@@ -23,7 +23,7 @@ use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 const WAKE_UP_TIMEOUT: Duration = Duration::from_secs(4);
 
 async fn try_lock(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> LockResult {
-    Completion::take(memory, scope, thread, turn, "a model").await.unwrap()
+    Completion::acquire(memory, scope, thread, turn, "a model").await.unwrap()
 }
 
 async fn locked(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Completion {
@@ -119,7 +119,7 @@ async fn users_of_a_shared_thread_lock_each_other_out() {
         anas.finish(memory.batch().append(Draft::user("Mine."))).await.unwrap();
         locked(memory, &ben(), thread, "two").await.abandon().await;
         let bens = memory.open(&ben()).await.unwrap().thread.id;
-        let error = Completion::take(memory, &ana(), bens, "one", "a model").await.unwrap_err();
+        let error = Completion::acquire(memory, &ana(), bens, "one", "a model").await.unwrap_err();
         assert!(error.is_not_found(), "{error}");
     })
     .await;

@@ -10,7 +10,9 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutRecord};
-use threadkeep::memory::turns::{Completion, Interrupted, LockResult, ThreadAccess, RunRecord, Versioned, TurnWaiter, interrupt};
+use threadkeep::memory::turns::{
+    Completion, Interrupted, LockResult, RunRecord, ThreadAccess, TurnWaiter, Versioned, interrupt,
+};
 use threadkeep::memory::{AssembledContext, CachedContext, ContextOptions};
 use threadkeep::{
     BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageName, Namespace, Part, Prefetched,

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::StreamExt;
 use threadkeep::core::json_line;
-use threadkeep::{MemoryError, ThreadSelection, StoreError, exchange::ExportLine};
+use threadkeep::{MemoryError, StoreError, ThreadSelection, exchange::ExportLine};
 
 use super::analytics::selection;
 use crate::app::App;

@@ -37,8 +37,9 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     bar.finish_and_clear();
     let migrate::BackupSummary { written, as_of, log_growth_bytes, damage } = written?;
     let findings = damage.listed.into_iter();
-    let findings =
-        findings.map(|DamagedItem { thread, detail, .. }| Finding { severity: Severity::Damage, thread, detail }).collect();
+    let findings = findings
+        .map(|DamagedItem { thread, detail, .. }| Finding { severity: Severity::Damage, thread, detail })
+        .collect();
     let unfinished = writer.finish().with_context(cannot_write)?;
     unfinished.persist_noclobber(file).map_err(|error| anyhow!(error.error)).with_context(cannot_write)?;
     let bytes = std::fs::metadata(file).map_or(0, |found| found.len());

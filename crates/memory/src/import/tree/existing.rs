@@ -148,10 +148,8 @@ impl Reader<'_> {
         let (maintenance, tenant) = (self.memory.maintenance(), self.scope.tenant_id());
         let mut after = Some(0);
         while after.is_some() {
-            let dump = retry(self.memory.runtime(), || {
-                maintenance.dump_thread(tenant, thread.id, after, limits::PAGE)
-            })
-            .await?;
+            let dump = retry(self.memory.runtime(), || maintenance.dump_thread(tenant, thread.id, after, limits::PAGE))
+                .await?;
             for entry in &dump.entries {
                 if let DumpEntry::Tombstone { seq, id, .. } = entry
                     && let Some(node) = self.tree.ids.get(id)

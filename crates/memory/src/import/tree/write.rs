@@ -6,8 +6,8 @@ use threadkeep_core::{
     Access, Conflict, Expected, Map, NewMessage, OpenThread, Scope, StoreError, Thread, ThreadId, ThreadKey, codec,
 };
 
-use super::existing::{ExistingThread, ExistingThreads, fork_key, main_thread};
 use super::branch_metadata::{self, BRANCH, BranchMetadata, CurrentBranch, Kind};
+use super::existing::{ExistingThread, ExistingThreads, fork_key, main_thread};
 use super::plan::{NewThread, Plan};
 use super::{SKIPPED_BRANCH, Tree};
 use crate::import::{CHUNK_BYTES, CHUNK_MESSAGES};
@@ -274,12 +274,7 @@ impl Writer<'_> {
     }
 
     /// The branch metadata of a thread; `None` if the conversation has no branches.
-    fn branch_metadata(
-        &self,
-        thread: usize,
-        target: &TargetThread,
-        updates_current: bool,
-    ) -> Option<BranchMetadata> {
+    fn branch_metadata(&self, thread: usize, target: &TargetThread, updates_current: bool) -> Option<BranchMetadata> {
         let count = self.plan.continued.len() + self.plan.new.len();
         let has_metadata = target.metadata.contains_key(BRANCH);
         if count < 2 && !has_metadata && target.fork.is_none() {

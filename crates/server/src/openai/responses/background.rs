@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use threadkeep::core::RecordWrite;
 use threadkeep::memory::Watch;
-use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL, request_stop, is_alive, lease_until};
+use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL, is_alive, lease_until, request_stop};
 use threadkeep::{JsonText, Memory, MessageId, Namespace, RecordName, RecordOwner, Scope, Timestamp};
 use threadkeep_service::carried;
 use tokio::sync::oneshot;
@@ -262,8 +262,11 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
                 renew(app, scope, id, new).await;
             }
             // Checking for new deltas does not access the store.
-            let next =
-                if deltas.is_some() { WRITE_INTERVAL } else { LEASE_RENEWAL_INTERVAL.saturating_sub(renewed_at.elapsed()) };
+            let next = if deltas.is_some() {
+                WRITE_INTERVAL
+            } else {
+                LEASE_RENEWAL_INTERVAL.saturating_sub(renewed_at.elapsed())
+            };
             tokio::select! {
                 () = watch.changed() => break,
                 () = tokio::time::sleep(next) => {}

@@ -10,7 +10,7 @@ use super::policy::PolicyJson;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, PathParams};
-use crate::output::{json_text, with_etag, encode_json_with};
+use crate::output::{encode_json_with, json_text, with_etag};
 use crate::rest::json::message::{ContextMessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;

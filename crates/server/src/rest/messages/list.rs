@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
-use crate::output::{json_text, with_etag, encode_json_with};
+use crate::output::{encode_json_with, json_text, with_etag};
 use crate::rest::json::message::{MessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;
@@ -43,7 +43,12 @@ pub(crate) struct MessagesJson<'a> {
     responses((status = 200, body = MessagesJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, path_params: PathParams, mut params: QueryParams) -> Result {
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let take = match params.take("order")?.as_deref() {
         None | Some("desc") => RangeEnd::Newest,
         Some("asc") => RangeEnd::Oldest,

@@ -14,7 +14,7 @@ fn damaged() -> Cli {
 
 fn assert_reported(output: &RunOutput, code: i32) {
     assert_eq!(output.code, Some(code), "{output}");
-    assert!(output.out.contains("the checksum differs"), "{output}");
+    assert!(output.out.contains("checksum mismatch"), "{output}");
     assert!(!output.out.contains("msg<") && !output.err.contains("msg<"), "message text is quoted: {output}");
 }
 

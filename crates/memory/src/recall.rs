@@ -84,7 +84,7 @@ pub struct RecallResults {
 impl Memory {
     /// Recalls messages that answer a question, from one thread or from all to which the scope has full access.
     ///
-    /// Messages are ranked by their words, by the messages neighbours them, and by their author and date
+    /// Messages are ranked by their words, by the messages around them, and by their author and date
     /// ([`threadkeep_context::recall`]), so a result need not contain a word of the question. Messages that are not indexed yet
     /// are read from the log. The cost is limited, however long the threads are. A message that forks of a thread share is
     /// recalled once.

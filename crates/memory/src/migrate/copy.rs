@@ -63,10 +63,10 @@ impl Migration {
     /// Compares a thread with the one of the same id in the target; `None` if there is none.
     async fn compare(&self, listed: &ListedThread) -> Result<Option<Outcome>> {
         let name = ThreadName::Id(listed.thread.id);
-        let there = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
-        Ok(there.map(|there| match there == listed.thread {
+        let target = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
+        Ok(target.map(|target| match target == listed.thread {
             true => Outcome::Exists,
-            false => Outcome::Conflict(survey::other_thread(&listed.thread, &there)),
+            false => Outcome::Conflict(survey::other_thread(&listed.thread, &target)),
         }))
     }
 
@@ -118,9 +118,9 @@ impl Migration {
         copied: &mut CopySummary,
     ) -> Result<()> {
         match self.find_in_target(tenant, owner, &record).await? {
-            Some(there) if there == record => copied.already_there.records += 1,
-            Some(there) => {
-                let detail = survey::other_record(&record, &there);
+            Some(target) if target == record => copied.already_there.records += 1,
+            Some(target) => {
+                let detail = survey::other_record(&record, &target);
                 copied.left_out.add(tenant, walk::item(owner, &record), detail);
             }
             None => {

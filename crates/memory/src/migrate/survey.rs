@@ -44,11 +44,11 @@ impl Migration {
         survey.total.messages += thread.message_count;
         let item = Item::Thread(thread.id);
         match walk::find_thread(self.runtime(), &self.to, tenant, &ThreadName::Id(thread.id), self.now).await? {
-            Some(there) if there == *thread => {
+            Some(target) if target == *thread => {
                 survey.already_there.threads += 1;
                 survey.already_there.messages += thread.message_count;
             }
-            Some(there) => survey.in_the_way.add(tenant, item, other_thread(thread, &there)),
+            Some(target) => survey.in_the_way.add(tenant, item, other_thread(thread, &target)),
             None => {
                 let Some(key) = &thread.key else { return Ok(()) };
                 let name = ThreadName::Key(thread.owner.clone(), key.clone());
@@ -73,9 +73,9 @@ impl Migration {
     ) -> Result<()> {
         survey.total.records += 1;
         match self.find_in_target(tenant, owner, record).await? {
-            Some(there) if there == *record => survey.already_there.records += 1,
-            Some(there) => {
-                let detail = other_record(record, &there);
+            Some(target) if target == *record => survey.already_there.records += 1,
+            Some(target) => {
+                let detail = other_record(record, &target);
                 survey.in_the_way.add(tenant, walk::item(owner, record), detail);
             }
             None => {}
@@ -96,26 +96,26 @@ impl Migration {
 }
 
 /// Describes the difference between two threads with the same id.
-pub(super) fn other_thread(here: &Thread, there: &Thread) -> String {
-    let (at, there_at) = (here.positions, there.positions);
-    if here.created_at != there.created_at || here.owner != there.owner {
+pub(super) fn other_thread(source: &Thread, target: &Thread) -> String {
+    let (at, target_at) = (source.positions, target.positions);
+    if source.created_at != target.created_at || source.owner != target.owner {
         return "the target has another thread with this id".to_owned();
     }
-    if at != there_at {
+    if at != target_at {
         let (seq, change) = (at.seq, at.change);
         return format!(
             "it is at message {seq}, change {change}; in the target at message {}, change {}",
-            there_at.seq, there_at.change
+            target_at.seq, target_at.change
         );
     }
     "its key, title, metadata, state or dates differ in the target".to_owned()
 }
 
 /// Describes the difference between two records with the same key.
-pub(super) fn other_record(here: &Record, there: &Record) -> String {
-    if here.version == there.version {
+pub(super) fn other_record(source: &Record, target: &Record) -> String {
+    if source.version == target.version {
         "its value or expiry differs in the target".to_owned()
     } else {
-        format!("it has version {}; in the target version {}", here.version, there.version)
+        format!("it has version {}; in the target version {}", source.version, target.version)
     }
 }

@@ -70,8 +70,8 @@ impl Migration {
         }
         self.verify_records(&mut found, &mut done).await?;
         progress(done);
-        let there = self.to.maintenance.snapshot(self.now).await?.totals().await?;
-        found.only_in_target = there.threads.saturating_sub(found.target.threads);
+        let target = self.to.maintenance.snapshot(self.now).await?.totals().await?;
+        found.only_in_target = target.threads.saturating_sub(found.target.threads);
         found.damage.add_unreadable(&*self.source);
         for totals in [&mut found.source, &mut found.target] {
             totals.hash = totals.sum.to_hex();
@@ -88,7 +88,7 @@ impl Migration {
         }
         let difference = match &target {
             None => Some("missing in the target".to_owned()),
-            Some(there) if source == *there => None,
+            Some(target) if source == *target => None,
             Some(_) => Some(self.find_difference(&listed).await?),
         };
         Ok(Pair { listed, source, target, difference, damage })
@@ -98,13 +98,13 @@ impl Migration {
     async fn find_difference(&self, listed: &ListedThread) -> Result<String> {
         let size = ChunkSize { entries: 100, bytes: usize::MAX };
         let (tenant, thread) = (&listed.tenant, listed.thread.id);
-        let (places, mut after) = ([listed.number], None);
+        let (numbers, mut after) = ([listed.number], None);
         loop {
-            let here = retry(self.runtime(), || self.source.dump_threads(&places, after, size)).await?;
-            let there = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
-            let (here, there) = (here.into_iter().next(), retry(self.runtime(), there).await?);
-            let next = here.as_ref().and_then(|here| here.next);
-            if let Some(difference) = here.and_then(|here| chunks_differ(here, there)) {
+            let source = retry(self.runtime(), || self.source.dump_threads(&numbers, after, size)).await?;
+            let read_target = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
+            let (source, target) = (source.into_iter().next(), retry(self.runtime(), read_target).await?);
+            let next = source.as_ref().and_then(|source| source.next);
+            if let Some(difference) = source.and_then(|source| chunks_differ(source, target)) {
                 return Ok(difference);
             }
             match next {
@@ -122,14 +122,14 @@ impl Migration {
                 found.source.records += 1;
                 found.source.sum.add(digest::of_record(&tenant, &owner, &record)?);
                 let item = walk::item(&owner, &record);
-                let Some(there) = self.find_in_target(&tenant, &owner, &record).await? else {
+                let Some(target) = self.find_in_target(&tenant, &owner, &record).await? else {
                     found.differences.add(&tenant, item, "missing in the target");
                     continue;
                 };
                 found.target.records += 1;
-                found.target.sum.add(digest::of_record(&tenant, &owner, &there)?);
-                if there != record {
-                    found.differences.add(&tenant, item, survey::other_record(&record, &there));
+                found.target.sum.add(digest::of_record(&tenant, &owner, &target)?);
+                if target != record {
+                    found.differences.add(&tenant, item, survey::other_record(&record, &target));
                 }
             }
         }
@@ -153,8 +153,8 @@ impl Verification {
             self.damage.add(Some(&pair.listed.tenant), Some(pair.listed.thread.id), detail.clone());
         }
         self.source.add_thread(&pair.source);
-        if let Some(there) = &pair.target {
-            self.target.add_thread(there);
+        if let Some(target) = &pair.target {
+            self.target.add_thread(target);
         }
         if let Some(difference) = pair.difference {
             let ListedThread { tenant, thread, .. } = pair.listed;
@@ -174,31 +174,31 @@ impl Totals {
     }
 }
 
-fn chunks_differ(here: Dump, there: Dump) -> Option<String> {
-    if here.thread != there.thread {
-        return Some(match (here.thread, there.thread) {
-            (Some(here), Some(there)) if here.positions != there.positions => {
-                let (here, there) = (here.positions, there.positions);
-                let (seq, change) = (here.seq, here.change);
+fn chunks_differ(source: Dump, target: Dump) -> Option<String> {
+    if source.thread != target.thread {
+        return Some(match (source.thread, target.thread) {
+            (Some(source), Some(target)) if source.positions != target.positions => {
+                let (source, target) = (source.positions, target.positions);
+                let (seq, change) = (source.seq, source.change);
                 format!(
                     "it is at message {seq}, change {change}; in the target at message {}, change {}",
-                    there.seq, there.change
+                    target.seq, target.change
                 )
             }
             _ => "its owner, key, title, metadata, state or dates differ in the target".to_owned(),
         });
     }
-    if digest::sorted(here.records) != digest::sorted(there.records) {
+    if digest::sorted(source.records) != digest::sorted(target.records) {
         return Some("its records differ in the target".to_owned());
     }
-    if here.commits != there.commits {
-        return Some(format!("its log has {} commits; in the target {}", here.commits.len(), there.commits.len()));
+    if source.commits != target.commits {
+        return Some(format!("its log has {} commits; in the target {}", source.commits.len(), target.commits.len()));
     }
-    let mut entries = here.entries.iter().zip(&there.entries);
-    if let Some((here, _)) = entries.find(|(here, there)| here != there) {
-        return Some(format!("message {} differs in the target", here.seq()));
+    let mut entries = source.entries.iter().zip(&target.entries);
+    if let Some((source, _)) = entries.find(|(source, target)| source != target) {
+        return Some(format!("message {} differs in the target", source.seq()));
     }
-    let at = here.entries.len().min(there.entries.len());
-    let extra = here.entries.get(at).or_else(|| there.entries.get(at));
+    let at = source.entries.len().min(target.entries.len());
+    let extra = source.entries.get(at).or_else(|| target.entries.get(at));
     extra.map(|entry| format!("message {} is on one side only", entry.seq()))
 }

@@ -89,7 +89,7 @@ pub(super) struct FirstChunks<'a> {
     runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
     /// The threads whose chunks were not read yet.
-    places: Vec<u64>,
+    pending: Vec<u64>,
     /// The chunks that were read.
     ready: VecDeque<Dump>,
 }
@@ -98,22 +98,22 @@ impl<'a> FirstChunks<'a> {
     pub(super) fn of(
         runtime: &'a dyn Runtime,
         snapshot: &'a dyn Snapshot,
-        places: impl IntoIterator<Item = u64>,
+        pending: impl IntoIterator<Item = u64>,
     ) -> Self {
-        Self { runtime, snapshot, places: places.into_iter().collect(), ready: VecDeque::new() }
+        Self { runtime, snapshot, pending: pending.into_iter().collect(), ready: VecDeque::new() }
     }
 
     /// The first chunk of the next thread.
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
-        if self.ready.is_empty() && !self.places.is_empty() {
-            self.ready = retry(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
-            if self.ready.is_empty() || self.ready.len() > self.places.len() {
+        if self.ready.is_empty() && !self.pending.is_empty() {
+            self.ready = retry(self.runtime, || self.snapshot.dump_threads(&self.pending, None, SIZE)).await?.into();
+            if self.ready.is_empty() || self.ready.len() > self.pending.len() {
                 return Err(StoreError::corrupt(
                     "snapshot",
                     "it returned a different number of threads than requested",
                 ));
             }
-            self.places.drain(..self.ready.len());
+            self.pending.drain(..self.ready.len());
         }
         Ok(self.ready.pop_front())
     }
@@ -127,11 +127,11 @@ impl<'a> FirstChunks<'a> {
 pub(super) async fn next_chunk(
     runtime: &dyn Runtime,
     snapshot: &dyn Snapshot,
-    place: u64,
+    number: u64,
     after: Option<u64>,
 ) -> Result<Option<Dump>> {
-    let places = [place];
-    let chunks = retry(runtime, || snapshot.dump_threads(&places, after, SIZE)).await?;
+    let numbers = [number];
+    let chunks = retry(runtime, || snapshot.dump_threads(&numbers, after, SIZE)).await?;
     Ok(chunks.into_iter().next())
 }
 

@@ -180,7 +180,7 @@ pub(super) async fn derived_records_have_limits(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let of_bytes = |bytes: usize| derived_write(0, None, &format!("\"{}\"", "x".repeat(bytes - 2)));
     let over = conversation.try_derive(&of_bytes(limits::RECORD_BYTES + 1), 2).await;
-    assert_error!(over, StoreError::LimitExceeded { limit: "document", .. });
+    assert_error!(over, StoreError::LimitExceeded { limit: "record", .. });
     let with_key = |key: &str| DerivedWrite { key: key.to_owned(), ..derived_write(0, None, "1") };
     for bad in ["", "a\0b"] {
         assert_error!(conversation.try_derive(&with_key(bad), 2).await, StoreError::Invalid { .. });

@@ -43,7 +43,7 @@ impl Snapshot for MemorySnapshot {
     }
 
     fn unreadable(&self) -> Vec<Finding> {
-        self.unreadable.found()
+        self.unreadable.findings()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {

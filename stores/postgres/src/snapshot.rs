@@ -17,7 +17,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
 use crate::error::{self, PostgresError};
-use crate::pool::{Caller, ENTER, GRACE, Parameter, Shared, entering};
+use crate::pool::{Caller, ENTER, GRACE, Parameter, Shared, enter_parameters};
 use crate::row::{self, get, message_columns, signed, thread_columns, unsigned};
 use crate::{dump, records};
 
@@ -34,7 +34,7 @@ const COMMITS_PER_ENTRY: u64 = 4;
 pub(crate) struct PostgresSnapshot {
     client: Client,
     /// How long one statement is waited for.
-    patience: Duration,
+    timeout: Duration,
     now: Timestamp,
     unreadable: Unreadable,
 }
@@ -64,19 +64,19 @@ impl PostgresSnapshot {
         // It ends when the client is dropped.
         tokio::spawn(connection);
         let statement_timeout = shared.options.statement_timeout;
-        let snapshot = Self { client, patience: statement_timeout + GRACE, now, unreadable: Unreadable::default() };
+        let snapshot = Self { client, timeout: statement_timeout + GRACE, now, unreadable: Unreadable::default() };
         let begin = snapshot.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-        let begun = tokio::time::timeout(snapshot.patience, begin).await;
-        begun.map_err(|_| PostgresError::Silence)?.map_err(PostgresError::Early)?;
-        snapshot.query(ENTER, &entering(&Caller::keeper())).await?;
+        let begun = tokio::time::timeout(snapshot.timeout, begin).await;
+        begun.map_err(|_| PostgresError::NoResponse)?.map_err(PostgresError::BeforeSend)?;
+        snapshot.query(ENTER, &enter_parameters(&Caller::maintenance())).await?;
         let limit = format!("{}ms", statement_timeout.as_millis());
         snapshot.query(LIMITS, &[(&limit, Type::TEXT)]).await?;
         Ok(snapshot)
     }
 
     async fn query(&self, sql: &str, values: &[Parameter<'_>]) -> error::Result<Vec<Row>> {
-        let answer = tokio::time::timeout(self.patience, self.client.query_typed(sql, values)).await;
-        Ok(answer.map_err(|_| PostgresError::Silence)??)
+        let answer = tokio::time::timeout(self.timeout, self.client.query_typed(sql, values)).await;
+        Ok(answer.map_err(|_| PostgresError::NoResponse)??)
     }
 
     /// As [`PostgresSnapshot::query`] within the transaction, which no failure leaves as it was: it cannot be repeated.
@@ -84,7 +84,7 @@ impl PostgresSnapshot {
         self.query(sql, values).await.map_err(|error| {
             let ended = match error {
                 PostgresError::Server(error) => SnapshotEnded(Some(error)),
-                PostgresError::Silence => SnapshotEnded(None),
+                PostgresError::NoResponse => SnapshotEnded(None),
                 other => return other,
             };
             let source: Option<Box<dyn std::error::Error + Send + Sync>> = Some(Box::new(ended));
@@ -305,7 +305,7 @@ impl Snapshot for PostgresSnapshot {
     }
 
     fn unreadable(&self) -> Vec<Finding> {
-        self.unreadable.found()
+        self.unreadable.findings()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {

@@ -82,7 +82,7 @@ impl Snapshot for SqliteSnapshot {
     }
 
     fn unreadable(&self) -> Vec<Finding> {
-        self.reader.unreadable.found()
+        self.reader.unreadable.findings()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {

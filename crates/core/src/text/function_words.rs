@@ -1,4 +1,4 @@
-//! The words of a language that say nothing by themselves, folded.
+//! Function words of each language, folded.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,12 +7,12 @@ use foldhash::fast::RandomState;
 
 use super::Language;
 
-/// The longest one, in bytes.
+/// The length of the longest word, in bytes.
 const LONGEST: usize = 10;
 
-/// Of which languages a word is a function word, in the order of [`Language::ALL`].
+/// Returns whether a word is a function word of each language, in the order of [`Language::ALL`].
 pub(super) fn languages_of(word: &str) -> [bool; Language::ALL.len()] {
-    // Asked for every word of every text that is searched.
+    // The length is checked first because this runs for every word of every searched text.
     let known = if word.len() <= LONGEST { FUNCTION_WORDS.get(word) } else { None };
     known.copied().unwrap_or_default()
 }
@@ -25,14 +25,14 @@ static FUNCTION_WORDS: LazyLock<HashMap<&str, [bool; Language::ALL.len()], Rando
             Language::Spanish => SPANISH_WORDS,
         };
         for word in of_language.split_whitespace() {
-            debug_assert!(word.len() <= LONGEST, "{word} is longer than the longest");
+            debug_assert!(word.len() <= LONGEST, "{word} is longer than LONGEST");
             words.entry(word).or_default()[language as usize] = true;
         }
     }
     words
 });
 
-// Pieces of short forms (`don`, `t`, `ll`) are here because a word is split at its apostrophe.
+// Parts of contractions (`don`, `t`, `ll`) are listed because words are split at apostrophes.
 const ENGLISH_WORDS: &str = "
     a an the this that these those some such
     i me my mine myself you your yours yourself yourselves he him his himself she her hers herself it its itself

@@ -2,37 +2,38 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::{Language, Stems, Tally, for_each_word, irregular};
+use super::{FunctionWordCounts, Language, Stems, for_each_word, irregular};
 
-/// Looks for a question's words in many texts, without taking every word of them apart.
+/// Finds the words of a query in many texts, without stemming every word of them.
 ///
-/// It finds what [`super::stems`] of the text would show.
+/// The matches are the same as those of [`super::stems`] of the texts.
 #[derive(Clone, Debug, Default)]
 pub struct TermMatcher {
-    places: HashMap<String, usize>,
-    /// How the stems begin. A stem begins as its word does, so most words need no stemming.
-    beginnings: Vec<Beginning>,
-    /// Irregular forms that begin otherwise than the word they belong to.
-    odd_forms: Vec<&'static str>,
-    /// With which bytes a word may begin: tells most words apart at once.
+    /// The index of the query word that each stem belongs to.
+    word_indexes: HashMap<String, usize>,
+    /// The prefixes of the stems. A word has the same prefix as its stem, so words with other prefixes need no stemming.
+    prefixes: Vec<Prefix>,
+    /// The words whose prefix differs from that of their stem.
+    other_forms: Vec<&'static str>,
+    /// Whether a matching word can start with a byte, by the byte. Excludes most words quickly.
     first_bytes: Vec<bool>,
     words: usize,
 }
 
-/// The first characters of a stem; a stem of one character has no second.
+/// The first one or two characters of a stem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Beginning {
+pub(super) struct Prefix {
     first: char,
     second: Option<char>,
 }
 
-impl Beginning {
+impl Prefix {
     fn of(stem: &str) -> Option<Self> {
         let mut characters = stem.chars();
         Some(Self { first: characters.next()?, second: characters.next() })
     }
 
-    pub(super) fn begins(self, word: &str) -> bool {
+    pub(super) fn matches(self, word: &str) -> bool {
         let mut characters = word.chars();
         characters.next() == Some(self.first) && (self.second.is_none() || characters.next() == self.second)
     }
@@ -44,17 +45,17 @@ fn first_byte(character: char) -> u8 {
     bytes[0]
 }
 
-/// A text, reduced to what ranking looks at.
+/// The term counts of a text, for ranking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermCounts {
-    /// How often each of the question's words occurs, in the question's order.
+    /// The number of occurrences of each word of the query, in the order of the query.
     pub counts: Vec<u32>,
-    /// How many words the text has.
+    /// The number of words in the text.
     pub length: u32,
 }
 
 impl TermCounts {
-    /// Whether none of the words occurs.
+    /// Whether no word of the query occurs.
     #[must_use]
     pub fn is_miss(&self) -> bool {
         self.counts.iter().all(|count| *count == 0)
@@ -62,27 +63,26 @@ impl TermCounts {
 }
 
 impl TermMatcher {
-    /// Makes a lookup of words, each given by its stems ([`super::query_terms`]). A stem that two words share counts
-    /// for the first.
+    /// Creates a matcher for words, each given by its stems ([`super::query_terms`]). A stem of two words counts for the first one.
     #[must_use]
     pub fn new(words: &[Vec<String>]) -> Self {
-        let mut lookup = Self { first_bytes: vec![false; 256], words: words.len(), ..Self::default() };
-        for (place, stems) in words.iter().enumerate() {
+        let mut matcher = Self { first_bytes: vec![false; 256], words: words.len(), ..Self::default() };
+        for (index, stems) in words.iter().enumerate() {
             for stem in stems {
-                lookup.places.entry(stem.clone()).or_insert(place);
-                lookup.beginnings.extend(Beginning::of(stem));
+                matcher.word_indexes.entry(stem.clone()).or_insert(index);
+                matcher.prefixes.extend(Prefix::of(stem));
             }
         }
-        lookup.beginnings.sort_unstable();
-        lookup.beginnings.dedup();
-        lookup.odd_forms = irregular::odd_forms(&lookup.beginnings);
-        for beginning in &lookup.beginnings {
-            lookup.first_bytes[usize::from(first_byte(beginning.first))] = true;
+        matcher.prefixes.sort_unstable();
+        matcher.prefixes.dedup();
+        matcher.other_forms = irregular::forms_with_other_prefixes(&matcher.prefixes);
+        for prefix in &matcher.prefixes {
+            matcher.first_bytes[usize::from(first_byte(prefix.first))] = true;
         }
-        for form in &lookup.odd_forms {
-            lookup.first_bytes[usize::from(form.as_bytes()[0])] = true;
+        for form in &matcher.other_forms {
+            matcher.first_bytes[usize::from(form.as_bytes()[0])] = true;
         }
-        lookup
+        matcher
     }
 
     /// Counts the words in a text.
@@ -91,95 +91,97 @@ impl TermMatcher {
         self.caching().count(text)
     }
 
-    /// Counts in many texts, and takes each word apart once.
+    /// Returns a matcher for many texts, which stems each distinct word once.
     #[must_use]
     pub fn caching(&self) -> CachingTermMatcher<'_> {
-        CachingTermMatcher { lookup: self, places: HashMap::default(), known: Vec::new() }
+        CachingTermMatcher { matcher: self, cache_indexes: HashMap::default(), cached: Vec::new() }
     }
 
-    fn may_hold(&self, word: &str) -> bool {
+    /// Whether a word may match. Has false positives, but no false negatives.
+    fn may_match(&self, word: &str) -> bool {
         let first = word.as_bytes().first().copied().unwrap_or_default();
         self.first_bytes.get(usize::from(first)) == Some(&true)
-            && (self.beginnings.iter().any(|beginning| beginning.begins(word)) || self.odd_forms.contains(&word))
+            && (self.prefixes.iter().any(|prefix| prefix.matches(word)) || self.other_forms.contains(&word))
     }
 
-    /// Which of the question's words a word is, by its stems: of two languages they may be those of one.
-    fn places_of(&self, word: &str, stems: &Stems) -> Places {
-        let mut places = Places::default();
-        for place in stems.of(word).iter().filter_map(|stem| self.places.get(stem).copied()) {
-            if places[0].is_none() {
-                places[0] = Some(place);
-            } else if places[0] != Some(place) {
-                places[1] = Some(place);
+    /// Returns the query words that a word matches by its stems.
+    fn matches_of(&self, word: &str, stems: &Stems) -> WordMatches {
+        let mut matches = WordMatches::default();
+        for index in stems.of(word).iter().filter_map(|stem| self.word_indexes.get(stem).copied()) {
+            if matches[0].is_none() {
+                matches[0] = Some(index);
+            } else if matches[0] != Some(index) {
+                matches[1] = Some(index);
             }
         }
-        places
+        matches
     }
 }
 
-/// The question's words that a word is one of: at most one for each of two languages.
-type Places = [Option<usize>; 2];
+/// The indexes of the query words that a word matches: at most one for each language.
+type WordMatches = [Option<usize>; 2];
 
-/// Words that are remembered; with many more it begins anew.
-const KNOWN_WORDS: usize = 50_000;
+/// The number of cached words after which the cache is cleared.
+const CACHED_WORDS: usize = 50_000;
 
-/// Counts a question's words in one text after the other.
+/// A [`TermMatcher`] for many texts. It stems each distinct word once.
 #[derive(Debug)]
 pub struct CachingTermMatcher<'a> {
-    lookup: &'a TermMatcher,
-    /// Where in `known` each word is that may be one of the question's.
-    places: HashMap<String, usize, RandomState>,
-    known: Vec<Known>,
+    matcher: &'a TermMatcher,
+    /// The index in `cached` of each word that may match.
+    cache_indexes: HashMap<String, usize, RandomState>,
+    cached: Vec<CachedWord>,
 }
 
-/// What is known of a word.
+/// The cached matches of a word.
 #[derive(Debug)]
-struct Known {
+struct CachedWord {
     word: String,
-    /// Which of the question's words it is, by the language of the text: each one, and none.
-    places: [Option<Places>; Language::ALL.len() + 1],
+    /// The matches by the language of the text, the last one for texts without a detected language. `None` if not computed yet.
+    matches: [Option<WordMatches>; Language::ALL.len() + 1],
 }
 
 impl CachingTermMatcher<'_> {
     /// Counts the words in a text.
     pub fn count(&mut self, text: &str) -> TermCounts {
-        if self.known.len() > KNOWN_WORDS {
-            self.places.clear();
-            self.known.clear();
+        if self.cached.len() > CACHED_WORDS {
+            self.cache_indexes.clear();
+            self.cached.clear();
         }
-        let mut found = TermCounts { counts: vec![0; self.lookup.words], length: 0 };
-        let (mut tally, mut candidates) = (Tally::default(), Vec::new());
+        let mut found = TermCounts { counts: vec![0; self.matcher.words], length: 0 };
+        let (mut function_words, mut candidates) = (FunctionWordCounts::default(), Vec::new());
         for_each_word(text, |word| {
             found.length = found.length.saturating_add(1);
-            tally.take(word);
-            if self.lookup.may_hold(word) {
-                candidates.push(self.find(word));
+            function_words.add(word);
+            if self.matcher.may_match(word) {
+                candidates.push(self.cache_index(word));
             }
         });
-        let language = tally.language();
-        for at in candidates {
-            for place in self.places_of(at, language).into_iter().flatten() {
-                found.counts[place] += 1;
+        let language = function_words.language();
+        for cache_index in candidates {
+            for index in self.matches_of(cache_index, language).into_iter().flatten() {
+                found.counts[index] += 1;
             }
         }
         found
     }
 
-    fn find(&mut self, word: &str) -> usize {
-        if let Some(at) = self.places.get(word) {
-            return *at;
+    /// Returns the index in `cached` of a word, which is added if it is missing.
+    fn cache_index(&mut self, word: &str) -> usize {
+        if let Some(index) = self.cache_indexes.get(word) {
+            return *index;
         }
-        self.places.insert(word.to_owned(), self.known.len());
-        self.known.push(Known { word: word.to_owned(), places: Default::default() });
-        self.known.len() - 1
+        self.cache_indexes.insert(word.to_owned(), self.cached.len());
+        self.cached.push(CachedWord { word: word.to_owned(), matches: Default::default() });
+        self.cached.len() - 1
     }
 
-    fn places_of(&mut self, at: usize, language: Option<Language>) -> Places {
-        let known = &mut self.known[at];
+    fn matches_of(&mut self, cache_index: usize, language: Option<Language>) -> WordMatches {
+        let cached = &mut self.cached[cache_index];
         let column = language.map_or(Language::ALL.len(), |language| language as usize);
-        *known.places[column].get_or_insert_with(|| {
+        *cached.matches[column].get_or_insert_with(|| {
             let stems = language.map_or_else(|| Stems::new(&Language::ALL), |language| Stems::new(&[language]));
-            self.lookup.places_of(&known.word, &stems)
+            self.matcher.matches_of(&cached.word, &stems)
         })
     }
 }
@@ -193,49 +195,50 @@ mod tests {
     use super::super::{query_terms, stems};
     use super::*;
 
-    fn lookup(question: &str) -> TermMatcher {
-        TermMatcher::new(&query_terms(question).into_iter().map(|(_, stems)| stems).collect::<Vec<_>>())
+    fn matcher(query: &str) -> TermMatcher {
+        TermMatcher::new(&query_terms(query).into_iter().map(|(_, stems)| stems).collect::<Vec<_>>())
     }
 
     #[test]
     fn words_are_counted_in_any_form() {
-        let found = lookup("buy trains").count("She bought a train; he buys TRAINS, trains.");
+        let found = matcher("buy trains").count("She bought a train; he buys TRAINS, trains.");
         assert_eq!(found, TermCounts { counts: vec![2, 3], length: 8 });
-        assert_eq!(lookup("go").count("She went").counts, [1]);
-        assert!(lookup("plane").count("the train").is_miss());
+        assert_eq!(matcher("go").count("She went").counts, [1]);
+        assert!(matcher("plane").count("the train").is_miss());
         assert_eq!(TermMatcher::new(&[]).count("the train"), TermCounts { counts: Vec::new(), length: 2 });
     }
 
     #[test]
-    fn words_whose_stem_begins_otherwise_are_found() {
-        for (asked, said) in [("die", "dying"), ("lie", "lying"), ("tie", "tying"), ("feet", "foot")] {
-            assert_eq!(lookup(asked).count(said).counts, [1], "{said}");
+    fn words_with_another_prefix_than_their_stem_are_counted() {
+        for (query, text) in [("die", "dying"), ("lie", "lying"), ("tie", "tying"), ("feet", "foot")] {
+            assert_eq!(matcher(query).count(text).counts, [1], "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_stem_begins_as_its_word_does(
+        fn stems_have_the_prefix_of_their_word(
             start in "[a-zñáéíóúü]{1,4}",
             ending in "(ying|ies|ied|y|ily|ly|eed|ing|ed|s|es|ic|ion|ational|ness|ción|mente|ando|yendo|ése|arlo|aban|ísimo)?",
         ) {
             let word = crate::text::fold(&format!("{start}{ending}"));
             let stems = Stems::new(&Language::ALL).of(&word);
-            let is_odd = irregular::base_of(&word) != word || irregular::STEMS_BEGIN_OTHERWISE.contains(&word.as_str());
+            let is_exception =
+                irregular::base_of(&word) != word || irregular::STEMS_WITH_OTHER_PREFIXES.contains(&word.as_str());
             for stem in stems {
-                let beginning = Beginning::of(&stem);
-                prop_assert!(is_odd || beginning.is_none_or(|beginning| beginning.begins(&word)), "{} of {}", stem, word);
+                let prefix = Prefix::of(&stem);
+                prop_assert!(is_exception || prefix.is_none_or(|prefix| prefix.matches(&word)), "{} of {}", stem, word);
             }
         }
         #[test]
-        fn nothing_that_the_stems_show_is_missed(question in "[a-zé ]{0,12}", text in "[a-zA-Zéñ' ]{0,80}") {
-            let question: Vec<_> = query_terms(&question).into_iter().map(|(_, stems)| stems).collect();
-            let shown = stems(&text);
-            let found = TermMatcher::new(&question).count(&text);
-            prop_assert_eq!(found.length as usize, shown.len());
-            let asked: HashSet<&String> = question.iter().flatten().collect();
-            let is_shown = shown.iter().flatten().any(|stem| asked.contains(stem));
-            prop_assert_eq!(!found.is_miss(), is_shown);
+        fn matches_are_the_same_as_those_of_stems(query in "[a-zé ]{0,12}", text in "[a-zA-Zéñ' ]{0,80}") {
+            let query: Vec<_> = query_terms(&query).into_iter().map(|(_, stems)| stems).collect();
+            let text_stems = stems(&text);
+            let found = TermMatcher::new(&query).count(&text);
+            prop_assert_eq!(found.length as usize, text_stems.len());
+            let query_stems: HashSet<&String> = query.iter().flatten().collect();
+            let is_match = text_stems.iter().flatten().any(|stem| query_stems.contains(stem));
+            prop_assert_eq!(!found.is_miss(), is_match);
         }
     }
 }

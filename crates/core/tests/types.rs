@@ -1,13 +1,13 @@
-//! Names, instants, limits and who may do what.
+//! Names, timestamps, limits and access.
 
 use threadkeep_core::{
     Access, Batch, Content, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Role,
     Scope, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, UserId, limits,
 };
 
-/// The whole table of who may do what.
+/// Tests every cell of the table in [`Scope::access`].
 #[test]
-fn a_scope_reaches_what_the_table_says() {
+fn access_of_scopes_follows_the_table() {
     let user = |name: &str| Owner::User(UserId::new(name).unwrap());
     let ana = Scope::user("acme", "ana").unwrap();
     let acme = Scope::tenant("acme").unwrap();
@@ -21,7 +21,7 @@ fn a_scope_reaches_what_the_table_says() {
 }
 
 #[test]
-fn names_are_bounded_and_plain() {
+fn names_are_limited_and_have_no_control_characters() {
     assert!(TenantId::new("a".repeat(200)).is_ok());
     assert!(matches!(TenantId::new("a".repeat(201)), Err(StoreError::LimitExceeded { limit: "tenant", max: 200, .. })));
     for bad in ["", "a\0b", "a\nb", "\u{7f}"] {
@@ -30,11 +30,11 @@ fn names_are_bounded_and_plain() {
     }
     assert!(ThreadKey::new("é".repeat(250)).is_ok());
     assert!(ThreadKey::new("é".repeat(251)).is_err());
-    assert!(serde_json::from_str::<TenantId>("\"\"").is_err(), "a name from JSON is checked too");
+    assert!(serde_json::from_str::<TenantId>("\"\"").is_err(), "names from JSON are also checked");
 }
 
 #[test]
-fn namespaces_do_not_mix() {
+fn namespaces_of_application_and_system_differ() {
     let app: Namespace = "app/journal".parse().unwrap();
     let system: Namespace = "system/journal".parse().unwrap();
     assert_ne!(app, system);
@@ -45,7 +45,7 @@ fn namespaces_do_not_mix() {
 }
 
 #[test]
-fn instants_are_utc_microseconds() {
+fn timestamps_are_utc_microseconds() {
     let at: Timestamp = "2026-11-21T10:30:00.000001+02:00".parse().unwrap();
     assert_eq!(at.to_string(), "2026-11-21T08:30:00.000001Z");
     assert_eq!(Timestamp::from_micros(at.as_micros()).unwrap(), at);
@@ -58,7 +58,7 @@ fn instants_are_utc_microseconds() {
 }
 
 #[test]
-fn ids_are_sorted_by_time_or_made_from_names() {
+fn ids_are_sorted_by_time_or_derived_from_names() {
     let at: Timestamp = "2026-11-21T08:30:00Z".parse().unwrap();
     let (first, second) = (ThreadId::v7(at, [255; 10]), ThreadId::v7(at.plus_ms(1), [0; 10]));
     assert!(first < second);
@@ -69,7 +69,7 @@ fn ids_are_sorted_by_time_or_made_from_names() {
 }
 
 #[test]
-fn idempotency_keys_never_share_bytes() {
+fn idempotency_keys_round_trip_as_bytes() {
     let minted = IdempotencyKey::Minted(MessageId::from_name(b"a").0);
     let given = IdempotencyKey::Given("0123456789".to_owned());
     for key in [minted, given, IdempotencyKey::Given("é".to_owned())] {
@@ -79,12 +79,12 @@ fn idempotency_keys_never_share_bytes() {
 }
 
 #[test]
-fn json_nests_only_so_deep() {
+fn json_depth_is_limited() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(JsonText::new(nested(limits::JSON_DEPTH)).is_ok());
     assert!(matches!(JsonText::new(nested(limits::JSON_DEPTH + 1)), Err(StoreError::LimitExceeded { .. })));
     assert!(matches!(JsonText::new(nested(1_000_000)), Err(StoreError::LimitExceeded { .. })));
-    assert!(JsonText::new(format!("\"{}\"", "[".repeat(1000))).is_ok(), "brackets in a text are no nesting");
+    assert!(JsonText::new(format!("\"{}\"", "[".repeat(1000))).is_ok(), "brackets in a string do not nest");
     assert!(matches!(JsonText::new("{"), Err(StoreError::Invalid { .. })));
 }
 
@@ -94,7 +94,7 @@ fn batch_of(messages: impl IntoIterator<Item = NewMessage>) -> Batch {
     batch
 }
 
-fn says(text: &str) -> NewMessage {
+fn user_message(text: &str) -> NewMessage {
     NewMessage {
         id: MessageId::from_name(text.as_bytes()),
         external_id: None,
@@ -104,24 +104,24 @@ fn says(text: &str) -> NewMessage {
 }
 
 #[test]
-fn a_commit_is_bounded_in_bytes_altogether() {
-    let large = |number: u32| says(&format!("{number}{}", "x".repeat(3_900_000)));
+fn total_bytes_of_a_commit_are_limited() {
+    let large = |number: u32| user_message(&format!("{number}{}", "x".repeat(3_900_000)));
     assert!(batch_of((0..4).map(large)).encode().is_ok());
-    let refused = batch_of((0..5).map(large)).encode();
-    assert!(matches!(refused, Err(StoreError::LimitExceeded { limit: "commit bytes", .. })));
+    let rejected = batch_of((0..5).map(large)).encode();
+    assert!(matches!(rejected, Err(StoreError::LimitExceeded { limit: "commit bytes", .. })));
 }
 
 #[test]
-fn a_message_named_twice_in_one_commit_is_refused() {
-    let twice = batch_of([says("a"), says("a")]);
+fn duplicate_message_in_a_commit_is_rejected() {
+    let twice = batch_of([user_message("a"), user_message("a")]);
     assert!(matches!(twice.encode(), Err(StoreError::Invalid { field: "message id", .. })));
-    let mut appended_and_erased = batch_of([says("a")]);
+    let mut appended_and_erased = batch_of([user_message("a")]);
     appended_and_erased.erase.push(MessageId::from_name(b"a"));
     assert!(matches!(appended_and_erased.encode(), Err(StoreError::Invalid { field: "message id", .. })));
 }
 
 #[test]
-fn errors_say_what_a_caller_can_do() {
+fn store_error_reports_whether_a_retry_may_help() {
     assert!(StoreError::unavailable(threadkeep_core::Reason::Busy).is_retryable());
     assert!(!StoreError::unavailable(threadkeep_core::Reason::Full).is_retryable());
     let unknown =

@@ -67,7 +67,7 @@ pub(crate) fn door() -> Door {
 
 /// Whether the thread contains the answer to the model call with this id.
 pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<bool> {
-    Ok(turn::find_record(app, scope, thread, id).await?.is_some())
+    Ok(turn::find_turn_record(app, scope, thread, id).await?.is_some())
 }
 
 /// Adapts an error to OpenAI clients: they retry a 409, and most conflicts do not pass by retrying.

@@ -174,7 +174,8 @@ async fn records_contain_no_content_of_messages() {
     erased.expect(200);
     assert_eq!(writer.post("/v1/import", json!({})).await.code(403), "role_missing");
     let written = records(&server, "acme").await;
-    let outcomes: Vec<(&str, &str)> = written.iter().map(|record| (record.act.as_str(), record.outcome.as_str())).collect();
+    let outcomes: Vec<(&str, &str)> =
+        written.iter().map(|record| (record.act.as_str(), record.outcome.as_str())).collect();
     assert_eq!(
         outcomes,
         [

@@ -206,7 +206,10 @@ async fn agents_sdk_stores_its_session_in_a_conversation() {
             let result = agents_sdk("sessions", &format!("http://{address}/v1"), json!({ "items": items })).await;
             let turn = ["message", "function_call", "function_call_output", "message"];
             assert_eq!(result["kinds"], json!([turn, turn].concat()));
-            assert_eq!(result["answers"], json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"]));
+            assert_eq!(
+                result["answers"],
+                json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"])
+            );
             assert_eq!(result["as_sqlite"], json!([true, true, true]));
             assert_eq!(result["left"], json!(7));
             assert_eq!(result["cleared"], json!([]));

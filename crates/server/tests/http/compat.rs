@@ -44,7 +44,11 @@ async fn the_only_assistant_is_served_at_the_root() {
     assert_eq!(client.post("/keeper/clear", json!({ "user_id": "ana" })).await.expect(200), json!({ "success": true }));
     let fresh = say(&client, "ana", "four").await;
     assert_eq!((&fresh["context"]["messages"], fresh["thread"] == first["thread"]), (&json!(0), false));
-    assert_eq!(say(&client, "eve", "two").await["context"]["messages"], 2, "conversations of other users are not cleared");
+    assert_eq!(
+        say(&client, "eve", "two").await["context"]["messages"],
+        2,
+        "conversations of other users are not cleared"
+    );
     client.as_user("ana").send("PUT", "/v1/preferences/home", json!({ "value": "14 St" })).await.expect(200);
     for path in ["/preferences/ana", "/keeper/preferences/ana"] {
         assert_eq!(client.get(path).await.expect(200), json!({ "preferences": { "home": "14 St" } }));
@@ -161,7 +165,8 @@ async fn the_plugin_of_an_assistant_defines_the_tools_of_endpoints() {
     let parts = AssistantParts { memory: memory.clone(), model: None, embedder: None };
     let made = (GARDENER.make)(parts, &PluginSettings::default()).unwrap();
     let assistants = vec![made.definition().clone()];
-    let server = TestServer::over(memory, TestConfig { assistants, lookups: GARDENER.lookups, ..TestConfig::default() }).await;
+    let server =
+        TestServer::over(memory, TestConfig { assistants, lookups: GARDENER.lookups, ..TestConfig::default() }).await;
     let client = server.client();
     for path in ["/arrivals?station=lamp", "/gardener/arrivals?thing=lamp"] {
         assert_eq!(client.get(path).await.expect(200)["data"], json!({ "seen": "lamp" }), "{path}");
@@ -175,7 +180,8 @@ async fn the_plugin_of_an_assistant_defines_the_tools_of_endpoints() {
 #[tokio::test]
 async fn the_shared_key_is_valid_for_compatibility_endpoints_only() {
     let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..TestConfig::default().options };
-    let server = TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() }).await;
+    let server =
+        TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() }).await;
     let client = server.stranger();
     let chat = |path: &str, key: Option<&str>| {
         let request = client.request("POST", path).json(&json!({ "message": "hello", "user_id": "ana" }));
@@ -207,7 +213,8 @@ async fn the_shared_key_is_valid_for_compatibility_endpoints_only() {
 #[tokio::test]
 async fn guesses_at_the_shared_key_are_limited() {
     let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..TestConfig::default().options };
-    let server = TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() }).await;
+    let server =
+        TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() }).await;
     let client = server.stranger();
     // The address that a local proxy reports.
     let ask = |from: &str, key: &str| {
@@ -243,7 +250,8 @@ async fn clients_of_the_shared_key_share_one_rate_limit() {
         quota: quota.map(|per_day| Quota { per_day }),
         ..TestConfig::default().options
     };
-    let start = |options| TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() });
+    let start =
+        |options| TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() });
     let ask = |server: &TestServer, user: u32| {
         let client = server.stranger();
         async move { client.get(&format!("/route?from=a&to=b&key=s3cret&user_id=u{user}")).await }

@@ -42,7 +42,11 @@ async fn senders_are_authenticated_by_the_bytes_of_the_body() {
     assert_eq!(refused.expect(401), json!({ "ok": false, "error": "bad_signature" }));
     let key = server.keyed("acme", None, &[KeyRole::Admin]).await;
     let with_key = key.request("POST", "/letters/events").body(letter.body());
-    assert_eq!(crate::server::send(with_key).await.expect(401)["error"], "bad_signature", "a key does not replace the signature");
+    assert_eq!(
+        crate::server::send(with_key).await.expect(401)["error"],
+        "bad_signature",
+        "a key does not replace the signature"
+    );
     // The team owns its threads, regardless of the door.
     assert_eq!(key.get("/v1/threads?key=letters:E").await.expect(200)["data"].as_array().unwrap().len(), 1);
 }
@@ -50,7 +54,8 @@ async fn senders_are_authenticated_by_the_bytes_of_the_body() {
 #[tokio::test]
 async fn rate_limits_and_roles_apply_to_senders_of_a_door() {
     let options = ServerOptions { rate_limit: Some(RateLimit { per_minute: 2 }), ..options() };
-    let config = TestConfig { options, assistants: vec![keeper("keeper").0], doors: vec![letters()], ..TestConfig::default() };
+    let config =
+        TestConfig { options, assistants: vec![keeper("keeper").0], doors: vec![letters()], ..TestConfig::default() };
     let server = TestServer::start_with(config).await;
     let letter = Letter { team: "acme", event: "E1", text: "hello" };
     // Members of a team do not have the role `Admin`.
@@ -91,8 +96,12 @@ async fn routes_of_a_door_isolate_tenants_and_are_documented() {
         for case in letters().tenant_cases(&owned) {
             for (existing, nonexistent) in case.probes {
                 let (method, _) = case.route;
-                let (found, unknown) = (send_probe(&stranger, method, &existing).await, send_probe(&stranger, method, &nonexistent).await);
-                assert!(is_same(&found, &unknown, std::slice::from_ref(&thread)), "{existing:?}: {found:?} {unknown:?}");
+                let (found, unknown) =
+                    (send_probe(&stranger, method, &existing).await, send_probe(&stranger, method, &nonexistent).await);
+                assert!(
+                    is_same(&found, &unknown, std::slice::from_ref(&thread)),
+                    "{existing:?}: {found:?} {unknown:?}"
+                );
                 assert_eq!(found.expect(404), json!({ "ok": false, "error": "not_found" }));
                 count += 1;
             }
@@ -120,7 +129,10 @@ async fn doors_without_cases_or_with_colliding_routes_are_rejected() {
     let colliding = Door::new("rest again")
         .route(Rule::role(KeyRole::Read), routes!(letters::thread_of_rest))
         .cases(|_| vec![TenantCase::without_names("GET", "/v1/threads/{thread}")]);
-    assert!(matches!(server().with_door(colliding), Err(DoorError::RouteCollision { .. })), "only the name of the parameter differs");
+    assert!(
+        matches!(server().with_door(colliding), Err(DoorError::RouteCollision { .. })),
+        "only the name of the parameter differs"
+    );
 
     let assistants = Server::assistants();
     assistants.put(threadkeep::Agent::new(memory.clone(), keeper("letters").0)).unwrap();
@@ -170,7 +182,8 @@ async fn background_tasks_use_the_same_service_without_http() {
 async fn rate_limits_apply_to_background_tasks() {
     let (door, console) = lines();
     let options = ServerOptions { rate_limit: Some(RateLimit { per_minute: 1 }), ..options() };
-    let config = TestConfig { options, assistants: vec![keeper("keeper").0], doors: vec![door], ..TestConfig::default() };
+    let config =
+        TestConfig { options, assistants: vec![keeper("keeper").0], doors: vec![door], ..TestConfig::default() };
     let server = TestServer::start_with(config).await;
     let keys = threadkeep_server::Keys::new(&server.memory);
     let (_, key) = keys.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();

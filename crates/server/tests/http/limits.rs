@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::TestServer;
-use crate::server::{PATIENCE, TestConfig, TOKEN, send};
+use crate::server::{PATIENCE, TOKEN, TestConfig, send};
 
 /// How many malformed requests are sent.
 const REQUESTS: usize = 2_000;

@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::assistants::keeper;
-use crate::server::{Answer, Client, PATIENCE, TestConfig, TOKEN, TestServer, new_key, send};
+use crate::server::{Answer, Client, PATIENCE, TOKEN, TestConfig, TestServer, new_key, send};
 use crate::v1::config_with_model;
 
 async fn with_access(local_access: LocalAccess) -> TestServer {

@@ -11,7 +11,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use crate::assistants::keeper;
-use crate::server::{PATIENCE, TestConfig, TOKEN, TestServer};
+use crate::server::{PATIENCE, TOKEN, TestConfig, TestServer};
 use crate::v1::config_with_model;
 
 /// The routes without access control: health, documentation and pages.

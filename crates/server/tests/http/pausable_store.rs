@@ -45,7 +45,8 @@ pub(crate) struct StoreControl {
 
 impl StoreControl {
     pub(crate) fn over(&self, backend: Backend) -> Backend {
-        let store = PausableStore { inner: backend.store.clone(), pause: self.pause.clone(), calls: self.calls.clone() };
+        let store =
+            PausableStore { inner: backend.store.clone(), pause: self.pause.clone(), calls: self.calls.clone() };
         Backend { store: Arc::new(store), ..backend }
     }
 

@@ -54,7 +54,11 @@ async fn a_valid_key_is_required_once_one_was_created() {
     with(rotated.as_str()).await.expect(200);
     keys.revoke(&tenant, &record.id).await.unwrap();
     assert_eq!(with(rotated.as_str()).await.code(401), "invalid_key");
-    assert_eq!(client.get("/v1/threads").await.code(401), "invalid_key", "revoking the last key does not open the server");
+    assert_eq!(
+        client.get("/v1/threads").await.code(401),
+        "invalid_key",
+        "revoking the last key does not open the server"
+    );
     assert!(matches!(keys.rotate(&tenant, &record.id).await, Err(KeyError::Invalid(_))));
     let other = TenantId::new("other").unwrap();
     assert!(matches!(keys.revoke(&other, &record.id).await, Err(KeyError::Unknown(_))));

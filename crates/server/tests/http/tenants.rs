@@ -108,11 +108,7 @@ fn every_route_has_a_case() {
     }
     let doors = Server::doors();
     let without = doors.last().unwrap().clone().cases(|_| Vec::new());
-    assert_eq!(
-        without.routes_without_cases().len(),
-        without.routes().len(),
-        "without cases, all routes are reported"
-    );
+    assert_eq!(without.routes_without_cases().len(), without.routes().len(), "without cases, all routes are reported");
 }
 
 #[tokio::test]
@@ -127,7 +123,8 @@ async fn resources_of_other_tenants_appear_not_to_exist() {
         for case in cases(&owned) {
             for (existing, nonexistent) in case.probes {
                 let (method, path) = case.route;
-                let (found, unknown) = (send_probe(&stranger, method, &existing).await, send_probe(&stranger, method, &nonexistent).await);
+                let (found, unknown) =
+                    (send_probe(&stranger, method, &existing).await, send_probe(&stranger, method, &nonexistent).await);
                 let is_same = is_same(&found, &unknown, &names(&owned));
                 assert!(is_same, "{method} {path} {existing:?} of {user:?}: {found:?} {unknown:?}");
             }
@@ -152,8 +149,11 @@ async fn resources_of_other_users_appear_not_to_exist() {
             assert_eq!(send_probe(&eve, method, &case.probes[0].0).await.code(404), "not_found");
             continue;
         }
-        for (existing, nonexistent) in case.probes.iter().filter(|(existing, _)| !existing.path.contains("owner=tenant")) {
-            let (found, unknown) = (send_probe(&eve, method, existing).await, send_probe(&eve, method, nonexistent).await);
+        for (existing, nonexistent) in
+            case.probes.iter().filter(|(existing, _)| !existing.path.contains("owner=tenant"))
+        {
+            let (found, unknown) =
+                (send_probe(&eve, method, existing).await, send_probe(&eve, method, nonexistent).await);
             let is_same = is_same(&found, &unknown, &names(&owned));
             assert!(is_same, "{method} {path} {existing:?}: {found:?} {unknown:?}");
         }

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::TestServer;
 use crate::log::Log;
-use crate::server::{PATIENCE, TestConfig, TOKEN};
+use crate::server::{PATIENCE, TOKEN, TestConfig};
 
 fn files(folder: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

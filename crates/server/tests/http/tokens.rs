@@ -160,7 +160,11 @@ async fn keys_are_fetched_once_and_again_when_they_are_rotated() {
     for _ in 0..100 {
         assert_eq!(call(&client, &Key::ec("unknown").token(&claims())).await.code(401), "invalid_key");
     }
-    assert!((3..=5).contains(&publisher.fetches()), "{} fetches, regardless of the keys that tokens name", publisher.fetches());
+    assert!(
+        (3..=5).contains(&publisher.fetches()),
+        "{} fetches, regardless of the keys that tokens name",
+        publisher.fetches()
+    );
     // The issuer is down: cached keys remain valid.
     *publisher.set.lock().unwrap() = None;
     call(&client, &new.token(&claims())).await.expect(200);

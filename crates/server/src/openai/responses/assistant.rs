@@ -70,7 +70,12 @@ pub(super) async fn prepare(
         attempt: attempt.clone(),
         is_passing: is_ephemeral,
     };
-    let work = Work::RunAssistant(Box::new(AssistantRun { app: app.clone(), request: ask_request, connection, started: None }));
+    let work = Work::RunAssistant(Box::new(AssistantRun {
+        app: app.clone(),
+        request: ask_request,
+        connection,
+        started: None,
+    }));
     Ok(PendingResponse { app, scope, attempt, id, envelope, text_id, is_streamed: false, work })
 }
 
@@ -106,7 +111,8 @@ pub(super) async fn run(
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<FinishedResponse, (ApiError, String)> {
     let AssistantRun { app, request, connection, started } = run;
-    let (scope, digest, is_ephemeral) = (request.scope.clone(), request.attempt.digest().to_owned(), request.is_passing);
+    let (scope, digest, is_ephemeral) =
+        (request.scope.clone(), request.attempt.digest().to_owned(), request.is_passing);
     let waiting = turns::start(connection, turns::Work::Ask(request));
     let mut text_deltas = TextDeltas::default();
     let mut on_delta = |delta: ChatDelta| {

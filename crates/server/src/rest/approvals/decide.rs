@@ -70,8 +70,7 @@ pub(crate) async fn decide(
     let verdict = verdict(body)?;
     let (agent, turn) = requester(&app, &caller.scope, thread, &approval).await?;
     let (service, by) = (app.service().clone(), decider(&caller));
-    let request =
-        DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
+    let request = DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
     let waiting = turns::start(connection, Work::Decide(request));
     if is_streamed {
         return turns::respond(&app, waiting).await;

@@ -5,7 +5,7 @@ use crate::TestServer;
 use crate::server::{Answer, send};
 
 #[tokio::test]
-async fn records_change_by_who_knows_their_version() {
+async fn records_support_conditional_writes() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -42,8 +42,8 @@ async fn records_change_by_who_knows_their_version() {
     }
 }
 
-/// What a client sees of an answer, without the id of the request.
-fn seen(answer: &Answer) -> (u16, Value, String, String) {
+/// Returns status, body and headers of a response for comparison, without the id of the request.
+fn comparable(answer: &Answer) -> (u16, Value, String, String) {
     let mut body = if answer.text.is_empty() { Value::Null } else { serde_json::from_str(&answer.text).unwrap() };
     if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
         error.remove("request_id");
@@ -83,12 +83,12 @@ async fn document_paths_are_aliases_of_record_paths() {
             let request = |path: String| send(client.request(method, &path));
             let [old, new] = paths(rest);
             let (old, new) = (request(old).await, request(new).await);
-            assert_eq!(seen(&old), seen(&new), "{method} {base} {rest}");
+            assert_eq!(comparable(&old), comparable(&new), "{method} {base} {rest}");
             assert_eq!(old.status, status, "{method} {base} {rest}");
         }
         for (method, status) in [("DELETE", 204), ("DELETE", 404), ("GET", 404)] {
             let (old, new) = (send(ana.request(method, &old)).await, send(ana.request(method, &new)).await);
-            assert_eq!(seen(&old), seen(&new), "{method} {base}");
+            assert_eq!(comparable(&old), comparable(&new), "{method} {base}");
             assert_eq!(old.status, status, "{method} {base}");
         }
         let document = ana.get("/v1/openapi.json").await.expect(200);
@@ -106,9 +106,9 @@ async fn document_paths_are_aliases_of_record_paths() {
 }
 
 #[tokio::test]
-async fn system_records_are_reachable_nowhere() {
+async fn system_records_are_not_accessible() {
     let server = TestServer::start().await;
-    // A key is one: it lies in a tenant that a caller could name.
+    // Keys are system records, in a tenant that a caller could name.
     let in_registry = server.keyed("other", None, &[KeyRole::Admin]).await;
     for name in ["server.keys", "system%2Fserver.keys", "system/server.keys", "..%2Fsystem%2Fserver.keys"] {
         let answer = in_registry.get(&format!("/v1/records/{name}?owner=tenant")).await;
@@ -117,7 +117,7 @@ async fn system_records_are_reachable_nowhere() {
 }
 
 #[tokio::test]
-async fn a_user_reads_the_tenants_records_and_writes_own_ones() {
+async fn users_read_records_of_the_tenant_and_write_their_own() {
     let server = TestServer::start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");
@@ -129,7 +129,7 @@ async fn a_user_reads_the_tenants_records_and_writes_own_ones() {
 }
 
 #[tokio::test]
-async fn preferences_are_a_users() {
+async fn preferences_belong_to_users() {
     let server = TestServer::start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");

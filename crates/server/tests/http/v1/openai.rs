@@ -1,4 +1,4 @@
-//! What clients of the OpenAI wire rely on beyond one question and its answer.
+//! Details of the OpenAI API that clients depend on.
 
 use serde_json::{Value, json};
 use threadkeep::core::{AnswerFormat, RecordQuery};
@@ -7,7 +7,7 @@ use threadkeep::{Part, RecordOwner, Role, Scope, UserId};
 use super::model::with_model;
 use crate::server::{Client, send};
 
-fn words(response: &Value) -> &str {
+fn content(response: &Value) -> &str {
     response["output"][0]["content"][0]["text"].as_str().unwrap()
 }
 
@@ -15,14 +15,14 @@ async fn new_conversation(client: &Client) -> String {
     client.post("/v1/conversations", json!({})).await.expect(200)["id"].as_str().unwrap().to_owned()
 }
 
-/// The items of a conversation, oldest first.
+/// Returns the items of a conversation, oldest first.
 async fn items(client: &Client, conversation: &str) -> Vec<Value> {
     let page = client.get(&format!("/v1/conversations/{conversation}/items?order=asc&limit=100")).await.expect(200);
     page["data"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
-async fn what_is_wanted_of_an_answer_reaches_the_model() {
+async fn request_options_are_passed_to_the_model() {
     let (server, model) = with_model().await;
     let client = server.client();
     let schema = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
@@ -33,8 +33,11 @@ async fn what_is_wanted_of_an_answer_reaches_the_model() {
     flat_look["type"] = json!("function");
     let response = json!({ "input": "x", "tools": [flat_look], "text": { "format": flat }, "top_p": 0.5, "parallel_tool_calls": false,
         "reasoning": { "effort": "low" }, "max_output_tokens": 9, "temperature": 0.25, "prompt_cache_key": "k", "user": "u" });
-    let told = client.post("/v1/responses", response).await.expect(200);
-    assert_eq!((&told["text"]["format"], &told["prompt_cache_key"], &told["user"]), (&flat, &json!("k"), &json!("u")));
+    let response = client.post("/v1/responses", response).await.expect(200);
+    assert_eq!(
+        (&response["text"]["format"], &response["prompt_cache_key"], &response["user"]),
+        (&flat, &json!("k"), &json!("u"))
+    );
     let messages = json!([{ "role": "user", "content": "x" }]);
     let chat = json!({ "messages": messages, "tools": [{ "type": "function", "function": look }],
         "response_format": nested, "top_p": 0.5, "parallel_tool_calls": false,
@@ -55,50 +58,52 @@ async fn what_is_wanted_of_an_answer_reaches_the_model() {
     ] {
         assert_eq!(client.post(path, wrong).await.code(400), "invalid_request");
     }
-    let asked = model.requests.lock().unwrap();
-    assert_eq!(asked.len(), 3);
-    assert_eq!(asked[0], asked[1], "both ways of asking are one");
-    let Some(AnswerFormat::Schema { name, schema: kept, is_strict, .. }) = &asked[0].format else { panic!() };
-    assert_eq!((name.as_str(), kept.read::<Value>().unwrap(), *is_strict), ("place", schema, Some(true)));
-    assert_eq!((asked[0].parallel_tool_calls, asked[0].reasoning_effort.as_deref()), (Some(false), Some("low")));
-    assert_eq!((asked[0].sampling.top_p, asked[0].max_tokens), (Some(0.5), Some(9)));
-    assert_eq!((asked[0].tools[0].is_strict, asked[2].tools.len()), (Some(true), 0));
-    assert_eq!(asked[2].format, Some(AnswerFormat::Json));
-    assert_eq!((asked[2].sampling.seed, asked[2].sampling.stop.as_slice()), (Some(7), &["END".to_owned()][..]));
+    let requests = model.requests.lock().unwrap();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[0], requests[1], "both APIs send the same request");
+    let Some(AnswerFormat::Schema { name, schema: received, is_strict, .. }) = &requests[0].format else { panic!() };
+    assert_eq!((name.as_str(), received.read::<Value>().unwrap(), *is_strict), ("place", schema, Some(true)));
+    assert_eq!((requests[0].parallel_tool_calls, requests[0].reasoning_effort.as_deref()), (Some(false), Some("low")));
+    assert_eq!((requests[0].sampling.top_p, requests[0].max_tokens), (Some(0.5), Some(9)));
+    assert_eq!((requests[0].tools[0].is_strict, requests[2].tools.len()), (Some(true), 0));
+    assert_eq!(requests[2].format, Some(AnswerFormat::Json));
+    assert_eq!((requests[2].sampling.seed, requests[2].sampling.stop.as_slice()), (Some(7), &["END".to_owned()][..]));
 }
 
 #[tokio::test]
-async fn an_item_is_named_instead_of_said_again() {
+async fn items_can_be_referenced_by_id() {
     let (server, model) = with_model().await;
     let client = server.client();
-    let named = |item: &Value| json!({ "type": "item_reference", "id": item["id"] });
+    let reference = |item: &Value| json!({ "type": "item_reference", "id": item["id"] });
     let first = client.post("/v1/responses", json!({ "input": "one" })).await.expect(200);
-    let said = &first["output"][0];
-    let input = json!([{ "role": "user", "content": "one" }, named(said), { "role": "user", "content": "two" }]);
+    let item = &first["output"][0];
+    let input = json!([{ "role": "user", "content": "one" }, reference(item), { "role": "user", "content": "two" }]);
     let second = client.post("/v1/responses", json!({ "input": input })).await.expect(200);
-    assert_eq!(words(&second), "echo: two (3 messages)");
+    assert_eq!(content(&second), "echo: two (3 messages)");
     assert_eq!(model.requests.lock().unwrap()[1].messages[1].plain_text(), "echo: one (1 messages)");
-    // What the chain has already is not said twice.
-    let body = json!({ "previous_response_id": first["id"], "input": [{ "id": said["id"] }, { "role": "user", "content": "two" }] });
-    assert_eq!(words(&client.post("/v1/responses", body).await.expect(200)), "echo: two (3 messages)");
+    // Items that the chain already contains are not repeated.
+    let body = json!({ "previous_response_id": first["id"], "input": [{ "id": item["id"] }, { "role": "user", "content": "two" }] });
+    assert_eq!(content(&client.post("/v1/responses", body).await.expect(200)), "echo: two (3 messages)");
     let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
     let called = client.post("/v1/responses", json!({ "input": "call", "tools": tools })).await.expect(200);
     let call = &called["output"][0];
     let output = json!({ "type": "function_call_output", "call_id": call["call_id"], "output": "now" });
-    let body = json!({ "input": [{ "role": "user", "content": "call" }, named(call), output] });
-    assert_eq!(words(&client.post("/v1/responses", body).await.expect(200)), "echo: now (3 messages)");
+    let body = json!({ "input": [{ "role": "user", "content": "call" }, reference(call), output] });
+    assert_eq!(content(&client.post("/v1/responses", body).await.expect(200)), "echo: now (3 messages)");
 
     let conversation = new_conversation(&client).await;
     let items_path = format!("/v1/conversations/{conversation}/items");
-    let added = client.post(&items_path, json!({ "items": [named(said), { "role": "user", "content": "x" }] })).await;
+    let added =
+        client.post(&items_path, json!({ "items": [reference(item), { "role": "user", "content": "x" }] })).await;
     let added = added.expect(200);
-    assert_eq!((&added["data"][0], added["data"].as_array().unwrap().len()), (said, 2));
-    let again = client.post(&items_path, json!({ "items": [named(said)] })).await.expect(200);
-    assert_eq!((&again["data"][0], items(&client, &conversation).await.len()), (said, 2));
-    // What the conversation has already is neither said nor stored twice.
-    let input = json!([named(said), added["data"][1], { "role": "user", "content": "y" }]);
-    let told = client.post("/v1/responses", json!({ "conversation": conversation, "input": input })).await.expect(200);
-    assert_eq!(words(&told), "echo: y (3 messages)");
+    assert_eq!((&added["data"][0], added["data"].as_array().unwrap().len()), (item, 2));
+    let again = client.post(&items_path, json!({ "items": [reference(item)] })).await.expect(200);
+    assert_eq!((&again["data"][0], items(&client, &conversation).await.len()), (item, 2));
+    // Items that the conversation already contains are neither sent nor stored twice.
+    let input = json!([reference(item), added["data"][1], { "role": "user", "content": "y" }]);
+    let response =
+        client.post("/v1/responses", json!({ "conversation": conversation, "input": input })).await.expect(200);
+    assert_eq!(content(&response), "echo: y (3 messages)");
     assert_eq!(items(&client, &conversation).await.len(), 4);
     let mut other = added["data"][1].clone();
     other["content"] = json!("something else");
@@ -108,17 +113,17 @@ async fn an_item_is_named_instead_of_said_again() {
     let unknown = json!({ "input": [{ "type": "item_reference", "id": "msg_0123" }] });
     assert_eq!(client.post("/v1/responses", unknown).await.code(404), "not_found");
     client.delete(&format!("/v1/responses/{}", first["id"].as_str().unwrap())).await.expect(200);
-    let gone = json!({ "input": [named(said), { "role": "user", "content": "two" }] });
+    let gone = json!({ "input": [reference(item), { "role": "user", "content": "two" }] });
     assert_eq!(client.post("/v1/responses", gone).await.code(404), "not_found");
 }
 
 #[tokio::test]
-async fn a_result_never_stands_without_its_call() {
+async fn results_are_stored_with_their_calls() {
     let (server, model) = with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
     let calls = ["", "not JSON", r#"{"b": 1.0,"a":2}"#];
-    let said: Vec<Value> = calls
+    let input: Vec<Value> = calls
         .iter()
         .enumerate()
         .flat_map(|(number, arguments)| {
@@ -130,13 +135,13 @@ async fn a_result_never_stands_without_its_call() {
             ]
         })
         .collect();
-    client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": said })).await.expect(200);
-    let kept = items(&client, &conversation).await;
-    let arguments: Vec<&str> = kept.iter().filter_map(|item| item["arguments"].as_str()).collect();
+    client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": input })).await.expect(200);
+    let stored = items(&client, &conversation).await;
+    let arguments: Vec<&str> = stored.iter().filter_map(|item| item["arguments"].as_str()).collect();
     assert_eq!(arguments, calls);
-    assert_eq!(kept[1]["output"][1]["text"], "two");
+    assert_eq!(stored[1]["output"][1]["text"], "two");
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "x" })).await.expect(200);
-    client.post("/v1/responses", json!({ "input": kept })).await.expect(200);
+    client.post("/v1/responses", json!({ "input": stored })).await.expect(200);
     let tool_call = |(number, arguments): (usize, &&str)| json!({ "id": format!("call_{number}"), "type": "function", "function": { "name": "look", "arguments": arguments } });
     let messages: Vec<Value> = calls
         .iter()
@@ -147,11 +152,11 @@ async fn a_result_never_stands_without_its_call() {
         })
         .collect();
     client.post("/v1/chat/completions", json!({ "messages": messages })).await.expect(200);
-    for asked in model.requests.lock().unwrap().iter() {
-        let calls = asked.messages.iter().flat_map(|message| message.tool_calls());
-        let told: Vec<&str> = calls.map(|call| call.arguments.as_str()).collect();
-        assert_eq!(told, ["{}", r#""not JSON""#, r#"{"b": 1.0,"a":2}"#]);
-        let results: Vec<&str> = asked
+    for request in model.requests.lock().unwrap().iter() {
+        let calls = request.messages.iter().flat_map(|message| message.tool_calls());
+        let arguments: Vec<&str> = calls.map(|call| call.arguments.as_str()).collect();
+        assert_eq!(arguments, ["{}", r#""not JSON""#, r#"{"b": 1.0,"a":2}"#]);
+        let results: Vec<&str> = request
             .messages
             .iter()
             .flat_map(|message| message.tool_results())
@@ -162,15 +167,15 @@ async fn a_result_never_stands_without_its_call() {
 }
 
 #[tokio::test]
-async fn an_item_without_an_id_gets_one_whatever_its_kind() {
+async fn items_without_ids_are_assigned_one() {
     let (server, _) = with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
-    let given =
+    let unnamed =
         json!({ "type": "mcp_approval_response", "id": null, "approve": true, "approval_request_id": "mcpr_1" });
     let named =
         json!({ "type": "web_search_call", "id": "ws_0123456789abcdef0123456789abcdef", "status": "completed" });
-    let body = json!({ "items": [given, named] });
+    let body = json!({ "items": [unnamed, named] });
     let added = client.post(&format!("/v1/conversations/{conversation}/items"), body).await.expect(200);
     for item in added["data"].as_array().unwrap() {
         let id = item["id"].as_str().unwrap();
@@ -183,7 +188,7 @@ async fn an_item_without_an_id_gets_one_whatever_its_kind() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_leaves_the_conversation_open() {
+async fn rejected_requests_do_not_lock_the_conversation() {
     let (server, model) = with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
@@ -198,18 +203,18 @@ async fn what_cannot_be_stored_leaves_the_conversation_open() {
         let body = json!({ "messages": messages, "metadata": { "thread": conversation }, "stream": true });
         assert_eq!(client.post("/v1/chat/completions", body).await.code(400), code);
     }
-    assert!(model.requests.lock().unwrap().is_empty(), "nobody is asked for an answer that would be lost");
+    assert!(model.requests.lock().unwrap().is_empty(), "the model is not called if the answer could not be stored");
     assert!(items(&client, &conversation).await.is_empty());
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "y" })).await.expect(200);
-    let asked = model.requests.lock().unwrap().len();
+    let count = model.requests.lock().unwrap().len();
     assert_eq!(client.post("/v1/responses", json!({})).await.code(400), "missing_required_parameter");
     assert_eq!(client.post("/v1/responses", json!({ "input": [] })).await.code(400), "missing_required_parameter");
-    assert_eq!(model.requests.lock().unwrap().len(), asked, "nothing is asked about nothing");
+    assert_eq!(model.requests.lock().unwrap().len(), count, "empty requests do not call the model");
 }
 
-/// A client whose connection broke repeats itself while its first try is still on its way.
+/// A client whose connection failed retries while its first attempt is still running.
 #[tokio::test]
-async fn a_repetition_waits_for_its_first_try() {
+async fn retries_wait_for_the_first_attempt() {
     let (server, model) = with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
@@ -228,26 +233,26 @@ async fn a_repetition_waits_for_its_first_try() {
         model.blocked.notified().await;
         assert_eq!(ask(0).await.unwrap().code(400), "conversation_locked");
         let second = ask(1);
-        // The first is gone before it is answered, as its connection is.
+        // The first connection is closed before its response.
         first.abort();
         assert!(first.await.unwrap_err().is_cancelled());
-        model.go.notify_one();
-        let told = second.await.unwrap().expect(200);
-        assert!(told.to_string().contains("echo: wait"), "{told}");
+        model.unblock.notify_one();
+        let response = second.await.unwrap().expect(200);
+        assert!(response.to_string().contains("echo: wait"), "{response}");
         assert_eq!(items(&client, &conversation).await.len(), before + 2, "{path}");
     }
     assert_eq!(model.requests.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn tokens_are_counted_before_they_are_asked() {
+async fn input_tokens_are_counted_without_calling_the_model() {
     let (server, model) = with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
     let count = async |body: Value| {
-        let told = client.post("/v1/responses/input_tokens", body).await.expect(200);
-        assert_eq!(told["object"], "response.input_tokens");
-        told["input_tokens"].as_u64().unwrap()
+        let response = client.post("/v1/responses/input_tokens", body).await.expect(200);
+        assert_eq!(response["object"], "response.input_tokens");
+        response["input_tokens"].as_u64().unwrap()
     };
     let one = count(json!({ "input": "one two three" })).await;
     let more = count(json!({ "input": "one two three", "instructions": "Be brief." })).await;
@@ -263,7 +268,7 @@ async fn tokens_are_counted_before_they_are_asked() {
 }
 
 #[tokio::test]
-async fn a_long_input_is_made_short() {
+async fn long_inputs_are_compacted() {
     let (server, model) = with_model().await;
     let client = server.client();
     let input = json!([
@@ -283,10 +288,10 @@ async fn a_long_input_is_made_short() {
     assert_eq!(kinds, ["message", "message", "compaction"]);
     assert_eq!(output[1]["content"][0]["text"], "Thanks.");
     let notes = model.requests.lock().unwrap()[0].messages[1].plain_text();
-    for said in ["called look({\"line\":\"7\"})", "at Queensboro Plaza", "At Queensboro Plaza."] {
-        assert!(notes.contains(said), "{notes}");
+    for text in ["called look({\"line\":\"7\"})", "at Queensboro Plaza", "At Queensboro Plaza."] {
+        assert!(notes.contains(text), "{notes}");
     }
-    // Its output is the next input, here and in a conversation, and comes back as it is.
+    // The output can be used as the next input and stored in a conversation, and is returned unchanged.
     let mut next = output.clone();
     next.push(json!({ "role": "user", "content": "And now?" }));
     client.post("/v1/responses", json!({ "input": next })).await.expect(200);
@@ -294,23 +299,23 @@ async fn a_long_input_is_made_short() {
     client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": output })).await.expect(200);
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "And now?" })).await.expect(200);
     assert_eq!(items(&client, &conversation).await[..3], output[..]);
-    let asked = model.requests.lock().unwrap().clone();
-    for asked in &asked[1..] {
-        let told = asked.messages.iter().find(|message| message.role == Role::System).unwrap();
-        let Some(Part::Text(text)) = told.parts.first() else { panic!() };
+    let requests = model.requests.lock().unwrap().clone();
+    for request in &requests[1..] {
+        let message = request.messages.iter().find(|message| message.role == Role::System).unwrap();
+        let Some(Part::Text(text)) = message.parts.first() else { panic!() };
         assert!(text.starts_with("Notes on the conversation before:\necho: The notes so far"), "{text}");
     }
-    // What another server wrote is kept and not read.
+    // Compactions of other servers are stored, but cannot be decoded.
     let foreign = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB" });
     let body = json!({ "input": [foreign, { "role": "user", "content": "x" }] });
-    assert_eq!(words(&client.post("/v1/responses", body).await.expect(200)), "echo: x (2 messages)");
+    assert_eq!(content(&client.post("/v1/responses", body).await.expect(200)), "echo: x (2 messages)");
     assert_eq!(client.post("/v1/responses/compact", json!({})).await.code(400), "missing_required_parameter");
     let named = json!({ "conversation": conversation, "input": "x" });
     assert_eq!(client.post("/v1/responses/compact", named).await.code(400), "invalid_request");
 }
 
 #[tokio::test]
-async fn what_is_long_is_kept_whole() {
+async fn long_responses_are_stored_completely() {
     let (server, model) = with_model().await;
     let client = server.client();
     let picture = |fill: &str| {
@@ -323,22 +328,22 @@ async fn what_is_long_is_kept_whole() {
     let first = client.post("/v1/responses", json!({ "input": input })).await.expect(200);
     let path = format!("/v1/responses/{}", first["id"].as_str().unwrap());
     assert_eq!(client.get(&path).await.expect(200), first);
-    let asked = client.get(&format!("{path}/input_items?limit=2")).await.expect(200);
-    assert_eq!(asked["data"][0]["content"], picture("B")["content"]);
+    let input_items = client.get(&format!("{path}/input_items?limit=2")).await.expect(200);
+    assert_eq!(input_items["data"][0]["content"], picture("B")["content"]);
     let second = json!({ "input": "next", "previous_response_id": first["id"] });
-    assert_eq!(words(&client.post("/v1/responses", second).await.expect(200)), "echo: next (604 messages)");
-    let asked = model.requests.lock().unwrap().clone();
-    assert_eq!(asked[1].messages[601].parts, asked[0].messages[601].parts);
-    let documents = || async {
+    assert_eq!(content(&client.post("/v1/responses", second).await.expect(200)), "echo: next (604 messages)");
+    let requests = model.requests.lock().unwrap().clone();
+    assert_eq!(requests[1].messages[601].parts, requests[0].messages[601].parts);
+    let record_count = || async {
         let scope = Scope::user("local", "me").unwrap();
         let query = RecordQuery::of(RecordOwner::User(UserId::new("me").unwrap()));
         let store = &server.memory.backend().store;
         store.list_records(&scope, &query, server.memory.now()).await.unwrap().len()
     };
-    let before = documents().await;
+    let before = record_count().await;
     assert_eq!(client.delete(&path).await.expect(200)["deleted"], true);
-    assert_eq!((before, documents().await), (4 + 1, 1), "it lay in pieces, and they are gone");
-    // A conversation holds a picture once, so that it may be as large as a message.
+    assert_eq!((before, record_count().await), (4 + 1, 1), "all pieces of the response are deleted");
+    // A conversation stores a picture once, so the limit is that of a message.
     let conversation = new_conversation(&client).await;
     client
         .post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": [picture("C")] }))
@@ -352,7 +357,7 @@ async fn what_is_long_is_kept_whole() {
 }
 
 #[tokio::test]
-async fn a_response_of_a_conversation_can_be_gone_on_from() {
+async fn responses_in_a_conversation_can_be_continued() {
     let (server, model) = with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
@@ -365,14 +370,15 @@ async fn a_response_of_a_conversation_can_be_gone_on_from() {
     };
     let third = after(&first).await.expect(200);
     assert_eq!(
-        (words(&third), words(&after(&second).await.expect(200))),
+        (content(&third), content(&after(&second).await.expect(200))),
         ("echo: x (3 messages)", "echo: x (5 messages)")
     );
     let fourth = after(&third).await.expect(200);
-    assert_eq!(words(&fourth), "echo: x (5 messages)");
-    let said: Vec<String> = model.requests.lock().unwrap()[4].messages.iter().map(|said| said.plain_text()).collect();
-    assert_eq!(said, ["one", "echo: one (1 messages)", "x", "echo: x (3 messages)", "x"]);
-    assert_eq!(items(&client, &conversation).await.len(), 4, "it goes on beside the conversation");
+    assert_eq!(content(&fourth), "echo: x (5 messages)");
+    let texts: Vec<String> =
+        model.requests.lock().unwrap()[4].messages.iter().map(|message| message.plain_text()).collect();
+    assert_eq!(texts, ["one", "echo: one (1 messages)", "x", "echo: x (3 messages)", "x"]);
+    assert_eq!(items(&client, &conversation).await.len(), 4, "the continuation is not part of the conversation");
     client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
     assert_eq!(after(&fourth).await.code(400), "previous_response_not_found");
     assert_eq!(after(&json!({ "id": "resp_1" })).await.code(400), "previous_response_not_found");

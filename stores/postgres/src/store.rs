@@ -9,8 +9,8 @@ use threadkeep_core::{
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use crate::{
-    PostgresStore, changes, collections, commit, derived, following, index, listen, messages, records, search, threads,
-    view,
+    PostgresStore, change_reader, changes, collections, commit, derived, index, listen, messages, records, search,
+    threads, view,
 };
 
 #[async_trait]
@@ -90,7 +90,7 @@ impl Store for PostgresStore {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
-        following::list(&self.shared, scope, thread, after, limit, now).await
+        change_reader::list(&self.shared, scope, thread, after, limit, now).await
     }
 
     async fn find_record(
@@ -143,9 +143,9 @@ impl SearchIndex for PostgresStore {
         if query.collection != Collection::Messages {
             return Ok(collections::search(&self.shared, scope, query).await?);
         }
-        let found = search::search(&self.shared, scope, query, now).await?;
-        if !found.is_far_behind {
-            return Ok(found.answer);
+        let outcome = search::search(&self.shared, scope, query, now).await?;
+        if !outcome.is_far_behind {
+            return Ok(outcome.answer);
         }
         self.catch_up(usize::MAX).await?;
         Ok(search::search(&self.shared, scope, query, now).await?.answer)

@@ -109,10 +109,10 @@ impl Snapshot for SqliteSnapshot {
         self.read(move |connection, reader| list_threads(connection, after, limit, reader)).await
     }
 
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
         limits::check_page(size.entries)?;
-        let places = places.to_vec();
-        self.read(move |connection, _| dump_threads(connection, &places, after, size)).await
+        let numbers = numbers.to_vec();
+        self.read(move |connection, _| dump_threads(connection, &numbers, after, size)).await
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
@@ -167,15 +167,15 @@ fn listed_thread(row: &Row<'_>) -> error::Result<ListedThread> {
 
 fn dump_threads(
     connection: &Connection,
-    places: &[u64],
+    numbers: &[u64],
     mut after: Option<u64>,
     mut size: ChunkSize,
 ) -> error::Result<Vec<Dump>> {
     let sql = concat!("SELECT ", thread_columns!(), " FROM threads WHERE no = ?1 AND restoring = 0");
     let mut statement = connection.prepare_cached(sql)?;
     let mut dumps = Vec::new();
-    for place in places {
-        let mut rows = statement.query([number(*place)])?;
+    for thread_number in numbers {
+        let mut rows = statement.query([number(*thread_number)])?;
         let row = rows.next()?.map(row::thread_row).transpose()?.ok_or(StoreError::NotFound(Kind::Thread))?;
         let dump = dump::chunk(connection, &row, after.take(), size)?;
         size.entries = size.entries.saturating_sub(dump.entries.len());
@@ -250,6 +250,6 @@ fn owned_record(row: &Row<'_>) -> error::Result<OwnedRecord> {
     Ok(OwnedRecord { tenant: TenantId::from_stored(row::text(row, 6)?)?, owner, record: records::record(row)? })
 }
 
-fn number(place: u64) -> i64 {
-    i64::try_from(place).unwrap_or(i64::MAX)
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -197,7 +197,7 @@ fn database_errors_have_hints() {
         (format!("{url}?pool_size=many"), 2, "pool_size is not a number"),
         (format!("{url}_not"), 2, "_not\" does not exist"),
         (url.replace("postgres@", "stranger:s3cret@"), 2, "stranger"),
-        (format!("{url}?migrate=off"), 3, "the schema is missing or old"),
+        (format!("{url}?migrate=off"), 3, "the schema is missing or outdated"),
         ("oracle://ana:s3cret@host/app".to_owned(), 2, "postgres://USER@HOST/DATABASE"),
     ] {
         let output = on_server.cli.run(&["threads", "--store", &store]);

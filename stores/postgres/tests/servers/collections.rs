@@ -5,7 +5,7 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use super::given::{ana, client, now};
+use super::support::{ana, client, now};
 
 const WORDS: [&str; 6] = ["walrus", "narwhal", "amparo", "tesis", "Grünkohl", "東京"];
 

@@ -4,7 +4,7 @@ use threadkeep_core::{Batch, Content, Finding, Replacement, Role, Severity};
 use threadkeep_postgres_server::Database;
 use threadkeep_store_postgres::PostgresStore;
 
-use crate::given::{ana, batch, client, message_id, now, open_thread, said, thread_id};
+use crate::support::{ana, batch, client, message_id, now, open_thread, said, thread_id};
 use crate::schema::empty_database;
 
 /// Three messages, the second of which was replaced.

@@ -5,7 +5,7 @@ use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{ana, batch, client, message_id, now, open_thread, said, thread_id};
+use super::support::{ana, batch, client, message_id, now, open_thread, said, thread_id};
 
 /// Words that an index keeps in another form.
 const MARKERS: [&str; 4] = ["Quixotryzzlings", "Zanzibaroonings", "Flummoxidating", "Bamboozleations"];

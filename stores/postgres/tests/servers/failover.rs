@@ -7,7 +7,7 @@ use threadkeep_postgres_server::{Database, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{PATIENCE, ana, commit, connect, ids_in, now, open_thread, says, thread_id};
+use super::support::{TIMEOUT, ana, commit, connect, ids_in, now, open_thread, says, thread_id};
 
 const WRITERS: u128 = 8;
 
@@ -86,7 +86,7 @@ async fn until_true(client: &Client, sql: &str) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, asking).await.expect("it becomes true");
+    tokio::time::timeout(TIMEOUT, asking).await.expect("it becomes true");
 }
 
 // S1.40
@@ -133,7 +133,7 @@ async fn what_no_replica_confirms_is_not_acknowledged() {
     pair.part().await;
     let scope = ana();
     let waiting = impatient.store.commit(&scope, thread_id(1), says(1), now());
-    let unconfirmed = tokio::time::timeout(PATIENCE, waiting).await.expect("a bounded wait").unwrap_err();
+    let unconfirmed = tokio::time::timeout(TIMEOUT, waiting).await.expect("a bounded wait").unwrap_err();
     assert!(
         matches!(unconfirmed, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: true, .. }),
         "{unconfirmed:?}"

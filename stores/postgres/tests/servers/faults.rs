@@ -7,7 +7,7 @@ use threadkeep_core::{Backend, Reason, StoreError, StoreExt, ThreadName, ThreadO
 use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
 
-use super::given::{PATIENCE, ana, client, commit, ids_in, now, open_thread, says, thread_id};
+use super::support::{TIMEOUT, ana, client, commit, ids_in, now, open_thread, says, thread_id};
 
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +67,7 @@ async fn committed(backend: &Backend) -> u64 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("the server is back in time")
+    tokio::time::timeout(TIMEOUT, reading).await.expect("the server is back in time")
 }
 
 async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database, Backend)> {
@@ -117,7 +117,7 @@ async fn a_statement_that_takes_too_long_is_ended() {
         )
         .await
         .unwrap();
-    let ended = tokio::time::timeout(PATIENCE, backend.store.commit(&ana(), thread_id(1), says(1), now())).await;
+    let ended = tokio::time::timeout(TIMEOUT, backend.store.commit(&ana(), thread_id(1), says(1), now())).await;
     let ended = ended.expect("a bounded wait").unwrap_err();
     // The server itself says that it ended the statement, so nothing of it was done.
     assert!(

@@ -6,7 +6,7 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{ana, batch, client, message_id, now, open_thread, said, thread_id};
+use super::support::{ana, batch, client, message_id, now, open_thread, said, thread_id};
 
 /// What the programs that released them applied, version by version.
 const FORMER: [&str; 8] = [

@@ -7,10 +7,10 @@ use threadkeep_core::{Batch, ThreadOrder, ThreadQuery, UserCursor, WakeUp, WakeU
 use threadkeep_postgres_server::{Database, Pooler, Server};
 use threadkeep_store_postgres::PostgresStore;
 
-use super::given::{ana, batch, client, now, open_thread, said, thread_id};
+use super::support::{ana, batch, client, now, open_thread, said, thread_id};
 
 /// As long as a hint may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn says(number: u128) -> Batch {
     Batch { append: vec![said(number, "hello")], ..batch(number) }
@@ -25,7 +25,7 @@ async fn hears(wake_ups: &mut WakeUps, expected: impl Fn(&WakeUp) -> bool) {
         }
         panic!("the hints ended");
     };
-    tokio::time::timeout(PATIENCE, heard).await.expect("another instance's commit is heard of");
+    tokio::time::timeout(TIMEOUT, heard).await.expect("another instance's commit is heard of");
 }
 
 async fn two_instances(parameters: &str) -> Option<(Database, PostgresStore, PostgresStore)> {

@@ -12,11 +12,11 @@ mod failover;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
-mod flights;
+mod batching;
 #[cfg(test)]
 mod former;
 #[cfg(test)]
-mod given;
+mod support;
 #[cfg(test)]
 mod instances;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use uuid::Uuid;
 
-use super::given::{PATIENCE, ana, batch, commit, connect, ids_in, now, open_thread, said, says, thread_id};
+use super::support::{TIMEOUT, ana, batch, commit, connect, ids_in, now, open_thread, said, says, thread_id};
 
 /// A message that cannot be made smaller, so that a few of them fill a disk.
 fn says_much(number: u128) -> Batch {
@@ -94,7 +94,7 @@ async fn a_jump_of_the_servers_clock_is_not_noticed() {
         for number in 0..10 {
             let scope = ana();
             let committing = backend.store.commit(&scope, thread_id(1), says(10 * place + number), now());
-            let committed = tokio::time::timeout(PATIENCE, committing).await.expect("a bounded wait");
+            let committed = tokio::time::timeout(TIMEOUT, committing).await.expect("a bounded wait");
             assert_eq!(committed.expect("no clock but the caller's counts").change as u128, 10 * place + number + 1);
         }
         let replayed = backend.store.commit(&ana(), thread_id(1), says(0), now()).await.unwrap();

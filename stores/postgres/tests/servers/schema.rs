@@ -8,7 +8,7 @@ use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
 use super::former::{make_former_schema, open_former_thread};
-use super::given::{PATIENCE, ana, client, connect, open_thread};
+use super::support::{TIMEOUT, ana, client, connect, open_thread};
 
 pub(crate) async fn empty_database() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
@@ -40,7 +40,7 @@ async fn a_former_schema_is_brought_up_to_date_by_one_of_many() {
     make_former_schema(&client, 1).await;
     open_former_thread(&client).await;
     let unwanted = PostgresStore::open(&format!("{}?migrate=off", database.url())).await.unwrap_err();
-    assert!(matches!(&unwanted, StoreError::Incompatible(reason) if reason.contains("old")), "{unwanted}");
+    assert!(matches!(&unwanted, StoreError::Incompatible(reason) if reason.contains("outdated")), "{unwanted}");
     let openers = (0..8).map(|_| {
         let url = database.url();
         tokio::spawn(async move { PostgresStore::open(&url).await })
@@ -74,7 +74,7 @@ async fn a_commit_under_way_ends_before_an_upgrade_begins() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waits).await.expect("the upgrade waits for the commit");
+    tokio::time::timeout(TIMEOUT, waits).await.expect("the upgrade waits for the commit");
     client.batch_execute("LOCK TABLE threadkeep.messages IN ROW EXCLUSIVE MODE NOWAIT; COMMIT").await.unwrap();
     let store = opening.await.unwrap().unwrap();
     assert!(!open_thread(&store.backend(), &ana(), 1).await, "the thread is there");
@@ -104,7 +104,7 @@ async fn another_schema_is_refused_and_left_as_it_is() {
 
     client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (10, 'later')").await.unwrap();
     let later = PostgresStore::open(&url).await.unwrap_err();
-    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema 10")), "{later}");
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 10")), "{later}");
     client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 10").await.unwrap();
     client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other' WHERE version = 1").await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap_err();

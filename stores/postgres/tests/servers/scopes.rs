@@ -8,7 +8,7 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::given::{batch, client, now, open_thread, said, thread_id};
+use super::support::{batch, client, now, open_thread, said, thread_id};
 
 const TABLES: [&str; 15] = [
     "owners",

@@ -8,7 +8,7 @@ use threadkeep_postgres_server::{Database, Pooler, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{PATIENCE, ana, client, commit, now, open_thread, thread_id};
+use super::support::{TIMEOUT, ana, client, commit, now, open_thread, thread_id};
 
 const LARGE: ChunkSize = ChunkSize { entries: 1_000, bytes: 1_000_000 };
 
@@ -24,7 +24,7 @@ async fn until_none_rests(client: &Client, database: &Database) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("a dropped snapshot frees its connection");
+    tokio::time::timeout(TIMEOUT, waiting).await.expect("a dropped snapshot frees its connection");
 }
 
 #[tokio::test]

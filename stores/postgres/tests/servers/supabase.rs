@@ -12,9 +12,9 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 
-use super::given::{batch, client, connect, now, open_thread, said, thread_id};
+use super::support::{batch, client, connect, now, open_thread, said, thread_id};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// What stands in every text, name and value that is kept.
 const SECRET: &str = "SECRET";
 
@@ -298,7 +298,7 @@ async fn hints_are_neither_heard_nor_forged() {
         .commit(&ana, thread_id(1), Batch { append: vec![said(9, "x")], ..batch(9) }, now())
         .await
         .unwrap();
-    let first = tokio::time::timeout(PATIENCE, wake_ups.next()).await.expect("the commit is heard of");
+    let first = tokio::time::timeout(TIMEOUT, wake_ups.next()).await.expect("the commit is heard of");
     assert!(matches!(first, Some(WakeUp::Thread { thread, .. }) if thread == thread_id(1)), "{first:?}");
     // With the answer comes whatever there is to hear, and that is what was said on one's own channel.
     outsider.batch_execute("").await.unwrap();

@@ -6,7 +6,7 @@ use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use tokio::time::timeout;
 
-use super::given::{PATIENCE, ana, client, ids_in, now, open_thread, says, thread_id};
+use super::support::{TIMEOUT, ana, client, ids_in, now, open_thread, says, thread_id};
 
 #[tokio::test]
 async fn commits_that_come_together_share_transactions() {
@@ -50,12 +50,12 @@ async fn a_thread_that_somebody_holds_holds_up_nobody_else() {
     let others = (0..20).filter(|number| *number != 3);
     let ana = ana();
     let committing = others.map(|number| backend.store.commit(&ana, thread_id(number), says(number), now()));
-    for outcome in timeout(PATIENCE, join_all(committing)).await.expect("nobody waits for the one") {
+    for outcome in timeout(TIMEOUT, join_all(committing)).await.expect("nobody waits for the one") {
         assert_eq!(outcome.unwrap().change, 1);
     }
     assert!(!held.is_finished(), "the thread is held");
     holder.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(timeout(PATIENCE, held).await.expect("a bounded wait").unwrap().unwrap().change, 1);
+    assert_eq!(timeout(TIMEOUT, held).await.expect("a bounded wait").unwrap().unwrap().change, 1);
 }
 
 // A commit that may be deferred waits for the disk only in the company of one that may not.
@@ -111,7 +111,7 @@ async fn looks_that_come_together_share_flights_and_keep_to_their_scopes() {
     // Every second thread is another user's, and the last ten are nobody's.
     let looking =
         (0..50).map(|number| backend.store.list_changes_with_messages(&ana, thread_id(number), 0.into(), 10, now()));
-    for (number, read) in (0..).zip(timeout(PATIENCE, join_all(looking)).await.unwrap()) {
+    for (number, read) in (0..).zip(timeout(TIMEOUT, join_all(looking)).await.unwrap()) {
         if number % 2 == 1 || number >= 40 {
             assert!(matches!(read, Err(StoreError::NotFound(Kind::Thread))), "{number}: {read:?}");
             continue;

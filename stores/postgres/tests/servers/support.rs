@@ -49,7 +49,7 @@ pub(crate) async fn connect(url: &str) -> Client {
 }
 
 /// Longer than any single fault may keep a caller waiting.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn says(number: u128) -> Batch {
     Batch { append: vec![said(2 * number, "hello"), said(2 * number + 1, "hello")], ..batch(number) }
@@ -71,7 +71,7 @@ pub(crate) async fn commit(backend: &Backend, thread: ThreadId, number: u128) ->
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, committing).await.expect("every call ends, and so does the trouble")
+    tokio::time::timeout(TIMEOUT, committing).await.expect("every call ends, and so does the trouble")
 }
 
 pub(crate) async fn ids_in(backend: &Backend, thread: ThreadId) -> Vec<u128> {

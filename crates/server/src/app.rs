@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use threadkeep::Scope;
-use threadkeep_service::{Guesses, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TokenIssuer};
+use threadkeep_service::{GuessLimiter, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TokenIssuer};
 
 use crate::compat::access::SharedKey;
 use crate::door::Door;
@@ -105,8 +105,8 @@ struct Inner {
     doors: Vec<Door>,
     /// The OpenAPI document of the doors, generated on first use.
     document: OnceLock<String>,
-    shared_key_guesses: Guesses,
-    local_guesses: Guesses,
+    shared_key_guesses: GuessLimiter,
+    local_guesses: GuessLimiter,
     update_cache: UpdateCache,
 }
 
@@ -131,8 +131,8 @@ impl App {
             options,
             doors,
             document: OnceLock::new(),
-            shared_key_guesses: Guesses::default(),
-            local_guesses: Guesses::default(),
+            shared_key_guesses: GuessLimiter::default(),
+            local_guesses: GuessLimiter::default(),
             update_cache: UpdateCache::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -164,12 +164,12 @@ impl App {
     }
 
     /// Returns the counters of wrong guesses at the shared key.
-    pub(crate) fn shared_key_guesses(&self) -> &Guesses {
+    pub(crate) fn shared_key_guesses(&self) -> &GuessLimiter {
         &self.inner.shared_key_guesses
     }
 
     /// Returns the counters of wrong guesses at the local token.
-    pub(crate) fn local_guesses(&self) -> &Guesses {
+    pub(crate) fn local_guesses(&self) -> &GuessLimiter {
         &self.inner.local_guesses
     }
 

@@ -132,12 +132,12 @@ pub struct Door {
     pub(crate) error_format: ErrorFormat,
     pub(crate) routes: Vec<Route>,
     pub(crate) aliases: Vec<Alias>,
-    listener: Option<Listener>,
+    background_task: Option<BackgroundTask>,
     cases: fn(&Owned) -> Vec<TenantCase>,
 }
 
 /// Creates the background task of a door.
-type Listener = Arc<dyn Fn(Service) -> BoxFuture<'static, ()> + Send + Sync>;
+type BackgroundTask = Arc<dyn Fn(Service) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A deprecated path that has the actions of another path.
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +191,7 @@ impl Door {
             error_format: ErrorFormat::default(),
             routes: Vec::new(),
             aliases: Vec::new(),
-            listener: None,
+            background_task: None,
             cases: |_| Vec::new(),
         }
     }
@@ -220,11 +220,11 @@ impl Door {
     /// Runs a background task while the server runs, such as a client of a message queue. The task must end when
     /// [`Service::stopped`] completes; the server waits for it until the grace period ends.
     #[must_use]
-    pub fn listener<F>(self, listen: impl Fn(Service) -> F + Send + Sync + 'static) -> Self
+    pub fn background_task<F>(self, start: impl Fn(Service) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Self { listener: Some(Arc::new(move |service| Box::pin(listen(service)))), ..self }
+        Self { background_task: Some(Arc::new(move |service| Box::pin(start(service)))), ..self }
     }
 
     /// Sets the requests that test each route for isolation between tenants. Every route needs a case.
@@ -234,8 +234,8 @@ impl Door {
     }
 
     /// Creates the future of the background task; `None` if the door has no such task.
-    pub(crate) fn listen(&self, service: &Service) -> Option<BoxFuture<'static, ()>> {
-        self.listener.as_ref().map(|listen| listen(service.clone()))
+    pub(crate) fn start_background_task(&self, service: &Service) -> Option<BoxFuture<'static, ()>> {
+        self.background_task.as_ref().map(|start| start(service.clone()))
     }
 
     /// Returns the name of the door in logs.

@@ -16,7 +16,7 @@ pub(crate) async fn with_time_limit(app: &App, acting: impl Future<Output = Resp
             let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", "the request timed out");
             error.into_response()
         }),
-        () = app.out_of_time() => stopping().into_response(),
+        () = app.shutdown_deadline_near() => stopping().into_response(),
     }
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn without_time_limit(app: &App, acting: impl Future<Output = R
     tokio::select! {
         biased;
         response = acting => response,
-        () = app.out_of_time() => stopping().into_response(),
+        () = app.shutdown_deadline_near() => stopping().into_response(),
     }
 }
 

@@ -71,13 +71,13 @@ where
     let answering = std::pin::pin!(REQUEST.scope(id, answer(request, id)));
     let answering = AssertUnwindSafe(answering).catch_unwind();
     let answered = match &traced {
-        Some(span) => span.around(answering).await,
+        Some(span) => span.in_scope(answering).await,
         None => answering.await,
     };
     // The message of a panic may quote content, so it is not logged here. The panic hook has logged the location.
     let LoggedResponse { response, key } =
         answered.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
-    let mut response = rendered(response, error_format, request_id);
+    let mut response = render(response, error_format, request_id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.to_header());
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -87,13 +87,13 @@ where
     tracing::info!(%method, route, status, took_ms, request_id, key, "request");
     app.metrics().count_request(method.as_str(), route, status, took);
     if let Some(mut span) = traced.take() {
-        span.named(format!("{method} {route}"));
+        span.set_name(format!("{method} {route}"));
         span.text("http.request.method", method.as_str());
         span.text("http.route", route);
         span.number("http.response.status_code", u64::from(status));
         span.text("threadkeep.request_id", request_id);
         if status >= 500 {
-            span.failed();
+            span.set_failed();
         }
         app.telemetry().end(span);
     }
@@ -112,7 +112,7 @@ pub(crate) async fn no_method(State(app): State<App>, request: Request) -> Respo
     handle(&app, ErrorFormat::default(), request, answer).await
 }
 
-fn rendered(response: Response, error_format: ErrorFormat, request_id: &str) -> Response {
+fn render(response: Response, error_format: ErrorFormat, request_id: &str) -> Response {
     let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
     let error = error_format.translate(error);
     if error.status.is_server_error() {

@@ -12,7 +12,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
-use threadkeep_service::{Act, KeyRole};
+use threadkeep_service::{AuditAction, KeyRole};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::app::App;
@@ -108,7 +108,7 @@ impl Next<'_> {
     }
 
     /// Returns the entry of a request for the audit log; `None` if it is not audited.
-    pub(crate) fn audited_act(&self, role: KeyRole, request: &Request) -> Option<Act> {
+    pub(crate) fn audited_act(&self, role: KeyRole, request: &Request) -> Option<AuditAction> {
         let is_audited = self.inner.rule.is_audited || matches!(role, KeyRole::Admin | KeyRole::Approve);
         if !is_audited || matches!(*request.method(), Method::GET | Method::HEAD) {
             return None;
@@ -116,7 +116,7 @@ impl Next<'_> {
         let route =
             request.extensions().get::<MatchedPath>().map_or("", |route| self.inner.app.canonical(route.as_str()));
         let path = request.uri().path();
-        Some(Act {
+        Some(AuditAction {
             act: format!("{} {route}", request.method()),
             target: (path != route).then(|| redact_names(path, route)),
             request_id: Some(self.id.as_str().to_owned()),

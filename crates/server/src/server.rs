@@ -155,31 +155,31 @@ impl Server {
         let resuming = app.options().resume_turns.then(|| app.resume_turns());
         let certificate_reload = app.options().tls.clone().map(|tls| tokio::spawn(tls.reload_changes()));
         let router: Router = routes::router(&app);
-        let listeners = listen(&app);
+        let background_tasks = start_background_tasks(&app);
         let served = connections::serve(&app, router, listener, shutdown).await;
         app.stop();
         sweeper.abort();
         resuming.inspect(JoinHandle::abort);
         certificate_reload.inspect(JoinHandle::abort);
-        listeners.iter().for_each(JoinHandle::abort);
+        background_tasks.iter().for_each(JoinHandle::abort);
         app.telemetry().flush().await;
         served
     }
 }
 
 /// Starts the background tasks of doors.
-fn listen(app: &App) -> Vec<JoinHandle<()>> {
-    let listen = |door: &Door| {
-        let (name, app, listening) = (door.name(), app.clone(), door.listen(app)?);
+fn start_background_tasks(app: &App) -> Vec<JoinHandle<()>> {
+    let start = |door: &Door| {
+        let (name, app, task) = (door.name(), app.clone(), door.start_background_task(app)?);
         Some(tokio::spawn(async move {
-            let _hold = app.hold();
-            listening.await;
+            let _hold = app.delay_shutdown();
+            task.await;
             if !app.is_stopping() {
                 tracing::error!(door = name, "the background task of a door ended while the server is running");
             }
         }))
     };
-    app.doors().iter().filter_map(listen).collect()
+    app.doors().iter().filter_map(start).collect()
 }
 
 /// The address of a client.

@@ -4,5 +4,5 @@ mod stream;
 
 pub(crate) use stream::respond;
 pub(crate) use threadkeep_service::turns::{
-    Answered, AskRequest, DecisionRequest, TurnUpdate, Waiting, Work, resume, start, whole,
+    TurnResult, AskRequest, DecisionRequest, TurnUpdate, TurnUpdates, TurnTask, resume, start, wait_for_result,
 };

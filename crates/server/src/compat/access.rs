@@ -65,7 +65,7 @@ pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: 
     }
     let answered = admit_own_key(app, role, request, next).await;
     let is_wrong = key.is_some() && answered.response.status() == StatusCode::UNAUTHORIZED;
-    match is_wrong.then(|| app.shared_key_guesses().count_wrong(source, Instant::now())) {
+    match is_wrong.then(|| app.shared_key_guesses().record_failure(source, Instant::now())) {
         Some(Err(wait)) => too_many_guesses(wait).into(),
         Some(Ok(())) | None => answered,
     }
@@ -83,7 +83,7 @@ async fn caller_with_shared_key(
     if !shared.matches(key) {
         return Ok(None);
     }
-    app.shared_key_guesses().note_good(source, Instant::now());
+    app.shared_key_guesses().record_success(source, Instant::now());
     let options = app.options();
     app.count("shared", options.rate_limit.or(Some(DEFAULT_RATE)), options.quota.or(Some(DEFAULT_QUOTA))).await?;
     let scope = Scope::Tenant(options.local_scope.tenant_id().clone());

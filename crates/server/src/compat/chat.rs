@@ -13,7 +13,7 @@ use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, AskRequest, Work};
+use crate::turns::{self, AskRequest, TurnTask};
 
 /// A message of a user.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -55,8 +55,8 @@ pub(crate) async fn chat(
     let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.mint_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
     let ask = TurnRequest::new(body.message);
-    let request = AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(connection, Work::Ask(request))).await?;
+    let request = AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral: false };
+    let answered = turns::wait_for_result(turns::start(connection, TurnTask::Ask(request))).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 

@@ -18,7 +18,7 @@ use threadkeep::{
     BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageName, Namespace, Part, Prefetched,
     RecordName, RecordOwner, Role, Scope, ThreadId, Timestamp,
 };
-use threadkeep_service::{Attempt, WINDOW_MS};
+use threadkeep_service::{Attempt, RETRY_WINDOW_MS};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -408,7 +408,7 @@ async fn find_repeated(
     let owner = RecordOwner::Thread(thread);
     let Some(record) = store.find_record(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
     let last: LastTurn = record.value.read()?;
-    if last.digest != attempt.digest() || last.at.plus_ms(WINDOW_MS) < now {
+    if last.digest != attempt.digest() || last.at.plus_ms(RETRY_WINDOW_MS) < now {
         return Ok(None);
     }
     let Some(record) = find_turn_record(app, scope, thread, &last.id).await? else { return Ok(None) };

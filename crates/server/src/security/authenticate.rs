@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
-use threadkeep_service::{Act, Caller, Credential, Error, KeyRole, too_many};
+use threadkeep_service::{AuditAction, Caller, Credential, Error, KeyRole, too_many};
 
 use super::local;
 use crate::app::App;
@@ -69,7 +69,7 @@ async fn act(app: &App, role: KeyRole, caller: Caller, mut request: Request, nex
     LoggedResponse { response, key }
 }
 
-async fn audited(app: &App, caller: &Caller, act: Act, done: impl Future<Output = Response>) -> Response {
+async fn audited(app: &App, caller: &Caller, act: AuditAction, done: impl Future<Output = Response>) -> Response {
     let outcome = |response: &Response| response.status().as_u16().to_string();
     app.audited(caller, act, done, outcome).await.unwrap_or_else(|error| ApiError::from(error).into_response())
 }
@@ -78,7 +78,7 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let headers = &request.headers;
     let credentials = credentials(headers)?;
     if let Some(text) = credentials
-        && let Some(caller) = app.caller_of(text, || named_user(headers)).await?
+        && let Some(caller) = app.authenticate(text, || named_user(headers)).await?
     {
         return Ok(caller);
     }

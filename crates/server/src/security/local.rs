@@ -179,10 +179,10 @@ fn count_guess(app: &App, token: &LocalToken, peer: SocketAddr, is_right: bool) 
         guesses.admit(source, now).map_err(too_many_guesses)?;
     }
     if is_right {
-        guesses.note_good(source, now);
+        guesses.record_success(source, now);
         return Ok(());
     }
-    guesses.count_wrong(source, now).map_err(too_many_guesses)?;
+    guesses.record_failure(source, now).map_err(too_many_guesses)?;
     Err(no_token())
 }
 

@@ -9,20 +9,20 @@ use serde::Serialize;
 use threadkeep::core::json_line;
 use threadkeep::{TurnEvent, TurnStatus};
 
-use super::{Answered, TurnUpdate, Waiting};
+use super::{TurnResult, TurnUpdate, TurnUpdates};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::rest::json::turn::{TurnEventJson, TurnJson};
 
 /// Streams the events of a turn. If the turn cannot start, returns an error instead of a stream.
-pub(crate) async fn respond(app: &App, mut waiting: Waiting) -> Result<Response> {
+pub(crate) async fn respond(app: &App, mut waiting: TurnUpdates) -> Result<Response> {
     let first = match waiting.recv().await {
         Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         Some(first) => first,
         None => return Err(ApiError::internal("the task of a turn panicked")),
     };
     let stopping = app.clone();
-    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { stopping.out_of_time().await });
+    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { stopping.shutdown_deadline_near().await });
     let stream = EventStream { first: Some(first), waiting, out_of_time, app: app.clone() };
     let events = futures::stream::unfold(Some(stream), |stream| async {
         let mut stream = stream?;
@@ -38,7 +38,7 @@ pub(crate) async fn respond(app: &App, mut waiting: Waiting) -> Result<Response>
 
 struct EventStream {
     first: Option<TurnUpdate>,
-    waiting: Waiting,
+    waiting: TurnUpdates,
     out_of_time: BoxFuture<'static, ()>,
     app: App,
 }
@@ -96,7 +96,7 @@ fn event_of(event: TurnEvent) -> Option<Bytes> {
     TurnEventJson::of(event).map(|event| encode_event(name, &event))
 }
 
-fn end_of(answered: Answered) -> Bytes {
+fn end_of(answered: TurnResult) -> Bytes {
     let name = match answered.turn.status {
         TurnStatus::Failed => "turn.failed",
         TurnStatus::Completed | TurnStatus::WaitingForApproval => "turn.completed",

@@ -243,7 +243,7 @@ async fn roles_of_supabase_map_to_users_and_the_application() {
     }
     // The tenant is the configured one, regardless of metadata: its key sees the thread.
     let mut issuer = issuer(&publisher.url);
-    issuer.takes_service_role = true;
+    issuer.accepts_service_role = true;
     let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
     let other = TestServer::over(server_of_users.memory.clone(), TestConfig { options, ..TestConfig::default() }).await;
     let service = other.client().with_key(&role("service_role"));

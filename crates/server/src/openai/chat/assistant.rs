@@ -16,7 +16,7 @@ use crate::input;
 use crate::openai::assistant;
 use crate::output::json;
 use crate::security::Caller;
-use crate::turns::{self, AskRequest, TurnUpdate, Waiting, Work};
+use crate::turns::{self, AskRequest, TurnUpdate, TurnUpdates, TurnTask};
 
 /// Answers a request to an assistant. With a thread, the last message starts a turn in it. Without one, the messages are put into
 /// an ephemeral thread.
@@ -49,20 +49,20 @@ pub(super) async fn complete(
     let app_of_stream = app.clone();
     let waiting = turns::start(
         connection,
-        Work::Ask(AskRequest {
+        TurnTask::Ask(AskRequest {
             service: app.service().clone(),
             agent,
             scope,
             thread,
             ask,
             attempt,
-            is_passing: is_ephemeral,
+            is_ephemeral,
         }),
     );
     let mut response = if body.stream == Some(true) {
         respond(app_of_stream, envelope, waiting).await?
     } else {
-        let turn = turns::whole(waiting).await?.turn;
+        let turn = turns::wait_for_result(waiting).await?.turn;
         let mut body = completion_json(&envelope, &answer(&turn));
         body["threadkeep"] = assistant::extension(&turn);
         json(&body)
@@ -82,7 +82,7 @@ fn answer(turn: &Turn) -> Answer {
 }
 
 /// Streams an assistant's answer. An error before its first event is returned as an ordinary error response.
-async fn respond(app: App, envelope: Envelope, mut waiting: Waiting) -> Result<Response> {
+async fn respond(app: App, envelope: Envelope, mut waiting: TurnUpdates) -> Result<Response> {
     let mut next = match waiting.recv().await {
         Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         next => next,

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, json as value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Finish, Sampling};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usage, Value};
-use threadkeep_service::{Attempt, carried};
+use threadkeep_service::{Attempt, in_current_span};
 use utoipa::ToSchema;
 
 use super::{assistant, messages, resent, stored, stream};
@@ -164,7 +164,7 @@ pub(crate) async fn complete(
     }
     let envelope = completion.envelope.clone();
     // Spawned, so that the completion is finished even if the client disconnects.
-    let answering = tokio::spawn(carried(async move { completion.answer(&mut |_| {}).await }));
+    let answering = tokio::spawn(in_current_span(async move { completion.answer(&mut |_| {}).await }));
     let answer = answering.await.map_err(|_| ApiError::task_panicked())??;
     Ok(json(&completion_json(&envelope, &answer)))
 }

@@ -18,7 +18,7 @@ pub(super) fn respond(completion: PendingCompletion) -> Response {
     let (chunks, receiver) = mpsc::unbounded_channel::<Bytes>();
     let app = completion.app.clone();
     // Spawned, so that the completion is finished even if the client disconnects.
-    tokio::spawn(threadkeep_service::carried(async move {
+    tokio::spawn(threadkeep_service::in_current_span(async move {
         let mut writer = ChunkWriter::new(chunks, completion.envelope.clone());
         match completion.answer(&mut |delta| writer.write_delta(delta)).await {
             Ok(answer) => writer.finish(&answer),

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use threadkeep::{Draft, Message, MessageName, Scope, ThreadId};
-use threadkeep_service::{Attempt, placed};
+use threadkeep_service::{Attempt, appended_messages};
 use utoipa::ToSchema;
 
 use super::list_response;
@@ -69,7 +69,7 @@ async fn add(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok((placed(app, scope, thread, &appended).await?, appended.replayed))
+    Ok((appended_messages(app, scope, thread, &appended).await?, appended.replayed))
 }
 
 /// Adds the items that do not exist yet, after adding all of them failed because some exist.
@@ -106,7 +106,7 @@ async fn add_missing(
         return Err(conflict);
     }
     let appended = attempt.append(app, scope, thread, missing, None).await?;
-    let mut added = placed(app, scope, thread, &appended).await?.into_iter();
+    let mut added = appended_messages(app, scope, thread, &appended).await?.into_iter();
     let messages = (0..drafts.len()).filter_map(|index| existing.remove(&index).or_else(|| added.next()));
     Ok((messages.collect(), true))
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Sampling};
 use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
-use threadkeep_service::{Attempt, carried};
+use threadkeep_service::{Attempt, in_current_span};
 
 use super::assistant::AssistantRun;
 use super::create::CreateResponseJson;
@@ -184,7 +184,7 @@ impl PendingResponse {
     /// Answers with the whole response.
     pub(super) async fn respond(self) -> Result<Response> {
         // Spawned, so that the response is finished even if the client disconnects.
-        let answering = tokio::spawn(carried(async move { self.answer(&mut |_| {}).await }));
+        let answering = tokio::spawn(in_current_span(async move { self.answer(&mut |_| {}).await }));
         let answered = answering.await.map_err(|_| ApiError::task_panicked())?;
         let answered = answered.map_err(|(error, _)| error)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::core::{ChatDelta, Finish};
 use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
-use threadkeep_service::{Attempt, carried};
+use threadkeep_service::{Attempt, in_current_span};
 use tokio::sync::oneshot;
 
 use super::answer::{FinishedResponse, PendingResponse, Work, conversation, failed_response, read_answered};
@@ -68,7 +68,7 @@ pub(super) async fn prepare(
         thread,
         ask,
         attempt: attempt.clone(),
-        is_passing: is_ephemeral,
+        is_ephemeral,
     };
     let work = Work::RunAssistant(Box::new(AssistantRun {
         app: app.clone(),
@@ -112,8 +112,8 @@ pub(super) async fn run(
 ) -> Result<FinishedResponse, (ApiError, String)> {
     let AssistantRun { app, request, connection, started } = run;
     let (scope, digest, is_ephemeral) =
-        (request.scope.clone(), request.attempt.digest().to_owned(), request.is_passing);
-    let waiting = turns::start(connection, turns::Work::Ask(request));
+        (request.scope.clone(), request.attempt.digest().to_owned(), request.is_ephemeral);
+    let waiting = turns::start(connection, turns::TurnTask::Ask(request));
     let mut text_deltas = TextDeltas::default();
     let mut on_delta = |delta: ChatDelta| {
         if is_streamed {
@@ -176,7 +176,7 @@ fn resume(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
     }
     let (app, scope) = (app.clone(), scope.clone());
     let Some(agent) = app.assistants().find(&running.assistant) else { return };
-    tokio::spawn(carried(async move {
+    tokio::spawn(in_current_span(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &running.turn).await {
             tracing::warn!(%error, "failed to resume a turn");
         }
@@ -221,7 +221,7 @@ async fn response_of(
 
 /// Passes on the deltas of a turn until it ends.
 async fn wait_for_end(
-    mut waiting: turns::Waiting,
+    mut waiting: turns::TurnUpdates,
     mut started: Option<oneshot::Sender<()>>,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<AgentTurn> {

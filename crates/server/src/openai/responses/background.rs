@@ -14,7 +14,7 @@ use threadkeep::core::RecordWrite;
 use threadkeep::memory::Watch;
 use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL, is_alive, lease_until, request_stop};
 use threadkeep::{JsonText, Memory, MessageId, Namespace, RecordName, RecordOwner, Scope, Timestamp};
-use threadkeep_service::carried;
+use threadkeep_service::in_current_span;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -119,7 +119,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     }
     let is_streamed = pending.is_streamed;
     let (live, events) = LiveResponse::start(&pending);
-    tokio::spawn(carried(async move {
+    tokio::spawn(in_current_span(async move {
         drive(pending, live).await;
         drop((driver, connection));
     }));

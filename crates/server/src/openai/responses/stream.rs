@@ -33,7 +33,7 @@ pub(super) fn respond(pending: PendingResponse) -> Response {
     let app = pending.app.clone();
     let (mut live, events) = LiveResponse::start(&pending);
     // Spawned, so that the response is finished even if the client disconnects.
-    tokio::spawn(threadkeep_service::carried(async move {
+    tokio::spawn(threadkeep_service::in_current_span(async move {
         let result = pending.answer(&mut |delta| live.write_delta(&delta)).await;
         live.end(&result);
     }));

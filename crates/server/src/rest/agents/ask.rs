@@ -15,7 +15,7 @@ use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, AskRequest, Work};
+use crate::turns::{self, AskRequest, TurnTask};
 
 /// A question to an assistant.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -87,13 +87,13 @@ pub(crate) async fn ask(
         thread,
         ask,
         attempt,
-        is_passing: false,
+        is_ephemeral: false,
     };
-    let waiting = turns::start(connection, Work::Ask(request));
+    let waiting = turns::start(connection, TurnTask::Ask(request));
     if is_streamed {
         return turns::respond(&app, waiting).await;
     }
-    let answered = turns::whole(waiting).await?;
+    let answered = turns::wait_for_result(waiting).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 

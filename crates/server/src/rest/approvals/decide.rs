@@ -15,7 +15,7 @@ use crate::output::{json, with_replay};
 use crate::rest::agents::ask::accepts_events;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, DecisionRequest, Work};
+use crate::turns::{self, DecisionRequest, TurnTask};
 
 /// A decision.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -71,11 +71,11 @@ pub(crate) async fn decide(
     let (agent, turn) = requester(&app, &caller.scope, thread, &approval).await?;
     let (service, by) = (app.service().clone(), decider(&caller));
     let request = DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
-    let waiting = turns::start(connection, Work::Decide(request));
+    let waiting = turns::start(connection, TurnTask::Decide(request));
     if is_streamed {
         return turns::respond(&app, waiting).await;
     }
-    let answered = turns::whole(waiting).await?;
+    let answered = turns::wait_for_result(waiting).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::{Scope, ThreadId};
-use threadkeep_service::carried;
+use threadkeep_service::in_current_span;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -68,7 +68,7 @@ pub(crate) async fn get(
 pub(super) fn resume(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, connection: ConnectionGuard) {
     let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
     let Some(agent) = app.assistants().find(&assistant) else { return };
-    tokio::spawn(carried(async move {
+    tokio::spawn(in_current_span(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &turn).await {
             tracing::warn!(%error, "failed to resume a turn");
         }

@@ -14,7 +14,7 @@ use threadkeep::{MessageQuery, Scope, ThreadId, TurnRequest};
 use threadkeep_server::{
     ApiError, Door, ErrorFormat, FormBody, KeyRole, Owned, Probe, Recognise, Rule, TenantCase, json as answer,
 };
-use threadkeep_service::turns::{self, AskRequest, Work};
+use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
 use utoipa_axum::routes;
 
@@ -106,8 +106,8 @@ async fn event(State(service): State<Service>, caller: Caller, form: FormBody) -
     let attempt = Attempt::new("letters", Some(field(&form, "event")?.to_owned()), &form.digest, 0);
     let ask = TurnRequest::new(field(&form, "text")?);
     let request =
-        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::Ask(request))).await?;
+        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_ephemeral: false };
+    let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;
     Ok(answer(&json!({ "ok": true, "reply": answered.turn.reply, "replayed": answered.replayed })))
 }
 

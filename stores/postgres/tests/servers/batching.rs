@@ -1,4 +1,4 @@
-//! Commits that share a transaction: what they spare, and that none suffers for another.
+//! Batches of commits and of reads: fewer transactions, and no effect of one call on another.
 
 use futures::future::join_all;
 use threadkeep_core::{Batch, Kind, Scope, StoreError, Urgency};
@@ -6,10 +6,10 @@ use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use tokio::time::timeout;
 
-use super::support::{TIMEOUT, ana, client, ids_in, now, open_thread, says, thread_id};
+use super::support::{TIMEOUT, ana, append_batch, client, ids_in, now, open_thread, thread_id};
 
 #[tokio::test]
-async fn commits_that_come_together_share_transactions() {
+async fn concurrent_commits_share_transactions() {
     let Some(server) = Server::shared() else { return };
     let database = server.create_database().await;
     let url = format!("{}?background=off&pool_size=2", database.url());
@@ -18,7 +18,7 @@ async fn commits_that_come_together_share_transactions() {
         open_thread(&backend, &ana(), number).await;
     }
     let ana = ana();
-    let committing = (0..40).map(|number| backend.store.commit(&ana, thread_id(number), says(number), now()));
+    let committing = (0..40).map(|number| backend.store.commit(&ana, thread_id(number), append_batch(number), now()));
     for outcome in join_all(committing).await {
         assert_eq!(outcome.unwrap().change, 1);
     }
@@ -32,7 +32,7 @@ async fn commits_that_come_together_share_transactions() {
 }
 
 #[tokio::test]
-async fn a_thread_that_somebody_holds_holds_up_nobody_else() {
+async fn locked_thread_does_not_block_commits_to_other_threads() {
     let Some(server) = Server::shared() else { return };
     let database = server.create_database().await;
     let url = format!("{}?background=off&pool_size=4", database.url());
@@ -41,26 +41,26 @@ async fn a_thread_that_somebody_holds_holds_up_nobody_else() {
         open_thread(&backend, &ana(), number).await;
     }
     let holder = client(&database).await;
-    let hold = "BEGIN; SELECT 1 FROM threadkeep.threads WHERE id = '00000000-0000-0000-0000-000000000003' FOR UPDATE";
-    holder.batch_execute(hold).await.unwrap();
-    let held = tokio::spawn({
+    let lock = "BEGIN; SELECT 1 FROM threadkeep.threads WHERE id = '00000000-0000-0000-0000-000000000003' FOR UPDATE";
+    holder.batch_execute(lock).await.unwrap();
+    let blocked = tokio::spawn({
         let backend = backend.clone();
-        async move { backend.store.commit(&ana(), thread_id(3), says(3), now()).await }
+        async move { backend.store.commit(&ana(), thread_id(3), append_batch(3), now()).await }
     });
     let others = (0..20).filter(|number| *number != 3);
     let ana = ana();
-    let committing = others.map(|number| backend.store.commit(&ana, thread_id(number), says(number), now()));
-    for outcome in timeout(TIMEOUT, join_all(committing)).await.expect("nobody waits for the one") {
+    let committing = others.map(|number| backend.store.commit(&ana, thread_id(number), append_batch(number), now()));
+    for outcome in timeout(TIMEOUT, join_all(committing)).await.expect("the other commits do not wait") {
         assert_eq!(outcome.unwrap().change, 1);
     }
-    assert!(!held.is_finished(), "the thread is held");
+    assert!(!blocked.is_finished(), "the commit to the locked thread does not wait");
     holder.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(timeout(TIMEOUT, held).await.expect("a bounded wait").unwrap().unwrap().change, 1);
+    assert_eq!(timeout(TIMEOUT, blocked).await.expect("a bounded wait").unwrap().unwrap().change, 1);
 }
 
-// A commit that may be deferred waits for the disk only in the company of one that may not.
+// A deferred commit waits for the disk only in a batch with an urgent one.
 #[tokio::test]
-async fn only_what_is_deferred_is_not_waited_for() {
+async fn deferred_commits_do_not_wait_for_the_disk() {
     let Some(server) = Server::shared() else { return };
     let database = server.create_database().await;
     let url = format!("{}?background=off&pool_size=2", database.url());
@@ -78,13 +78,13 @@ async fn only_what_is_deferred_is_not_waited_for() {
         )
         .await
         .unwrap();
-    let deferred = |number| Batch { urgency: Urgency::Deferred, ..says(number) };
+    let deferred = |number| Batch { urgency: Urgency::Deferred, ..append_batch(number) };
     let ana = ana();
     let commit = |number, batch| backend.store.commit(&ana, thread_id(number), batch, now());
     commit(0, deferred(0)).await.unwrap();
-    commit(0, says(1)).await.unwrap();
-    // The first flies alone, the others together with the one that must be on the disk.
-    let together = [commit(1, deferred(2)), commit(2, deferred(3)), commit(3, says(4)), commit(4, deferred(5))];
+    commit(0, append_batch(1)).await.unwrap();
+    // The first is executed alone, the others in a batch with the urgent one.
+    let together = [commit(1, deferred(2)), commit(2, deferred(3)), commit(3, append_batch(4)), commit(4, deferred(5))];
     assert!(join_all(together).await.iter().all(Result::is_ok));
     let rows = client.query("SELECT setting FROM public.seen ORDER BY change", &[]).await.unwrap();
     let seen: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
@@ -93,7 +93,7 @@ async fn only_what_is_deferred_is_not_waited_for() {
 
 // S0.14
 #[tokio::test]
-async fn looks_that_come_together_share_flights_and_keep_to_their_scopes() {
+async fn concurrent_reads_share_calls_and_respect_scopes() {
     let Some(server) = Server::shared() else { return };
     let database = server.create_database().await;
     let url = format!("{}?background=off&pool_size=16", database.url());
@@ -102,16 +102,16 @@ async fn looks_that_come_together_share_flights_and_keep_to_their_scopes() {
     for number in 0..40 {
         let scope = if number % 2 == 0 { ana() } else { ben.clone() };
         open_thread(&writing, &scope, number).await;
-        writing.store.commit(&scope, thread_id(number), says(number), now()).await.unwrap();
+        writing.store.commit(&scope, thread_id(number), append_batch(number), now()).await.unwrap();
     }
     drop(writing);
     let backend = PostgresStore::open(&url).await.unwrap().backend();
     let client = client(&database).await;
     let ana = ana();
-    // Every second thread is another user's, and the last ten are nobody's.
-    let looking =
+    // Every second thread belongs to another user, and the last ten do not exist.
+    let reading =
         (0..50).map(|number| backend.store.list_changes_with_messages(&ana, thread_id(number), 0.into(), 10, now()));
-    for (number, read) in (0..).zip(timeout(TIMEOUT, join_all(looking)).await.unwrap()) {
+    for (number, read) in (0..).zip(timeout(TIMEOUT, join_all(reading)).await.unwrap()) {
         if number % 2 == 1 || number >= 40 {
             assert!(matches!(read, Err(StoreError::NotFound(Kind::Thread))), "{number}: {read:?}");
             continue;

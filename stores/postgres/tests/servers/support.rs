@@ -1,3 +1,5 @@
+//! Helpers of the tests in this folder.
+
 use std::time::Duration;
 
 use threadkeep_core::{
@@ -28,7 +30,7 @@ pub(crate) fn batch(number: u128) -> Batch {
     Batch::new(IdempotencyKey::Minted(Uuid::from_u128(number)), Fingerprint([0; 8]))
 }
 
-pub(crate) fn said(number: u128, text: &str) -> NewMessage {
+pub(crate) fn message(number: u128, text: &str) -> NewMessage {
     let content = Content::text(Role::User, text);
     NewMessage { id: message_id(number), external_id: None, content, created_at: now() }
 }
@@ -37,7 +39,7 @@ pub(crate) async fn open_thread(backend: &Backend, scope: &Scope, number: u128) 
     backend.store.open_thread(scope, OpenThread::new(scope, thread_id(number)), now()).await.unwrap().created
 }
 
-/// A connection past the store, as whoever owns the server.
+/// Opens a connection as superuser, without the store.
 pub(crate) async fn client(database: &Database) -> Client {
     connect(&database.url()).await
 }
@@ -48,30 +50,31 @@ pub(crate) async fn connect(url: &str) -> Client {
     client
 }
 
-/// Longer than any single fault may keep a caller waiting.
+/// Longer than any single fault may delay a caller.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) fn says(number: u128) -> Batch {
-    Batch { append: vec![said(2 * number, "hello"), said(2 * number + 1, "hello")], ..batch(number) }
+pub(crate) fn append_batch(number: u128) -> Batch {
+    Batch { append: vec![message(2 * number, "hello"), message(2 * number + 1, "hello")], ..batch(number) }
 }
 
-/// Commits as `memory` does: until the outcome is known, with the same key.
+/// Commits two messages like the crate `memory`: retries with the same key until the outcome is known. Returns the number of
+/// failed attempts.
 pub(crate) async fn commit(backend: &Backend, thread: ThreadId, number: u128) -> usize {
     let committing = async {
         let mut failures = 0;
         loop {
-            match backend.store.commit(&ana(), thread, says(number), now()).await {
+            match backend.store.commit(&ana(), thread, append_batch(number), now()).await {
                 Ok(outcome) => {
                     assert_eq!(outcome.count, 2);
                     return failures;
                 }
                 Err(error) if error.is_retryable() || error.maybe_applied() => failures += 1,
-                Err(error) => panic!("no caller can do anything about {error:?}"),
+                Err(error) => panic!("not retryable: {error:?}"),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(TIMEOUT, committing).await.expect("every call ends, and so does the trouble")
+    tokio::time::timeout(TIMEOUT, committing).await.expect("the commit succeeds in time")
 }
 
 pub(crate) async fn ids_in(backend: &Backend, thread: ThreadId) -> Vec<u128> {

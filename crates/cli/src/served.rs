@@ -174,7 +174,7 @@ impl<'a> ServedAssistants<'a> {
             memory = memory.with_options(options)?;
         }
         let model = models::chat_model(self.model.or(found.model()), &app.settings)?;
-        let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.watched(embedder));
+        let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.instrumented(embedder));
         let parts = AssistantParts { memory: memory.clone(), model, embedder };
         let assistant = found.make(parts, &app.settings)?;
         let name = assistant.definition().name.clone();

@@ -155,7 +155,7 @@ impl Session {
             let turn = self.agent.decide_with(&self.scope, thread, decision, sink).await;
             turn.map_err(agent_error)
         };
-        let turn = AuditLog::new(&self.memory).around_command(&self.scope, act, approval, Box::pin(deciding)).await;
+        let turn = AuditLog::new(&self.memory).audited_command(&self.scope, act, approval, Box::pin(deciding)).await;
         interrupt.set_turn(None);
         turn
     }

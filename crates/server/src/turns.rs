@@ -4,5 +4,5 @@ mod stream;
 
 pub(crate) use stream::respond;
 pub(crate) use threadkeep_service::turns::{
-    TurnResult, AskRequest, DecisionRequest, TurnUpdate, TurnUpdates, TurnTask, resume, start, wait_for_result,
+    AskRequest, DecisionRequest, TurnResult, TurnTask, TurnUpdate, TurnUpdates, resume, start, wait_for_result,
 };

@@ -1,7 +1,7 @@
-//! Tokens that somebody else issues: JSON Web Tokens, whose issuer, audience and end are demanded.
+//! JSON Web Tokens of external issuers. Issuer, audience and expiry are required.
 //!
-//! The algorithm is that of the issuer's configuration (HS256 with a secret) or of the published key (`key_set`), never
-//! that of the token.
+//! The algorithm is determined by the configuration of the issuer (HS256 with a secret) or by its published key (`key_set`), never by
+//! the token.
 
 mod key_set;
 mod signature;
@@ -19,73 +19,73 @@ use crate::keys::KeyRole;
 use crate::outgoing::OutgoingProxy;
 use key_set::KeySet;
 
-/// Bytes of a token at most.
+/// The maximum bytes of a token.
 const TOKEN_BYTES: usize = 8 * 1024;
-/// Bytes of a secret at least: as many as the hash has.
+/// The minimum bytes of a secret: the size of the hash.
 const SECRET_BYTES: usize = 32;
-/// Seconds by which two clocks may differ.
+/// The tolerated clock skew in seconds.
 const LEEWAY: i64 = 30;
 
-/// Somebody whose tokens are taken.
+/// An issuer whose tokens are accepted.
 #[derive(Clone)]
 pub struct TokenIssuer {
-    /// What the token has to name as `iss`.
+    /// The required `iss` claim.
     pub issuer: String,
-    /// What the token has to name as `aud`.
+    /// The required `aud` claim.
     pub audience: String,
-    /// The tenant that all its users belong to. It is never read from the token.
+    /// The tenant of all users. It is never read from the token.
     pub tenant: TenantId,
-    /// What its users may do.
+    /// The roles of all users.
     pub roles: Vec<KeyRole>,
-    /// Whether a token of the role `service_role` (Supabase's name for the application itself) acts for the whole tenant.
-    /// Otherwise it is refused.
-    pub takes_service_role: bool,
-    signer: Signer,
+    /// Whether tokens with the role `service_role` (Supabase's name for the application itself) are accepted, for the whole tenant.
+    /// Otherwise they are rejected.
+    pub accepts_service_role: bool,
+    verifier: Verifier,
 }
 
-/// Who signs.
+/// How signatures are verified.
 #[derive(Clone)]
-enum Signer {
+enum Verifier {
     Secret(hmac::Key),
     Keys(Arc<KeySet>),
 }
 
-/// How many keys of a set sign tokens; for the fuzz targets.
+/// Counts the keys of a set that can verify tokens; for the fuzz targets.
 pub fn count_keys(bytes: &[u8]) -> Option<usize> {
     Some(key_set::parse(bytes)?.len())
 }
 
 impl std::fmt::Debug for TokenIssuer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("TokenIssuer");
-        shown.field("issuer", &self.issuer).field("audience", &self.audience).field("tenant", &self.tenant);
-        shown.field("roles", &self.roles).finish_non_exhaustive()
+        let mut debug = f.debug_struct("TokenIssuer");
+        debug.field("issuer", &self.issuer).field("audience", &self.audience).field("tenant", &self.tenant);
+        debug.field("roles", &self.roles).finish_non_exhaustive()
     }
 }
 
-/// Why an issuer's tokens cannot be taken.
+/// An invalid configuration of an issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssuerError {
-    /// The secret could be guessed.
-    #[error("a secret for HS256 has at least {SECRET_BYTES} bytes")]
+    /// The secret is too short.
+    #[error("the secret for HS256 must have at least {SECRET_BYTES} bytes")]
     ShortSecret,
     /// Issuer or audience is empty.
-    #[error("issuer and audience are demanded of every token, so both have to be named")]
+    #[error("issuer and audience must not be empty")]
     Unnamed,
-    /// The internal tenant is nobody's.
+    /// The tenant is the internal one.
     #[error("the tenant is reserved for keys and the audit log")]
     Tenant,
-    /// Keys decide who is let in: they come from a file, over https, or from this machine.
-    #[error("keys are read from a file, from an address with https, or from this machine")]
+    /// The location of the keys is not trustworthy: it must be a file, an https URL, or a URL on this machine.
+    #[error("the location of keys must be a file, an https URL, or a URL on this machine")]
     Location,
-    /// Keys cannot be fetched from anywhere.
-    #[error("there is no way to fetch keys")]
+    /// The HTTP client to fetch keys cannot be created.
+    #[error("cannot set up TLS or the proxy to fetch keys")]
     Client,
 }
 
 impl TokenIssuer {
-    /// Takes tokens of an issuer, signed with a secret by HS256, on behalf of the users of a tenant, who may write.
+    /// Accepts tokens that are signed with a secret by HS256, for users of a tenant with the role `write`.
     ///
     /// # Errors
     /// `ShortSecret`, `Unnamed` and `Tenant`.
@@ -99,13 +99,13 @@ impl TokenIssuer {
         if secret.len() < SECRET_BYTES {
             return Err(IssuerError::ShortSecret);
         }
-        let signer = Signer::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret));
-        Self::signed_by(signer, issuer.into(), audience.into(), tenant)
+        let verifier = Verifier::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret));
+        Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    /// Takes tokens of an issuer that publishes its keys (JWKS) in a file or at a URL, on behalf of the users of a tenant,
-    /// who may write. The keys are read with the first token, kept for ten minutes, and read again when a token names one
-    /// that is not known, four times a minute at most; through the proxy, where there is one.
+    /// Accepts tokens of an issuer that publishes its keys (JWKS) in a file or at a URL, for users of a tenant with the role `write`.
+    /// The keys are read when the first token is received, through the proxy if there is one. They are cached for ten minutes, and
+    /// read again when a token names an unknown key, at most four times a minute.
     ///
     /// # Errors
     /// `Location`, `Client`, `Unnamed` and `Tenant`.
@@ -116,25 +116,31 @@ impl TokenIssuer {
         audience: impl Into<String>,
         tenant: TenantId,
     ) -> Result<Self, IssuerError> {
-        Self::signed_by(Signer::Keys(Arc::new(KeySet::at(location, proxy)?)), issuer.into(), audience.into(), tenant)
+        let verifier = Verifier::Keys(Arc::new(KeySet::at(location, proxy)?));
+        Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    fn signed_by(signer: Signer, issuer: String, audience: String, tenant: TenantId) -> Result<Self, IssuerError> {
+    fn with_verifier(
+        verifier: Verifier,
+        issuer: String,
+        audience: String,
+        tenant: TenantId,
+    ) -> Result<Self, IssuerError> {
         if issuer.is_empty() || audience.is_empty() {
             return Err(IssuerError::Unnamed);
         }
         if tenant.is_internal() {
             return Err(IssuerError::Tenant);
         }
-        Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], takes_service_role: false, signer })
+        Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], accepts_service_role: false, verifier })
     }
 
-    /// Who shows a token; `None` for one that is not good.
+    /// Returns the caller with a token; `None` for an invalid token.
     pub(crate) async fn caller(&self, token: &str, now_seconds: i64) -> Option<Caller> {
         let claims = self.claims(token, now_seconds).await?;
         let scope = match claims.role.as_deref() {
             None | Some("authenticated") => Scope::User(self.tenant.clone(), UserId::new(claims.sub?).ok()?),
-            Some("service_role") if self.takes_service_role => Scope::Tenant(self.tenant.clone()),
+            Some("service_role") if self.accepts_service_role => Scope::Tenant(self.tenant.clone()),
             Some(_) => return None,
         };
         Some(Caller {
@@ -153,24 +159,24 @@ impl TokenIssuer {
         let (header, payload) = signed.split_once('.')?;
         let header: Header = decoded(header)?;
         let claims: Claims = decoded(payload)?;
-        // What can be refused without asking for keys is.
-        if header.crit.is_some() || !self.is_for_us(&claims, now_seconds) {
+        // Checked before the signature, so that tokens with invalid claims do not cause a fetch of keys.
+        if header.crit.is_some() || !self.accepts(&claims, now_seconds) {
             return None;
         }
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
-        let is_signed = match &self.signer {
-            Signer::Secret(secret) => {
+        let is_signed = match &self.verifier {
+            Verifier::Secret(secret) => {
                 header.alg == "HS256" && hmac::verify(secret, signed.as_bytes(), &signature).is_ok()
             }
-            Signer::Keys(keys) => {
+            Verifier::Keys(keys) => {
                 let key = keys.find(header.kid.as_deref()).await?;
-                header.alg == key.algorithm && key.signed(signed, &signature)
+                header.alg == key.algorithm && key.verifies(signed, &signature)
             }
         };
         is_signed.then_some(claims)
     }
 
-    fn is_for_us(&self, claims: &Claims, now_seconds: i64) -> bool {
+    fn accepts(&self, claims: &Claims, now_seconds: i64) -> bool {
         let is_audience = match &claims.aud {
             Value::String(audience) => *audience == self.audience,
             Value::Array(audiences) => audiences.iter().any(|audience| *audience == *self.audience),
@@ -197,7 +203,7 @@ struct Header {
 struct Seconds(i64);
 
 impl From<serde_json::Number> for Seconds {
-    #[expect(clippy::cast_possible_truncation, reason = "what is beyond all seconds is held at the last of them")]
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
     fn from(number: serde_json::Number) -> Self {
         Self(number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or(0.0).floor() as i64))
     }
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_good_token_is_its_users_and_the_tenant_is_not_read_from_it() {
+    async fn valid_token_gives_its_user_in_the_configured_tenant() {
         assert_eq!(scope(&claims()).await, Some(Scope::user("acme", "ana").unwrap()));
         let mut several = claims();
         several["aud"] = json!(["other", "authenticated"]);
@@ -267,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_missing_wrong_or_over_is_refused() {
+    async fn missing_invalid_and_expired_claims_are_rejected() {
         for (claim, values) in [
             ("exp", vec![Value::Null, json!(NOW - 31), json!("soon")]),
             ("iss", vec![Value::Null, json!("https://other")]),
@@ -285,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_algorithm_is_not_the_tokens_to_choose() {
+    async fn token_cannot_choose_the_algorithm() {
         for algorithm in ["none", "None", "HS512", "RS256", "hs256"] {
             let header = json!({ "alg": algorithm });
             assert!(issuer().caller(&token(&header, &claims(), SECRET), NOW).await.is_none(), "{algorithm}");
@@ -302,8 +308,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_application_itself_is_taken_where_that_is_configured() {
-        let issuer = TokenIssuer { takes_service_role: true, ..issuer() };
+    async fn service_role_is_accepted_if_configured() {
+        let issuer = TokenIssuer { accepts_service_role: true, ..issuer() };
         let mut service = claims();
         service["role"] = json!("service_role");
         let token = token(&json!({ "alg": "HS256" }), &service, SECRET);
@@ -311,14 +317,14 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_could_be_guessed_is_refused() {
+    fn invalid_configurations_are_rejected() {
         let tenant = TenantId::new("acme").unwrap();
         let short = TokenIssuer::hs256("secret", "i", "a", tenant.clone());
         assert_eq!(short.unwrap_err(), IssuerError::ShortSecret);
         assert_eq!(TokenIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::Unnamed);
         for location in ["http://issuer.example/keys", "http://", "http://127.0.0.1.nip.io/keys"] {
-            let refused = TokenIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
-            assert_eq!(refused, IssuerError::Location, "{location}");
+            let error = TokenIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
+            assert_eq!(error, IssuerError::Location, "{location}");
         }
     }
 }

@@ -109,7 +109,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let memory = memory.with_options(MemoryOptions { thread_cache_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
-    let has_keys_or_issuer = !token_issuers.is_empty() || keys.is_any_known().await?;
+    let has_keys_or_issuer = !token_issuers.is_empty() || keys.has_any().await?;
     let listen = either(arguments.listen.clone(), "THREADKEEP_LISTEN", settings)?;
     let listen = listen.unwrap_or_else(|| ListenAddress::loopback(PORT));
     let addresses = listen.resolve()?;
@@ -263,7 +263,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
         let failure = Failure::usage(format!("invalid token settings: {error}"));
         failure.hint("--token-issuer needs --token-audience, and --token-jwks or --token-secret-file")
     })?;
-    issuer.takes_service_role =
+    issuer.accepts_service_role =
         arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);
     Ok(Some(issuer))
 }

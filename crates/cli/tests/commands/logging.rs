@@ -147,7 +147,7 @@ fn logs_contain_no_secrets_and_no_messages() {
         let mut wanted = vec!["/v1/threads/{id}/messages", "TRACE", "DEBUG"];
         wanted.push("Processing natural language input for agent general");
         if !form.is_empty() {
-            wanted.push("the keys of an issuer were not read");
+            wanted.push("cannot read the keys of a token issuer");
         }
         for told in wanted {
             assert!(text.contains(told), "{told}: {text}");

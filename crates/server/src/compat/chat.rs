@@ -55,7 +55,8 @@ pub(crate) async fn chat(
     let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.mint_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
     let ask = TurnRequest::new(body.message);
-    let request = AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral: false };
+    let request =
+        AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral: false };
     let answered = turns::wait_for_result(turns::start(connection, TurnTask::Ask(request))).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }

@@ -108,7 +108,7 @@ impl ActiveTurn {
                     let prefetched =
                         prefetched.and_then(|prefetched| prefetched.after(completion.acquired_at())).map(Box::new);
                     // If the thread changed since the prefetch, the first attempt may have ended in between.
-                    if attempt.is_repeated()
+                    if attempt.may_be_retry()
                         && prefetched.is_none()
                         && let Some(record) = find_answered(app, scope, thread, id, attempt).await.transpose()
                     {
@@ -119,7 +119,7 @@ impl ActiveTurn {
                 }
                 LockResult::Interrupted(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
                 // The first attempt may still be in progress although its client lost the connection.
-                LockResult::Busy if attempt.is_repeated() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
+                LockResult::Busy if attempt.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
                     // The loop reads again before waiting, so that no change before the subscription is missed.
                     None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
                     Some(waiting) => waiting.wait(None).await,

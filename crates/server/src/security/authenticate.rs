@@ -55,7 +55,7 @@ pub(crate) async fn recognise(
 /// Runs the action if the authenticated caller has the role, and writes the audit log if the route requires it.
 async fn act(app: &App, role: KeyRole, caller: Caller, mut request: Request, next: Next<'_>) -> LoggedResponse {
     let key = caller.key_id().map(str::to_owned);
-    let response = match caller.demand(role) {
+    let response = match caller.require(role) {
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
             match next.audited_act(role, &request) {

@@ -1,4 +1,4 @@
-//! Stopping a turn from outside, whichever instance it runs on.
+//! Stop requests for turns, which reach the turn on any instance.
 
 use std::convert::Infallible;
 
@@ -8,8 +8,14 @@ use threadkeep::{Scope, ThreadId};
 
 use crate::service::Service;
 
-/// Stops a turn once somebody asked for it. Never returns: it runs beside the turn.
-pub(super) async fn heed(service: &Service, scope: &Scope, thread: ThreadId, turn: &str, stop: &Stop) -> Infallible {
+/// Stops a turn when a client requests it. Never returns, so that it can be selected against the turn itself.
+pub(super) async fn stop_on_request(
+    service: &Service,
+    scope: &Scope,
+    thread: ThreadId,
+    turn: &str,
+    stop: &Stop,
+) -> Infallible {
     wait_for_stop_request(service.memory(), scope, thread, turn).await;
     stop.stop();
     std::future::pending().await

@@ -16,7 +16,7 @@ use crate::input;
 use crate::openai::assistant;
 use crate::output::json;
 use crate::security::Caller;
-use crate::turns::{self, AskRequest, TurnUpdate, TurnUpdates, TurnTask};
+use crate::turns::{self, AskRequest, TurnTask, TurnUpdate, TurnUpdates};
 
 /// Answers a request to an assistant. With a thread, the last message starts a turn in it. Without one, the messages are put into
 /// an ephemeral thread.
@@ -49,15 +49,7 @@ pub(super) async fn complete(
     let app_of_stream = app.clone();
     let waiting = turns::start(
         connection,
-        TurnTask::Ask(AskRequest {
-            service: app.service().clone(),
-            agent,
-            scope,
-            thread,
-            ask,
-            attempt,
-            is_ephemeral,
-        }),
+        TurnTask::Ask(AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral }),
     );
     let mut response = if body.stream == Some(true) {
         respond(app_of_stream, envelope, waiting).await?

@@ -53,7 +53,7 @@ pub(crate) async fn create(
     let id = attempt.thread_id(&app, scope);
     let open = OpenThread { metadata: check_metadata(body.metadata)?, ..OpenThread::new(scope, id) };
     let opened = app.memory().open_thread(scope, open).await?;
-    attempt.note_creation(&app, scope, id).await?;
+    attempt.record_creation(&app, scope, id).await?;
     if !drafts.is_empty() {
         attempt.append(&app, scope, id, drafts, None).await?;
     }

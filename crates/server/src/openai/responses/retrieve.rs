@@ -66,9 +66,9 @@ pub(crate) async fn retrieve(
     let is_streamed = params.parse("stream", "true or false")?.unwrap_or(false);
     let after = params.parse("starting_after", "the sequence number of an event")?;
     if is_streamed {
-        return stream::subscribe(&app, scope, id, after, caller.may_drive()).await;
+        return stream::subscribe(&app, scope, id, after, caller.may_resume()).await;
     }
-    let text = find_json(&app, scope, id, caller.may_drive()).await?.ok_or_else(|| not_found(id))?;
+    let text = find_json(&app, scope, id, caller.may_resume()).await?.ok_or_else(|| not_found(id))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 

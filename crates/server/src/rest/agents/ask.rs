@@ -115,7 +115,7 @@ pub(crate) async fn thread(
     let Some(name) = name else {
         let id = attempt.thread_id(app, scope);
         memory.open_thread(scope, OpenThread::new(scope, id)).await?;
-        attempt.note_creation(app, scope, id).await?;
+        attempt.record_creation(app, scope, id).await?;
         return Ok(id);
     };
     match name.parse() {

@@ -89,7 +89,7 @@ pub(crate) async fn assemble(
 ) -> Result {
     if body.turn.is_some() {
         // The report is stored.
-        caller.demand(KeyRole::Write)?;
+        caller.require(KeyRole::Write)?;
     }
     let thread = path_params.thread()?;
     let policy = ContextPolicy::from(body.policy);

@@ -80,7 +80,7 @@ pub(crate) async fn fork(
     });
     let open = OpenThread { title, metadata, state: from.state.clone(), ..OpenThread::new(scope, id) };
     let opened = memory.open_thread(scope, open).await?;
-    let is_noted = attempt.note_creation(&app, scope, id).await?;
+    let is_noted = attempt.record_creation(&app, scope, id).await?;
     if is_noted {
         copy_once(&app, scope, &from, id, through).await?;
     } else {

@@ -70,7 +70,7 @@ pub(crate) async fn open(
         expires_at: body.expires_at,
     };
     let Opened { mut thread, created } = app.memory().open_thread(scope, open).await?;
-    if !is_named && attempt.note_creation(&app, scope, id).await? {
+    if !is_named && attempt.record_creation(&app, scope, id).await? {
         // The note changed the thread.
         thread = app.memory().get_thread(scope, id).await?;
     }

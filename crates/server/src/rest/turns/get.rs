@@ -54,7 +54,7 @@ pub(crate) async fn get(
         Some(TurnState::Running(running)) => {
             let agent = running.assistant.clone();
             let body = RunningJson { thread, turn: turn.to_owned(), agent, status: "running" };
-            if caller.may_drive() == MayResume::Yes {
+            if caller.may_resume() == MayResume::Yes {
                 resume(&app, caller.scope, thread, running, connection);
             }
             Ok(json_with(StatusCode::ACCEPTED, &body))

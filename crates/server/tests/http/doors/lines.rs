@@ -54,7 +54,7 @@ async fn answer(service: &Service, line: &str) -> Result<String, Error> {
     };
     let unknown = || Error::new(ErrorKind::Unauthenticated, "invalid_key", "no such key");
     let caller = service.authenticate(&key, || Ok(None)).await?.ok_or_else(unknown)?;
-    caller.demand(KeyRole::Write)?;
+    caller.require(KeyRole::Write)?;
     let thread = service.memory().open_by_key(&caller.scope, "lines").await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| Error::not_found("assistant"))?;
     let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), TurnRequest::new(text));

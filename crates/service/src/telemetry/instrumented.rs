@@ -1,4 +1,4 @@
-//! Calls that are counted and traced, by the conventions for generative models: names, numbers and outcomes, no words.
+//! Wrappers that count and trace calls, by the OpenTelemetry conventions for generative AI: names, numbers and outcomes, no content.
 
 mod assistant;
 mod embedder;
@@ -14,49 +14,49 @@ use threadkeep::{Agent, ChatModel, Tool};
 
 use super::{Span, SpanKind, Telemetry};
 use crate::metrics::{Calls, Metrics};
-use assistant::WatchedAssistant;
-use embedder::WatchedEmbedder;
-use model::WatchedModel;
-use tool::WatchedTool;
+use assistant::InstrumentedAssistant;
+use embedder::InstrumentedEmbedder;
+use model::InstrumentedModel;
+use tool::InstrumentedTool;
 
-/// The outcome of a call that gave what it was asked for.
+/// The outcome of a successful call.
 const ANSWERED: &str = "answered";
-/// The outcome of a call that nobody waits for any longer: its time is over, or whoever asked is gone.
+/// The outcome of a call whose future was dropped, after a timeout or because the client has disconnected.
 const CANCELLED: &str = "cancelled";
-/// The outcome of a call that broke.
+/// The outcome of a call that panicked.
 const PANICKED: &str = "panicked";
 
-/// Counts and traces what it is given. Cheap to clone; all clones count into the same figures.
+/// Counts and traces calls. Cheap to clone; clones share their metrics.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct Instrumentation {
     pub(crate) metrics: Metrics,
     pub(crate) telemetry: Telemetry,
 }
 
-impl Watch {
+impl Instrumentation {
     pub(crate) fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
-        Arc::new(WatchedModel { model, watch: self.clone() })
+        Arc::new(InstrumentedModel { model, instrumentation: self.clone() })
     }
 
     pub(crate) fn embedder(&self, embedder: Arc<dyn Embedder>) -> Arc<dyn Embedder> {
-        Arc::new(WatchedEmbedder { embedder, watch: self.clone() })
+        Arc::new(InstrumentedEmbedder { embedder, instrumentation: self.clone() })
     }
 
     pub(crate) fn tool(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
-        Arc::new(WatchedTool { tool, watch: self.clone() })
+        Arc::new(InstrumentedTool { tool, instrumentation: self.clone() })
     }
 
-    /// The same agent, the calls of whose definition are watched.
+    /// Wraps the model, the tools and the embedder of an agent's definition.
     pub(crate) fn agent(&self, agent: &Agent) -> Agent {
-        let assistant = WatchedAssistant::new(Arc::clone(agent.assistant()), self.clone());
+        let assistant = InstrumentedAssistant::new(Arc::clone(agent.assistant()), self.clone());
         Agent::with_assistant(agent.memory().clone(), Arc::new(assistant))
     }
 
-    /// Begins to watch a call of something that has a name.
+    /// Starts to count and trace a call.
     fn call<'a>(&'a self, operation: Operation, calls: &'a Calls, name: &'a str) -> Call<'a> {
-        let mut span = self.telemetry.begin(operation.kind());
+        let mut span = self.telemetry.start_child(operation.kind());
         if let Some(span) = &mut span {
-            span.named(format!("{} {name}", operation.as_str()));
+            span.set_name(format!("{} {name}", operation.as_str()));
             span.text("gen_ai.operation.name", operation.as_str());
         }
         Call {
@@ -64,14 +64,14 @@ impl Watch {
             calls,
             name,
             span,
-            began: Instant::now(),
+            started_at: Instant::now(),
             outcome: None,
-            is_passed_over: false,
+            is_discarded: false,
         }
     }
 }
 
-/// What is done, in the words of the conventions.
+/// The operation, with the names of the conventions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Chat,
@@ -98,19 +98,19 @@ impl Operation {
     }
 }
 
-/// A call on its way. It is counted, and its span sent, when it is dropped: one that is given up counts too.
+/// A running call. It is counted, and its span is exported, when it is dropped, so that cancelled calls count as well.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     telemetry: &'a Telemetry,
     calls: &'a Calls,
     name: &'a str,
     span: Option<Span>,
-    began: Instant,
+    started_at: Instant,
     outcome: Option<Outcome>,
-    is_passed_over: bool,
+    is_discarded: bool,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 struct Outcome {
     name: String,
@@ -118,52 +118,52 @@ struct Outcome {
 }
 
 impl Call<'_> {
-    /// Tells more of it, where somebody wants to know.
-    fn tell(&mut self, tell: impl FnOnce(&mut Span)) {
+    /// Updates the span, if the call is traced.
+    fn with_span(&mut self, update: impl FnOnce(&mut Span)) {
         if let Some(span) = &mut self.span {
-            tell(span);
+            update(span);
         }
     }
 
-    /// Runs what happens within it.
-    pub(crate) async fn around<T>(&self, within: impl Future<Output = T>) -> T {
+    /// Runs a future with the span of the call as the current one.
+    pub(crate) async fn in_scope<T>(&self, future: impl Future<Output = T>) -> T {
         match &self.span {
-            Some(span) => span.around(within).await,
-            None => within.await,
+            Some(span) => span.in_scope(future).await,
+            None => future.await,
         }
     }
 
-    fn ended(&mut self, name: impl Into<String>) {
+    fn set_succeeded(&mut self, name: impl Into<String>) {
         self.outcome = Some(Outcome { name: name.into(), is_error: false });
     }
 
-    pub(crate) fn failed(&mut self, name: impl Into<String>) {
+    pub(crate) fn set_failed(&mut self, name: impl Into<String>) {
         self.outcome = Some(Outcome { name: name.into(), is_error: true });
     }
 
-    /// Passes it over: nothing was done that was not done before.
-    pub(crate) fn pass_over(&mut self) {
-        self.is_passed_over = true;
+    /// Neither counts nor traces the call, because it did nothing.
+    pub(crate) fn discard(&mut self) {
+        self.is_discarded = true;
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if self.is_passed_over {
+        if self.is_discarded {
             return;
         }
-        let given_up = || {
+        let unfinished = || {
             let name = if std::thread::panicking() { PANICKED } else { CANCELLED };
             Outcome { name: name.to_owned(), is_error: true }
         };
-        let Outcome { name, is_error } = self.outcome.take().unwrap_or_else(given_up);
+        let Outcome { name, is_error } = self.outcome.take().unwrap_or_else(unfinished);
         if let Some(mut span) = self.span.take() {
             if is_error {
                 span.text("error.type", &name);
-                span.failed();
+                span.set_failed();
             }
             self.telemetry.end(span);
         }
-        self.calls.count(self.name, name, self.began.elapsed());
+        self.calls.count(self.name, name, self.started_at.elapsed());
     }
 }

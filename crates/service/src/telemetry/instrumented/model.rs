@@ -3,19 +3,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep::{ChatAnswer, ChatModel, ChatRequest, DeltaSink, Finish, ModelError};
 
-use super::{ANSWERED, Operation, Watch};
+use super::{ANSWERED, Instrumentation, Operation};
 use crate::telemetry::Span;
 
-/// A model whose calls are watched.
+/// An instrumented model.
 #[derive(Debug)]
-pub(super) struct WatchedModel {
+pub(super) struct InstrumentedModel {
     pub(super) model: Arc<dyn ChatModel>,
-    pub(super) watch: Watch,
+    pub(super) instrumentation: Instrumentation,
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl ChatModel for WatchedModel {
+impl ChatModel for InstrumentedModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -25,30 +25,30 @@ impl ChatModel for WatchedModel {
     }
 
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
-        let metrics = &self.watch.metrics;
-        let mut call = self.watch.call(Operation::Chat, metrics.models(), self.name());
-        call.tell(|span| self.asked(span, request));
+        let metrics = &self.instrumentation.metrics;
+        let mut call = self.instrumentation.call(Operation::Chat, metrics.models(), self.name());
+        call.with_span(|span| self.add_request(span, request));
         let answered = self.model.answer(request, deltas).await;
         match &answered {
             Ok(answer) => {
                 if let Some(usage) = &answer.usage {
                     metrics.count_model_tokens(self.name(), usage.input_tokens, usage.output_tokens);
                 }
-                call.tell(|span| told(span, answer));
-                call.ended(ANSWERED);
+                call.with_span(|span| add_answer(span, answer));
+                call.set_succeeded(ANSWERED);
             }
-            Err(error) => call.failed(error.code()),
+            Err(error) => call.set_failed(error.code()),
         }
         answered
     }
 }
 
-impl WatchedModel {
-    fn asked(&self, span: &mut Span, request: &ChatRequest) {
+impl InstrumentedModel {
+    fn add_request(&self, span: &mut Span, request: &ChatRequest) {
         span.text("gen_ai.provider.name", self.provider());
         span.text("gen_ai.request.model", self.name());
-        if let Some(most) = request.max_tokens {
-            span.number("gen_ai.request.max_tokens", most);
+        if let Some(max_tokens) = request.max_tokens {
+            span.number("gen_ai.request.max_tokens", max_tokens);
         }
         if let Some(temperature) = request.temperature {
             span.decimal("gen_ai.request.temperature", temperature);
@@ -56,7 +56,7 @@ impl WatchedModel {
     }
 }
 
-fn told(span: &mut Span, answer: &ChatAnswer) {
+fn add_answer(span: &mut Span, answer: &ChatAnswer) {
     span.text("gen_ai.response.model", &answer.model);
     span.texts("gen_ai.response.finish_reasons", &[finish(answer.finish)]);
     if let Some(usage) = &answer.usage {

@@ -3,18 +3,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep::core::{Embedder, EmbedderError, Embedding};
 
-use super::{ANSWERED, Operation, Watch};
+use super::{ANSWERED, Instrumentation, Operation};
 
-/// An embedder whose calls are watched. The port tells of no tokens.
+/// An instrumented embedder. Tokens are not counted, because embedders do not report them.
 #[derive(Debug)]
-pub(super) struct WatchedEmbedder {
+pub(super) struct InstrumentedEmbedder {
     pub(super) embedder: Arc<dyn Embedder>,
-    pub(super) watch: Watch,
+    pub(super) instrumentation: Instrumentation,
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl Embedder for WatchedEmbedder {
+impl Embedder for InstrumentedEmbedder {
     fn model(&self) -> &str {
         self.embedder.model()
     }
@@ -24,19 +24,20 @@ impl Embedder for WatchedEmbedder {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
-        let mut call = self.watch.call(Operation::Embeddings, self.watch.metrics.embedders(), self.model());
-        call.tell(|span| {
+        let metrics = self.instrumentation.metrics.embedders();
+        let mut call = self.instrumentation.call(Operation::Embeddings, metrics, self.model());
+        call.with_span(|span| {
             span.text("gen_ai.provider.name", self.provider());
             span.text("gen_ai.request.model", self.model());
         });
         let embedded = self.embedder.embed(texts).await;
         match &embedded {
-            Ok(points) => {
-                let dimensions = points.first().map_or(0, |point| point.vector.len());
-                call.tell(|span| span.number("gen_ai.embeddings.dimension.count", dimensions as u64));
-                call.ended(ANSWERED);
+            Ok(embeddings) => {
+                let dimensions = embeddings.first().map_or(0, |embedding| embedding.vector.len());
+                call.with_span(|span| span.number("gen_ai.embeddings.dimension.count", dimensions as u64));
+                call.set_succeeded(ANSWERED);
             }
-            Err(error) => call.failed(code(error)),
+            Err(error) => call.set_failed(code(error)),
         }
         embedded
     }

@@ -3,18 +3,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep::{Map, Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
 
-use super::{ANSWERED, Operation, Watch};
+use super::{ANSWERED, Instrumentation, Operation};
 
-/// A tool whose calls are watched: its name and what became of them, never what it was given or gave.
+/// An instrumented tool. Spans contain its name and outcome, but neither arguments nor results.
 #[derive(Debug)]
-pub(super) struct WatchedTool {
+pub(super) struct InstrumentedTool {
     pub(super) tool: Arc<dyn Tool>,
-    pub(super) watch: Watch,
+    pub(super) instrumentation: Instrumentation,
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl Tool for WatchedTool {
+impl Tool for InstrumentedTool {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
@@ -25,15 +25,15 @@ impl Tool for WatchedTool {
 
     async fn call(&self, context: &ToolContext, arguments: &Map) -> Result<ToolOutput, ToolError> {
         let name = self.spec().name();
-        let mut call = self.watch.call(Operation::ExecuteTool, self.watch.metrics.tools(), name);
-        call.tell(|span| {
+        let mut call = self.instrumentation.call(Operation::ExecuteTool, self.instrumentation.metrics.tools(), name);
+        call.with_span(|span| {
             span.text("gen_ai.tool.name", name);
             span.text("gen_ai.tool.type", "function");
         });
-        let called = call.around(self.tool.call(context, arguments)).await;
+        let called = call.in_scope(self.tool.call(context, arguments)).await;
         match &called {
-            Ok(_) => call.ended(ANSWERED),
-            Err(error) => call.failed(code(error)),
+            Ok(_) => call.set_succeeded(ANSWERED),
+            Err(error) => call.set_failed(code(error)),
         }
         called
     }

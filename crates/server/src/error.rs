@@ -76,7 +76,7 @@ impl ApiError {
 
     /// Creates an internal error. The details are logged and not sent to the client.
     pub fn internal(details: impl Into<String>) -> Self {
-        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "internal error");
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "internal server error");
         Self { internal: Some(details.into()), ..error }
     }
 

@@ -100,7 +100,7 @@ impl Telemetry {
     /// Ends a span and exports it.
     pub fn end(&self, span: Span) {
         if let Some(exporter) = self.exporter.get() {
-            exporter.send(span.to_json(nanoseconds()));
+            exporter.send(span.into_json(nanoseconds()));
         }
     }
 
@@ -157,7 +157,7 @@ impl Span {
         CURRENT.scope(self.context, future).await
     }
 
-    fn to_json(self, ended_at: u128) -> Value {
+    fn into_json(self, ended_at: u128) -> Value {
         let Self { context, parent, name, kind, started_at, attributes, is_error } = self;
         let mut span = json!({
             "traceId": hex(&context.trace), "spanId": hex(&context.span), "name": name, "kind": kind as u8,

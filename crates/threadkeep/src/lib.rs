@@ -51,11 +51,11 @@ pub use threadkeep_core::{
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
-    Analytics, AppendOptions, Appended, AssembledContext, BatchBuilder, ContextOptions, Draft, EraseOptions,
-    EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, AppendedMessage, Preference, Prefetched,
-    Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions, SearchResults, ThreadSelection,
-    SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
-    ThreadsUpdate, Titles,
+    Analytics, AppendOptions, Appended, AppendedMessage, AssembledContext, BatchBuilder, ContextOptions, Draft,
+    EraseOptions, EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Preference,
+    Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions,
+    SearchResults, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent,
+    ThreadSelection, ThreadUpdate, ThreadsUpdate, Titles,
 };
 pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;

@@ -125,7 +125,7 @@ fn summary(report: &EraseReport) -> String {
     let parts = [
         (report.threads, "thread", ""),
         (report.messages, "message", ""),
-        (report.records, "document", ""),
+        (report.records, "record", ""),
         (report.passages, "passage", " of added documents"),
         (report.shared_messages, "message", " in shared threads"),
     ];

@@ -85,7 +85,7 @@ async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Stat
         app.output.json(&report)?;
     } else {
         let (threads, messages) = (counted(report.threads, "thread"), counted(report.messages, "message"));
-        app.output.line(format_args!("report {threads}, {messages} to {}", path.display()))?;
+        app.output.line(format_args!("exported {threads}, {messages} to {}", path.display()))?;
     }
     Ok(report.status())
 }

@@ -200,7 +200,7 @@ fn summary(copied: &CopySummary) -> String {
 fn amount(progress: Progress) -> String {
     let Progress { threads, messages, records } = progress;
     let (threads, messages) = (counted(threads, "thread"), counted(messages, "message"));
-    format!("{threads}, {messages}, {}", counted(records, "document"))
+    format!("{threads}, {messages}, {}", counted(records, "record"))
 }
 
 fn listed(totals: &Totals) -> String {
@@ -210,7 +210,7 @@ fn listed(totals: &Totals) -> String {
         counted(*messages, "message"),
         counted(*tombstones, "tombstone"),
         counted(*commits, "commit record"),
-        counted(*records, "document"),
+        counted(*records, "record"),
     ];
     counts.join(", ")
 }

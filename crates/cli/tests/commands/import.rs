@@ -97,7 +97,7 @@ fn empty_imports_are_errors_with_a_hint() {
     for path in ["missing.json", "notes", "other"] {
         let output = cli.run(&["import", path]);
         assert_eq!(output.code, Some(1), "{output}");
-        assert!(output.err.contains("error: there is no ") && output.err.contains("\nhint: "), "{output}");
+        assert!(output.err.starts_with("error: no ") && output.err.contains("\nhint: "), "{output}");
     }
     // A mistake in one path imports nothing of the others.
     let good = cli.file("good.jsonl", GOOD);
@@ -144,7 +144,7 @@ fn branches_become_marked_forks() {
     let listed = cli.run(&["threads"]).out;
     assert!(listed.contains("Birds (current)") && listed.contains("Birds (fork)"), "{listed}");
     cli.file("conversations.json", branched("b"));
-    assert_eq!(cli.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages were there already\n");
+    assert_eq!(cli.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages already existed\n");
     let listed = cli.run(&["threads"]).out;
     assert!(listed.contains("Birds (not current)") && listed.contains("Birds (fork, current)"), "{listed}");
     assert_eq!(cli.json(&["search", "pelicans"])["hits"].as_array().unwrap().len(), 1);
@@ -159,7 +159,7 @@ fn branches_become_marked_forks() {
     };
     assert_eq!(sorted(other.exported()), sorted(cli.exported()));
     let file = other.file("conversations.json", branched("b"));
-    assert_eq!(other.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages were there already\n");
+    assert_eq!(other.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages already existed\n");
 }
 
 #[test]

@@ -308,7 +308,7 @@ fn servers_reload_a_new_timetable() {
         "{with_first} {with_second}"
     );
     cli.file("subway.timetable", "no timetable");
-    server.logged("subway is served as before");
+    server.logged("still serving the previous version");
     assert_eq!(told(), with_second);
 }
 

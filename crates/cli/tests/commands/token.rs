@@ -201,7 +201,7 @@ fn logs_do_not_contain_the_token() {
         }
         server.signal("-TERM");
         assert_eq!(server.child.wait().unwrap().code(), Some(0));
-        server.logged("stopping");
+        server.logged("shutting down");
         let log = server.log.lock().unwrap().join("\n");
         let (_, code) = cookie.split_once('.').unwrap();
         assert!(log.contains("/v1/session") && !log.contains(&TOKEN[4..]) && !log.contains(code), "{log}");

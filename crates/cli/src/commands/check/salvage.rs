@@ -122,7 +122,7 @@ impl Report {
             lines.line(format_args!("and {} more losses", number(more)))?;
         }
         let amounts =
-            [counted(self.threads, "thread"), counted(self.messages, "message"), counted(self.records, "document")];
+            [counted(self.threads, "thread"), counted(self.messages, "message"), counted(self.records, "record")];
         lines.line(format_args!("salvaged {} to {}", amounts.join(", "), self.file.display()))?;
         lines.finish()?;
         if self.lost_count > 0 {

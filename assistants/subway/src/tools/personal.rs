@@ -68,7 +68,7 @@ async fn get(tools: SubwayTools, context: ToolContext, wanted: Key) -> Result<To
                 true => String::new(),
                 false => format!(", only for {}", known.join(", ")),
             };
-            format!("NoArguments is saved for \"{key}\"{known}.")
+            format!("Nothing is saved for \"{key}\"{known}.")
         }
     };
     Ok(output(text, &json!({"key": key, "value": value})))

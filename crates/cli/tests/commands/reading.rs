@@ -85,7 +85,7 @@ fn threads_are_found_by_id_key_or_id_prefix() {
     for unknown in ["web:gard", "019", "019dd0010", "nobody", "", &"x".repeat(600)] {
         let output = cli.run(&["show", unknown]);
         assert_eq!(output.code, Some(1), "{output}");
-        assert!(output.err.contains("there is no thread") && output.err.contains("hint: "), "{output}");
+        assert!(output.err.contains("not found") && output.err.contains("hint: "), "{output}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The state of a run: its graph, its record, its journal and its approvals.
 
-use threadkeep_core::{ChatAnswer, JsonText, PutRecord, RecordState, Tagged};
+use threadkeep_core::{ChatAnswer, JsonText, PutRecord, RecordState, TaggedNumber};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
 use threadkeep_memory::turns::{ThreadAccess, Versioned, lease_until, lock};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
@@ -16,7 +16,7 @@ pub(crate) struct RunState {
     pub(crate) run: Box<dyn AnyRun>,
     pub(crate) record: RunRecord,
     /// The version of the run record, which fences this driver.
-    pub(crate) version: Tagged,
+    pub(crate) version: TaggedNumber,
     pub(crate) recorded: Vec<RecordedEvent>,
     /// The number of events of `recorded` that the journal has.
     written: usize,
@@ -92,7 +92,7 @@ impl RunState {
         let requested = std::mem::take(&mut self.requested);
         self.changed.extend(requested.iter().map(|approval| approval.id.clone()));
         let has_requested = !requested.is_empty();
-        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: Tagged::default() }));
+        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: TaggedNumber::default() }));
         has_requested
     }
 

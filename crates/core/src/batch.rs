@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    ChangeTag, Checksum, Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError, Tagged,
-    ThreadPatch, Timestamp, codec, limits,
+    ChangeTag, Checksum, Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError,
+    TaggedNumber, ThreadPatch, Timestamp, codec, limits,
 };
 
 /// The changes that one commit makes to one thread, all or nothing.
@@ -158,16 +158,18 @@ fn check_distinct<T: Eq + std::hash::Hash>(field: &'static str, names: impl Into
 #[serde(rename_all = "snake_case")]
 pub enum IdempotencyKey {
     /// Generated for a caller without a key, so that internal retries are idempotent.
-    Minted(Uuid),
+    #[serde(rename = "minted")]
+    Generated(Uuid),
     /// Chosen by the caller: 1 to 500 bytes.
-    Given(String),
+    #[serde(rename = "given")]
+    FromCaller(String),
 }
 
 impl IdempotencyKey {
     fn check(&self) -> Result<()> {
         match self {
-            Self::Minted(_) => Ok(()),
-            Self::Given(key) => limits::check_key("idempotency key", key),
+            Self::Generated(_) => Ok(()),
+            Self::FromCaller(key) => limits::check_key("idempotency key", key),
         }
     }
 
@@ -175,9 +177,9 @@ impl IdempotencyKey {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Minted(uuid) => uuid.as_bytes().to_vec(),
+            Self::Generated(uuid) => uuid.as_bytes().to_vec(),
             // The prefix distinguishes a caller's key of 16 bytes from a generated one.
-            Self::Given(key) => [b"given:", key.as_bytes()].concat(),
+            Self::FromCaller(key) => [b"given:", key.as_bytes()].concat(),
         }
     }
 
@@ -189,10 +191,10 @@ impl IdempotencyKey {
         if let Ok(uuid) = Uuid::from_slice(bytes)
             && !bytes.starts_with(b"given:")
         {
-            return Ok(Self::Minted(uuid));
+            return Ok(Self::Generated(uuid));
         }
         let text = bytes.strip_prefix(b"given:").and_then(|key| std::str::from_utf8(key).ok());
-        text.map(|key| Self::Given(key.to_owned()))
+        text.map(|key| Self::FromCaller(key.to_owned()))
             .ok_or_else(|| StoreError::corrupt("idempotency key", "neither a UUID nor a caller's key"))
     }
 }
@@ -218,8 +220,8 @@ impl Fingerprint {
 pub enum Expected {
     /// The position of the last message must be equal.
     Seq(u64),
-    /// The change position must be equal and made by the same commit ([`Tagged::is_same`]).
-    Change(Tagged),
+    /// The change number must be equal and made by the same commit ([`TaggedNumber::may_be_same`]).
+    Change(TaggedNumber),
 }
 
 impl Expected {
@@ -233,7 +235,7 @@ impl Expected {
             Self::Seq(expected) if expected != positions.seq => {
                 Err(Conflict::Seq { expected, actual: positions.seq }.into())
             }
-            Self::Change(expected) if !expected.is_same(positions.tagged()) => {
+            Self::Change(expected) if !expected.may_be_same(positions.tagged()) => {
                 Err(Conflict::Change { expected, actual: positions.tagged() }.into())
             }
             _ => Ok(()),
@@ -279,8 +281,8 @@ pub struct RecordCondition {
 pub enum RecordState {
     /// It does not exist or has expired.
     Absent,
-    /// It exists with this version, written by the same commit ([`Tagged::is_same`]).
-    Version(Tagged),
+    /// It exists with this version, written by the same commit ([`TaggedNumber::may_be_same`]).
+    Version(TaggedNumber),
 }
 
 impl RecordCondition {
@@ -288,10 +290,10 @@ impl RecordCondition {
     ///
     /// # Errors
     /// `Conflict` with the actual version.
-    pub fn check(&self, actual: Option<Tagged>) -> Result<()> {
+    pub fn check(&self, actual: Option<TaggedNumber>) -> Result<()> {
         let met = match self.state {
             RecordState::Absent => actual.is_none(),
-            RecordState::Version(version) => actual.is_some_and(|actual| version.is_same(actual)),
+            RecordState::Version(version) => actual.is_some_and(|actual| version.may_be_same(actual)),
         };
         if met {
             return Ok(());
@@ -332,7 +334,7 @@ impl Replacement {
 /// The result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitOutcome {
-    /// The change position that the commit made; the current one of the thread if the batch was empty.
+    /// The change number that the commit made; the current one of the thread if the batch was empty.
     pub change: u64,
     /// The tag of that change; `None` if unknown.
     pub tag: Option<ChangeTag>,
@@ -347,7 +349,7 @@ pub struct CommitOutcome {
 impl CommitOutcome {
     /// Returns the change with its tag, which is also the version of the records that the commit wrote.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 }

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bound, ChangeTag, CorruptRow, Message, MessageId, MessagePage, MessageQuery, OnCorrupt, Owner, Positions,
-    RecordName, RecordWrite, Scope, Tagged, TenantId, ThreadId, Timestamp, limits,
+    RecordName, RecordWrite, Scope, TaggedNumber, TenantId, ThreadId, Timestamp, limits,
 };
 
 /// A commit on a thread, as delivered to subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The change position that the commit made.
+    /// The change number that the commit made.
     pub change: u64,
     /// The tag of the commit; `None` if unknown.
     pub tag: Option<ChangeTag>,
@@ -22,10 +22,10 @@ pub struct Change {
 }
 
 impl Change {
-    /// Returns the change position with its tag.
+    /// Returns the change number with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 }
 
@@ -80,7 +80,7 @@ pub enum Effect {
     Patched,
 }
 
-/// The changes after a change position.
+/// The changes after a change number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangePage {
     /// The changes, oldest first, without a gap after the requested position.
@@ -112,7 +112,7 @@ impl ChangePage {
     }
 }
 
-/// The changes after a change position, with the messages that they appended.
+/// The changes after a change number, with the messages that they appended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangesWithMessages {
     /// The changes.
@@ -168,7 +168,7 @@ pub enum WakeUp {
         owner: Owner,
         /// Its id.
         thread: ThreadId,
-        /// The change position after the commit. A client that has read up to it can ignore the hint. `None` if the thread was
+        /// The change number after the commit. A client that has read up to it can ignore the hint. `None` if the thread was
         /// opened, deleted or restored, or the position is unknown.
         change: Option<u64>,
     },

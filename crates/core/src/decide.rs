@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use crate::{
     Access, Batch, ChangeTag, Checksum, CommitOutcome, Conflict, Effect, EncodedBatch, Fingerprint,
-    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, RecordName, StoreError, Tagged, ThreadPatch,
-    Timestamp, codec, limits,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, RecordName, StoreError, TaggedNumber,
+    ThreadPatch, Timestamp, codec, limits,
 };
 
 /// Stored facts about the thread that a commit changes. All of them must be read in the transaction that writes the commit.
@@ -23,7 +23,7 @@ pub trait Facts {
     fn commit_record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>, Self::Error>;
 
     /// Returns the version of a record of the thread; `None` if it does not exist or has expired at the `now` of the commit.
-    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>, Self::Error>;
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<TaggedNumber>, Self::Error>;
 
     /// Returns the position of the message or tombstone with this id, trimmed or not, if its row still exists.
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>, Self::Error>;
@@ -48,7 +48,7 @@ pub struct CommitRecord {
     pub at: Timestamp,
     /// The fingerprint of its request.
     pub fingerprint: Fingerprint,
-    /// The change position that it made.
+    /// The change number that it made.
     pub change: u64,
     /// The position of the first message that it appended.
     pub first_seq: u64,

@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::{MessageId, Namespace, Tagged};
+use crate::{MessageId, Namespace, TaggedNumber};
 
 /// The result of a call on a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -133,10 +133,10 @@ pub enum Conflict {
     /// The thread is at another change than expected, because it was changed after the caller read it.
     #[error("the thread is at change {}, not {}{}", actual.number, expected.number, of_discarded_history(*expected, *actual))]
     Change {
-        /// The expected change position.
-        expected: Tagged,
-        /// The actual change position.
-        actual: Tagged,
+        /// The expected change number.
+        expected: TaggedNumber,
+        /// The actual change number.
+        actual: TaggedNumber,
     },
     /// The idempotency key was used for a different request.
     #[error("the idempotency key was used before for a different request")]
@@ -163,7 +163,7 @@ pub enum Conflict {
         /// The record's key.
         key: String,
         /// Its actual version; `None` if it does not exist.
-        actual: Option<Tagged>,
+        actual: Option<TaggedNumber>,
     },
     /// A thread with this id already exists.
     #[error("a thread with this id already exists")]
@@ -205,6 +205,6 @@ impl fmt::Display for Reason {
 }
 
 /// Distinguishes two changes with the same number but different tags.
-fn of_discarded_history(expected: Tagged, actual: Tagged) -> &'static str {
+fn of_discarded_history(expected: TaggedNumber, actual: TaggedNumber) -> &'static str {
     if expected.number == actual.number { " of a discarded history" } else { "" }
 }

@@ -66,7 +66,7 @@ pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
-pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageBuilder, RangeEnd};
+pub use page::{Bound, MessagePage, MessageQuery, MessageRef, OnCorrupt, OrderBy, PageBuilder, RangeEnd};
 pub use processes::Processes;
 pub use record::{DerivedWrite, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, WriteOutcome};
 pub use runtime::{MonotonicTime, Runtime};
@@ -77,10 +77,10 @@ pub use search::{
 };
 pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedRecord, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
-    Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadName, ThreadOrder, ThreadPage,
-    ThreadQuery,
+    Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadOrder, ThreadPage, ThreadQuery,
+    ThreadRef,
 };
-pub use tag::{ChangeTag, Tagged};
+pub use tag::{ChangeTag, TaggedNumber};
 pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};

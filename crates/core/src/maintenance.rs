@@ -168,7 +168,7 @@ pub struct DumpedThread {
 /// A commit in the change log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpedCommit {
-    /// The change position that it made.
+    /// The change number that it made.
     pub change: u64,
     /// The `now` of the commit.
     pub at: Timestamp,

@@ -178,7 +178,7 @@ impl<'a> PageBuilder<'a> {
 
 /// Identifies a message in a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum MessageName {
+pub enum MessageRef {
     /// By position.
     Seq(u64),
     /// By id.

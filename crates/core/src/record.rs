@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ChangeTag, Expected, JsonText, Owner, Positions, RecordCondition, RecordName, RecordState, Result, StoreError,
-    Tagged, ThreadId, Timestamp, UserId, limits,
+    TaggedNumber, ThreadId, Timestamp, UserId, limits,
 };
 
 /// The owner of a record. Deleting the owner deletes the record.
@@ -129,8 +129,8 @@ pub struct Record {
 impl Record {
     /// Returns the version with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.version, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.version, tag: self.tag }
     }
 }
 
@@ -171,10 +171,10 @@ impl RecordWrite {
 pub struct DerivedWrite {
     /// The key in [`Namespace::derived`].
     pub key: String,
-    /// The change position of the thread that the value was derived from.
-    pub at_change: Tagged,
+    /// The change number of the thread that the value was derived from.
+    pub at_change: TaggedNumber,
     /// The required current version; `None` if the record must not exist.
-    pub expected: Option<Tagged>,
+    pub expected: Option<TaggedNumber>,
     /// The new value.
     pub value: JsonText,
 }
@@ -221,7 +221,7 @@ impl DerivedWrite {
     ///
     /// # Errors
     /// `Conflict` with the actual change or version.
-    pub fn check_against(&self, positions: Positions, actual: Option<Tagged>) -> Result<()> {
+    pub fn check_against(&self, positions: Positions, actual: Option<TaggedNumber>) -> Result<()> {
         Expected::Change(self.at_change).check(positions)?;
         let state = self.expected.map_or(RecordState::Absent, RecordState::Version);
         RecordCondition { name: self.name(), state }.check(actual)
@@ -240,8 +240,8 @@ pub struct WriteOutcome {
 impl WriteOutcome {
     /// Returns the version with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.version, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.version, tag: self.tag }
     }
 }
 

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Kind, Maintenance, Map, Message, MessageName,
-    MessagePage, MessageQuery, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, SearchIndex, StoreError, Tagged, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp,
-    UserCursor, WakeUps, WriteOutcome, limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Kind, Maintenance, Map, Message, MessagePage,
+    MessageQuery, MessageRef, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, SearchIndex, StoreError, TaggedNumber, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView,
+    Timestamp, UserCursor, WakeUps, WriteOutcome, limits,
 };
 
 /// A store of conversations: the contract of every backend.
@@ -36,7 +36,7 @@ pub trait Store: Portable + std::fmt::Debug {
     /// 7. `trim_below` is not beyond the end (`Invalid`).
     /// 8. Neither `seq` nor `change` exceeds [`limits::LAST_POSITION`] (`LimitExceeded`).
     ///
-    /// Positions and versions that are required with a tag match only those of the same commit ([`Tagged::is_same`]), because a failover
+    /// Positions and versions that are required with a tag match only those of the same commit ([`TaggedNumber::may_be_same`]), because a failover
     /// can assign the same number to two commits.
     ///
     /// The commit then appends the messages at the positions `seq + 1 …`, increases `change` by one and gives it the tag of the key,
@@ -66,7 +66,7 @@ pub trait Store: Portable + std::fmt::Debug {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>>;
@@ -116,7 +116,7 @@ pub trait Store: Portable + std::fmt::Debug {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>>;
 
@@ -129,7 +129,7 @@ pub trait Store: Portable + std::fmt::Debug {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage>;
@@ -143,7 +143,7 @@ pub trait Store: Portable + std::fmt::Debug {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages>;
@@ -203,14 +203,14 @@ pub trait Store: Portable + std::fmt::Debug {
 #[async_trait]
 pub trait StoreExt: Store {
     /// Finds a thread by id or key.
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+    async fn find_thread(&self, scope: &Scope, name: &ThreadRef, now: Timestamp) -> Result<Option<Thread>> {
         let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
         Ok(view.map(|view| view.thread))
     }
 
     /// Gets a thread by id. An unknown thread is `NotFound`.
     async fn get_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Thread> {
-        let found = self.find_thread(scope, &ThreadName::Id(thread), now).await?;
+        let found = self.find_thread(scope, &ThreadRef::Id(thread), now).await?;
         found.ok_or(StoreError::NotFound(Kind::Thread))
     }
 }
@@ -295,7 +295,7 @@ pub struct Opened {
 
 /// Identifies a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ThreadName {
+pub enum ThreadRef {
     /// By id.
     Id(ThreadId),
     /// By its key, among the threads of an owner.

@@ -20,12 +20,12 @@ impl ChangeTag {
     /// Computes the tag of the commit with this key.
     #[must_use]
     pub fn of(key: &IdempotencyKey) -> Self {
-        Self::of_key(&key.to_bytes())
+        Self::of_stored_key(&key.to_bytes())
     }
 
     /// Like [`ChangeTag::of`], for a stored key ([`IdempotencyKey::to_bytes`]).
     #[must_use]
-    pub fn of_key(stored: &[u8]) -> Self {
+    pub fn of_stored_key(stored: &[u8]) -> Self {
         let digest = Sha256::digest(stored);
         Self([digest[0], digest[1], digest[2], digest[3]])
     }
@@ -79,36 +79,36 @@ impl<'de> Deserialize<'de> for ChangeTag {
     }
 }
 
-/// A change position, or the version of a record, with the tag of the commit that made it. Text form: `17-a1b2c3d4`, or `17`
+/// A change number, or the version of a record, with the tag of the commit that made it. Text form: `17-a1b2c3d4`, or `17`
 /// without a tag.
 ///
 /// Without a tag are: data that earlier versions wrote, change 0, records of users and tenants, and numbers that a caller gives alone.
-/// A value without a tag is compared by its number, so [`Tagged::is_same`] is not transitive. Use it to compare a position of a caller
+/// A value without a tag is compared by its number, so [`TaggedNumber::may_be_same`] is not transitive. Use it to compare a position of a caller
 /// with a stored one, and `==` to compare two stored ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tagged {
+pub struct TaggedNumber {
     /// The change, or the version.
     pub number: u64,
     /// The tag of the commit.
     pub tag: Option<ChangeTag>,
 }
 
-impl Tagged {
+impl TaggedNumber {
     /// Whether both may be from the same commit: the numbers are equal, and so are the tags if both have one.
     #[must_use]
-    pub fn is_same(self, other: Self) -> bool {
+    pub fn may_be_same(self, other: Self) -> bool {
         self.number == other.number && self.tag.zip(other.tag).is_none_or(|(one, other)| one == other)
     }
 }
 
-impl From<u64> for Tagged {
+impl From<u64> for TaggedNumber {
     /// Creates a value without a tag.
     fn from(number: u64) -> Self {
         Self { number, tag: None }
     }
 }
 
-impl fmt::Display for Tagged {
+impl fmt::Display for TaggedNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag {
             Some(tag) => write!(f, "{}-{tag}", self.number),
@@ -117,7 +117,7 @@ impl fmt::Display for Tagged {
     }
 }
 
-impl FromStr for Tagged {
+impl FromStr for TaggedNumber {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
@@ -135,33 +135,36 @@ mod tests {
     use super::*;
 
     fn tag(key: &str) -> ChangeTag {
-        ChangeTag::of(&IdempotencyKey::Given(key.to_owned()))
+        ChangeTag::of(&IdempotencyKey::FromCaller(key.to_owned()))
     }
 
     /// Stores and clients retain tags: if the algorithm changed, every position would appear to be of a discarded history.
     #[test]
     fn tag_algorithm_is_stable() {
         assert_eq!(tag("a").to_string(), "1c335bbf");
-        assert_eq!(ChangeTag::of(&IdempotencyKey::Minted(uuid::Uuid::from_u128(7))).to_string(), "6bae4268");
+        assert_eq!(ChangeTag::of(&IdempotencyKey::Generated(uuid::Uuid::from_u128(7))).to_string(), "6bae4268");
         assert_eq!(ChangeTag::from_stored(tag("a").to_stored()), tag("a"));
     }
 
     #[test]
     fn text_form_round_trips() {
-        for tagged in [Tagged { number: 17, tag: Some(tag("a")) }, Tagged::from(17), Tagged::default()] {
-            assert_eq!(tagged.to_string().parse::<Tagged>().unwrap(), tagged);
+        for tagged in
+            [TaggedNumber { number: 17, tag: Some(tag("a")) }, TaggedNumber::from(17), TaggedNumber::default()]
+        {
+            assert_eq!(tagged.to_string().parse::<TaggedNumber>().unwrap(), tagged);
         }
-        assert_eq!(Tagged::from(17).to_string(), "17");
+        assert_eq!(TaggedNumber::from(17).to_string(), "17");
         for text in ["", "-", "17-", "-a1b2c3d4", "17-A1B2C3D4", "17-a1b2c3", "17-a1b2c3d4e5", "17-+1b2c3d4", "x"] {
-            assert!(text.parse::<Tagged>().is_err(), "{text}");
+            assert!(text.parse::<TaggedNumber>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn values_without_a_tag_are_compared_by_number() {
-        let (one, other) = (Tagged { number: 17, tag: Some(tag("a")) }, Tagged { number: 17, tag: Some(tag("b")) });
-        assert!(one.is_same(one) && !one.is_same(other) && !other.is_same(one));
-        assert!(one.is_same(17.into()) && Tagged::from(17).is_same(other));
-        assert!(!one.is_same(18.into()) && !one.is_same(Tagged { number: 18, ..one }));
+        let (one, other) =
+            (TaggedNumber { number: 17, tag: Some(tag("a")) }, TaggedNumber { number: 17, tag: Some(tag("b")) });
+        assert!(one.may_be_same(one) && !one.may_be_same(other) && !other.may_be_same(one));
+        assert!(one.may_be_same(17.into()) && TaggedNumber::from(17).may_be_same(other));
+        assert!(!one.may_be_same(18.into()) && !one.may_be_same(TaggedNumber { number: 18, ..one }));
     }
 }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{ChangeTag, Map, Owner, Result, Tagged, ThreadId, Timestamp, limits};
+use crate::{ChangeTag, Map, Owner, Result, TaggedNumber, ThreadId, Timestamp, limits};
 
 /// A conversation, without its messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Thread {
 pub struct Positions {
     /// The position of the last appended message; 0 if there was none.
     pub seq: u64,
-    /// The change position: the number of commits that changed the thread. It is used as event id and ETag.
+    /// The change number: the number of commits that changed the thread. It is used as event id and ETag.
     pub change: u64,
     /// The first position that is not trimmed; `seq + 1` if all are.
     pub first_seq: u64,
@@ -64,10 +64,10 @@ impl Positions {
     /// The positions of a new thread.
     pub const BEGINNING: Self = Self { seq: 0, change: 0, first_seq: 1, tag: None };
 
-    /// Returns the change position with its tag.
+    /// Returns the change number with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 
     /// Whether a reader that has read up to a position can continue with the changes after it. Otherwise the position is beyond the
@@ -76,9 +76,9 @@ impl Positions {
     ///
     /// A tag that cannot be compared, because the log is trimmed up to the position, counts as different.
     #[must_use]
-    pub fn can_continue_from(&self, after: Tagged, logged: Option<ChangeTag>) -> bool {
+    pub fn can_continue_from(&self, after: TaggedNumber, logged: Option<ChangeTag>) -> bool {
         if after.number >= self.change {
-            return after.is_same(self.tagged());
+            return after.may_be_same(self.tagged());
         }
         after.tag.is_none() || after.tag == logged
     }

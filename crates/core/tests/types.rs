@@ -70,9 +70,9 @@ fn ids_are_sorted_by_time_or_derived_from_names() {
 
 #[test]
 fn idempotency_keys_round_trip_as_bytes() {
-    let minted = IdempotencyKey::Minted(MessageId::from_name(b"a").0);
-    let given = IdempotencyKey::Given("0123456789".to_owned());
-    for key in [minted, given, IdempotencyKey::Given("é".to_owned())] {
+    let minted = IdempotencyKey::Generated(MessageId::from_name(b"a").0);
+    let given = IdempotencyKey::FromCaller("0123456789".to_owned());
+    for key in [minted, given, IdempotencyKey::FromCaller("é".to_owned())] {
         assert_eq!(IdempotencyKey::from_bytes(&key.to_bytes()).unwrap(), key);
     }
     assert!(IdempotencyKey::from_bytes(b"neither").is_err());
@@ -89,7 +89,7 @@ fn json_depth_is_limited() {
 }
 
 fn batch_of(messages: impl IntoIterator<Item = NewMessage>) -> Batch {
-    let mut batch = Batch::new(IdempotencyKey::Given("k".to_owned()), Fingerprint::of(b""));
+    let mut batch = Batch::new(IdempotencyKey::FromCaller("k".to_owned()), Fingerprint::of(b""));
     batch.append.extend(messages);
     batch
 }

@@ -1,8 +1,8 @@
 //! Appending messages, with the titles and trimming that policy adds to the same commit.
 
 use threadkeep_core::{
-    Access, Batch, ChangeTag, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageName,
-    NewMessage, Scope, StoreError, Tagged, Thread, ThreadId, Timestamp,
+    Access, Batch, ChangeTag, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageRef,
+    NewMessage, Scope, StoreError, TaggedNumber, Thread, ThreadId, Timestamp,
 };
 
 use crate::context::is_context_state_conflict;
@@ -39,8 +39,8 @@ impl AppendOptions {
     /// # Errors
     /// `LimitExceeded` and `Invalid` for messages and keys that cannot be stored, as [`Memory::append_all`].
     pub fn check(&self, drafts: &[Draft]) -> Result<()> {
-        let key = self.idempotency_key.clone().map(IdempotencyKey::Given);
-        let mut batch = Batch::new(key.unwrap_or(IdempotencyKey::Minted(uuid::Uuid::nil())), fingerprint::MINTED);
+        let key = self.idempotency_key.clone().map(IdempotencyKey::FromCaller);
+        let mut batch = Batch::new(key.unwrap_or(IdempotencyKey::Generated(uuid::Uuid::nil())), fingerprint::MINTED);
         let epoch = Timestamp::from_millis(0)?;
         let message = |(number, draft): (u64, &Draft)| NewMessage {
             id: draft.id.unwrap_or_else(|| MessageId::from_name(&number.to_be_bytes())),
@@ -57,7 +57,7 @@ impl AppendOptions {
 /// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The change position of the commit; the thread's current one if nothing was appended.
+    /// The change number of the commit; the thread's current one if nothing was appended.
     pub change: u64,
     /// The tag of that change; `None` if the store has no tags.
     pub tag: Option<ChangeTag>,
@@ -74,8 +74,8 @@ pub struct Appended {
 impl Appended {
     /// The change with its tag, which is also the version of records written in the same commit.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 }
 
@@ -116,7 +116,7 @@ impl Memory {
     ) -> Result<Appended> {
         let now = options.at.unwrap_or_else(|| self.now());
         let key = match &options.idempotency_key {
-            Some(key) => IdempotencyKey::Given(key.clone()),
+            Some(key) => IdempotencyKey::FromCaller(key.clone()),
             None => self.mint_key(now),
         };
         let fingerprint = match options.fingerprint {
@@ -218,7 +218,7 @@ impl Memory {
             pending.end(batch, &retried, now);
         }
         let outcome = retried.result?;
-        let is_minted = matches!(batch.key, IdempotencyKey::Minted(_));
+        let is_minted = matches!(batch.key, IdempotencyKey::Generated(_));
         if !outcome.replayed || is_minted {
             return Ok(appended_in_order(outcome, batch));
         }
@@ -282,7 +282,7 @@ impl Memory {
         outcome: CommitOutcome,
         may_be_own: bool,
     ) -> Result<Appended> {
-        let names: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageName::Seq).collect();
+        let names: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageRef::Seq).collect();
         let found = self.find_messages(scope, thread, &names).await?;
         let messages: Vec<_> =
             found.into_iter().map(|message| AppendedMessage { seq: message.seq, id: message.id }).collect();

@@ -49,7 +49,7 @@ impl BatchBuilder {
     /// Identifies repeated requests for seven days, so that only one takes effect.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
-        self.batch.key = IdempotencyKey::Given(key.into());
+        self.batch.key = IdempotencyKey::FromCaller(key.into());
         self
     }
 
@@ -158,7 +158,7 @@ impl BatchBuilder {
 
 fn fingerprint(batch: &Batch, request: Request) -> StoreResult<threadkeep_core::Fingerprint> {
     match batch.key {
-        IdempotencyKey::Minted(_) => Ok(MINTED),
-        IdempotencyKey::Given(_) => request.finish(batch),
+        IdempotencyKey::Generated(_) => Ok(MINTED),
+        IdempotencyKey::FromCaller(_) => request.finish(batch),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics};
 use threadkeep_core::{
-    Collection, Message, MessageName, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId,
+    Collection, Message, MessageRef, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId,
     UnindexedThread, limits,
 };
 
@@ -104,16 +104,16 @@ impl Memory {
 
     /// Reads messages by position, from several threads concurrently. Those that are gone are omitted.
     pub(crate) async fn read_hits(&self, scope: &Scope, hits: Vec<SearchHit>) -> Result<Vec<Candidate>> {
-        let mut by_thread: BTreeMap<ThreadId, Vec<MessageName>> = BTreeMap::new();
+        let mut by_thread: BTreeMap<ThreadId, Vec<MessageRef>> = BTreeMap::new();
         for hit in hits {
-            by_thread.entry(hit.thread).or_default().push(MessageName::Seq(hit.seq));
+            by_thread.entry(hit.thread).or_default().push(MessageRef::Seq(hit.seq));
         }
         let reads = by_thread.into_iter().map(|(thread, names)| self.read_hits_of(scope, thread, names));
         let found: Vec<_> = futures::stream::iter(reads).buffer_unordered(CONCURRENT_THREADS).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn read_hits_of(&self, scope: &Scope, thread: ThreadId, names: Vec<MessageName>) -> Result<Vec<Candidate>> {
+    async fn read_hits_of(&self, scope: &Scope, thread: ThreadId, names: Vec<MessageRef>) -> Result<Vec<Candidate>> {
         let mut all = Vec::new();
         for names in names.chunks(limits::PAGE) {
             match self.find_readable(scope, thread, names).await {
@@ -126,7 +126,7 @@ impl Memory {
     }
 
     /// Finds messages and omits those that do not decode, by splitting the list until they are isolated.
-    async fn find_readable(&self, scope: &Scope, thread: ThreadId, names: &[MessageName]) -> Result<Vec<Message>> {
+    async fn find_readable(&self, scope: &Scope, thread: ThreadId, names: &[MessageRef]) -> Result<Vec<Message>> {
         let mut left = vec![names];
         let mut all = Vec::new();
         while let Some(names) = left.pop() {

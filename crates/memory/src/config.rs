@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{
-    Expected, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner, Scope, Tagged, ThreadId,
+    Expected, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner, Scope, TaggedNumber, ThreadId,
 };
 
 use crate::retry::retry;
@@ -73,7 +73,7 @@ impl Memory {
         }
     }
 
-    /// Replaces the settings of a thread, if the thread is where `expected` requires. Returns its new change position.
+    /// Replaces the settings of a thread, if the thread is where `expected` requires. Returns its new change number.
     ///
     /// # Errors
     /// `Invalid` for invalid settings, `NotFound` for an unknown thread, `Denied` for a shared one in a
@@ -84,7 +84,7 @@ impl Memory {
         thread: ThreadId,
         config: &ThreadConfig,
         expected: Option<Expected>,
-    ) -> Result<Tagged> {
+    ) -> Result<TaggedNumber> {
         config.check()?;
         let now = self.now();
         let mut batch = self.minted_batch(now);

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Batch, Conflict, Content, Expected, Message, MessageId, MessageQuery, OnCorrupt, Replacement, Role, Scope,
-    StoreError, Tagged, Thread, ThreadId,
+    StoreError, TaggedNumber, Thread, ThreadId,
 };
 
 use crate::context::{RemovedMessages, is_context_state_conflict};
@@ -13,7 +13,7 @@ use crate::{Memory, MemoryError, Result};
 const ATTEMPTS: usize = 8;
 
 impl Memory {
-    /// Replaces the content of a message, if the thread is where `expected` requires. Returns the new change position.
+    /// Replaces the content of a message, if the thread is where `expected` requires. Returns the new change number.
     ///
     /// Position, id and creation time stay the same. A title that was made from the message is made again in the same commit.
     ///
@@ -27,13 +27,13 @@ impl Memory {
         id: MessageId,
         content: Content,
         expected: Option<Expected>,
-    ) -> Result<Tagged> {
+    ) -> Result<TaggedNumber> {
         let mut batch = self.minted_batch(self.now());
         batch.replace.push(Replacement { id, content });
         self.edit(scope, thread, batch, &[id], expected).await
     }
 
-    /// Erases messages, leaving only the position, id and time of erasure of each. Returns the new change position.
+    /// Erases messages, leaving only the position, id and time of erasure of each. Returns the new change number.
     ///
     /// In the same commit, a title that was made from one of them is made from the remaining messages or removed, and what the
     /// summary derived from them is removed. Their bytes are gone from the store's files after the next sweep at the latest.
@@ -41,7 +41,7 @@ impl Memory {
     /// # Errors
     /// `NotFound` for an unknown thread or message (including one that is already erased), `Denied` in a shared thread under a
     /// user's scope, `LimitExceeded` for more messages than one commit can contain.
-    pub async fn erase_messages(&self, scope: &Scope, thread: ThreadId, ids: &[MessageId]) -> Result<Tagged> {
+    pub async fn erase_messages(&self, scope: &Scope, thread: ThreadId, ids: &[MessageId]) -> Result<TaggedNumber> {
         let mut batch = self.minted_batch(self.now());
         batch.erase = ids.to_vec();
         self.edit(scope, thread, batch, ids, None).await
@@ -54,7 +54,7 @@ impl Memory {
         mut batch: Batch,
         ids: &[MessageId],
         expected: Option<Expected>,
-    ) -> Result<Tagged> {
+    ) -> Result<TaggedNumber> {
         let now = self.now();
         for _ in 0..ATTEMPTS {
             batch.expected = expected;

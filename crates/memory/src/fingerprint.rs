@@ -93,7 +93,7 @@ impl Request {
 ///
 /// A minted key belongs to one call, which only retries the same batch, so it needs no digest.
 pub(crate) fn of_drafts(key: &IdempotencyKey, drafts: &[Draft]) -> Result<Fingerprint> {
-    let IdempotencyKey::Given(_) = key else { return Ok(MINTED) };
+    let IdempotencyKey::FromCaller(_) = key else { return Ok(MINTED) };
     let mut request = Request::default();
     drafts.iter().try_for_each(|draft| request.append(draft))?;
     request.finish(&Batch::new(key.clone(), MINTED))
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn given(drafts: &[Draft]) -> Fingerprint {
-        of_drafts(&IdempotencyKey::Given("key".to_owned()), drafts).unwrap()
+        of_drafts(&IdempotencyKey::FromCaller("key".to_owned()), drafts).unwrap()
     }
 
     #[test]

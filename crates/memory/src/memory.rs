@@ -174,7 +174,7 @@ impl Memory {
     pub(crate) fn mint_key(&self, now: Timestamp) -> IdempotencyKey {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         let random = self.inner.platform.clock.random();
-        IdempotencyKey::Minted(uuid_v7(millis, &random))
+        IdempotencyKey::Generated(uuid_v7(millis, &random))
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

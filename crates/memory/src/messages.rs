@@ -1,7 +1,7 @@
 //! Reading messages.
 
 use threadkeep_core::{
-    Message, MessageId, MessageName, MessagePage, MessageQuery, OnCorrupt, Scope, ThreadId, Timestamp, limits,
+    Message, MessageId, MessagePage, MessageQuery, MessageRef, OnCorrupt, Scope, ThreadId, Timestamp, limits,
 };
 
 use crate::retry::retry;
@@ -37,7 +37,7 @@ impl Memory {
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for more than [`limits::PAGE`] names.
-    pub async fn find_messages(&self, scope: &Scope, thread: ThreadId, names: &[MessageName]) -> Result<Vec<Message>> {
+    pub async fn find_messages(&self, scope: &Scope, thread: ThreadId, names: &[MessageRef]) -> Result<Vec<Message>> {
         limits::check_bytes("message names", names.len(), limits::PAGE)?;
         if names.is_empty() {
             return Ok(Vec::new());
@@ -52,7 +52,7 @@ impl Memory {
         thread: ThreadId,
         ids: impl IntoIterator<Item = MessageId>,
     ) -> Result<Vec<Message>> {
-        let names: Vec<_> = ids.into_iter().map(MessageName::Id).collect();
+        let names: Vec<_> = ids.into_iter().map(MessageRef::Id).collect();
         self.find_messages(scope, thread, &names).await
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use threadkeep_core::{
-    ChangeTag, ChangedThread, CorruptRow, Message, MessageId, Positions, RecordName, Role, Tagged, Timestamp,
+    ChangeTag, ChangedThread, CorruptRow, Message, MessageId, Positions, RecordName, Role, TaggedNumber, Timestamp,
     UserCursor,
 };
 
@@ -53,7 +53,7 @@ pub enum Start {
     Now,
     /// At the first change after this position, to resume an earlier subscription. If the thread's log does not contain the tag
     /// at this number, the subscription starts with [`ThreadUpdate::Reset`].
-    After(Tagged),
+    After(TaggedNumber),
     /// With this many of the newest messages, then the changes after them.
     Last(usize),
 }
@@ -97,7 +97,7 @@ pub struct UpdatesPage {
     /// In order; empty if no update concerns the requested roles.
     pub updates: Vec<ThreadUpdate>,
     /// The position to continue after.
-    pub change: Tagged,
+    pub change: TaggedNumber,
 }
 
 /// One effect of a commit on a thread.

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use threadkeep_core::{
     Batch, CommitOutcome, IdempotencyKey, Kind, Message, MessagePage, MessageQuery, OrderBy, RangeEnd, Result, Scope,
-    StoreError, TenantId, ThreadId, ThreadName, ThreadRead, ThreadView, Timestamp, limits,
+    StoreError, TenantId, ThreadId, ThreadRead, ThreadRef, ThreadView, Timestamp, limits,
 };
 
 use crate::Memory;
@@ -174,7 +174,7 @@ impl Memory {
         needs_row: bool,
         now: Timestamp,
     ) -> Result<(MessagePage, Option<ExtraRecords>)> {
-        let (store, name) = (self.store(), ThreadName::Id(thread));
+        let (store, name) = (self.store(), ThreadRef::Id(thread));
         let ExtraReads { records, lists, .. } = extra.clone();
         let wanted = ThreadRead { messages: Some(query.clone()), records, lists };
         let read = async || {
@@ -275,7 +275,7 @@ impl ThreadCache {
             && let Some(cached) = self.lock().threads.get_mut(key)
         {
             // The commit that a caller's key replays may be another instance's, from another batch.
-            let is_own = !outcome.replayed || matches!(batch.key, IdempotencyKey::Minted(_));
+            let is_own = !outcome.replayed || matches!(batch.key, IdempotencyKey::Generated(_));
             if is_own && cached.own_through + 1 == outcome.change {
                 cached.own_through = outcome.change;
             }

@@ -1,8 +1,8 @@
 //! Opening, finding, listing, changing and deleting threads.
 
 use threadkeep_core::{
-    Expected, Map, OpenThread, Opened, Scope, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadKey, ThreadName,
-    ThreadPage, ThreadPatch, ThreadQuery,
+    Expected, Map, OpenThread, Opened, Scope, StoreError, StoreExt, TaggedNumber, Thread, ThreadId, ThreadKey,
+    ThreadPage, ThreadPatch, ThreadQuery, ThreadRef,
 };
 
 use crate::retry::{retry, retry_tracked};
@@ -56,7 +56,7 @@ impl Memory {
     /// # Errors
     /// Those of the store.
     pub async fn find_thread(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Thread>> {
-        let (name, now) = (ThreadName::Id(thread), self.now());
+        let (name, now) = (ThreadRef::Id(thread), self.now());
         Ok(retry(self.runtime(), || self.store().find_thread(scope, &name, now)).await?)
     }
 
@@ -65,7 +65,7 @@ impl Memory {
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid key; those of the store.
     pub async fn find_thread_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<Option<Thread>> {
-        let (name, now) = (ThreadName::Key(scope.default_owner(), ThreadKey::new(key)?), self.now());
+        let (name, now) = (ThreadRef::Key(scope.default_owner(), ThreadKey::new(key)?), self.now());
         Ok(retry(self.runtime(), || self.store().find_thread(scope, &name, now)).await?)
     }
 
@@ -118,7 +118,7 @@ impl Memory {
         thread: ThreadId,
         patch: ThreadPatch,
         expected: Option<Expected>,
-    ) -> Result<Tagged> {
+    ) -> Result<TaggedNumber> {
         if patch.title.is_some() {
             self.settled_titles().remove(thread);
         }
@@ -129,17 +129,17 @@ impl Memory {
         Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.tagged())
     }
 
-    /// Reads the state that an agent stores with a thread, and the change position at which it was read.
+    /// Reads the state that an agent stores with a thread, and the change number at which it was read.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread.
-    pub async fn state(&self, scope: &Scope, thread: ThreadId) -> Result<(Map, Tagged)> {
+    pub async fn state(&self, scope: &Scope, thread: ThreadId) -> Result<(Map, TaggedNumber)> {
         let thread = self.get_thread(scope, thread).await?;
         Ok((thread.state, thread.positions.tagged()))
     }
 
     /// Replaces the state of a thread. With `expected_change`, only if the thread has not changed since that position. Returns
-    /// the thread's new change position.
+    /// the thread's new change number.
     ///
     /// # Errors
     /// As [`Memory::patch_thread`].
@@ -148,8 +148,8 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         state: Map,
-        expected_change: Option<Tagged>,
-    ) -> Result<Tagged> {
+        expected_change: Option<TaggedNumber>,
+    ) -> Result<TaggedNumber> {
         let patch = ThreadPatch { state: Some(state), ..ThreadPatch::default() };
         self.patch_thread(scope, thread, patch, expected_change.map(Expected::Change)).await
     }

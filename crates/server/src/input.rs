@@ -11,7 +11,7 @@ pub(crate) use query_params::QueryParams;
 
 use axum::http::HeaderMap;
 use threadkeep::Expected;
-use threadkeep::core::Tagged;
+use threadkeep::core::TaggedNumber;
 use threadkeep_service::Attempt;
 
 use crate::error::ApiError;
@@ -40,7 +40,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 }
 
 /// Reads `If-Match`: the change or version that a resource must have; `None` for `*` or without the header.
-pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<Tagged>, ApiError> {
+pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiError> {
     let Some(value) = headers.get("if-match") else { return Ok(None) };
     let tag = value.to_str().unwrap_or_default();
     if tag.trim() == "*" {

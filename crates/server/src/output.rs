@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
-use threadkeep::core::Tagged;
+use threadkeep::core::TaggedNumber;
 
 use crate::error::ApiError;
 
@@ -62,19 +62,19 @@ pub(crate) fn with_policy(answer: impl IntoResponse, policy: &'static str) -> Re
 }
 
 /// Adds the change or the version of a resource as its `ETag`, for conditional requests.
-pub(crate) fn with_etag(mut response: Response, at: Tagged) -> Response {
+pub(crate) fn with_etag(mut response: Response, at: TaggedNumber) -> Response {
     let tag = HeaderValue::from_str(&etag(at)).expect("an ETag is visible ASCII");
     response.headers_mut().insert(header::ETAG, tag);
     response
 }
 
 /// Formats a change or a version as an `ETag`.
-pub(crate) fn etag(at: Tagged) -> String {
+pub(crate) fn etag(at: TaggedNumber) -> String {
     format!("\"{at}\"")
 }
 
 /// Parses an `ETag`, with or without the tag of its commit; `None` if it is invalid.
-pub(crate) fn parse_etag(etag: &str) -> Option<Tagged> {
+pub(crate) fn parse_etag(etag: &str) -> Option<TaggedNumber> {
     etag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }
 

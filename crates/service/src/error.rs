@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadkeep::core::{Kind, ModelError, Tagged};
+use threadkeep::core::{Kind, ModelError, TaggedNumber};
 use threadkeep::{AgentError, Conflict, MemoryError, StoreError};
 
 use crate::keys::KeyError;
@@ -55,7 +55,7 @@ pub struct Error {
     /// How long to wait before a retry.
     pub retry_after: Option<Duration>,
     /// The actual version of the resource, if the request required another one.
-    pub version: Option<Tagged>,
+    pub version: Option<TaggedNumber>,
     /// Details for the server's log, not for the caller.
     pub internal: Option<Box<str>>,
 }
@@ -107,7 +107,7 @@ impl Error {
         Self { retry_after: Some(wait), ..self }
     }
 
-    fn version(self, version: Tagged) -> Self {
+    fn version(self, version: TaggedNumber) -> Self {
         Self { version: Some(version), ..self }
     }
 }

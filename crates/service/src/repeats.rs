@@ -13,7 +13,7 @@
 use threadkeep::core::{ChangePage, Effect, Fingerprint, PutRecord};
 use threadkeep::memory::Appended;
 use threadkeep::{
-    AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageName, Namespace, Positions, Scope,
+    AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageRef, Namespace, Positions, Scope,
     StoreError, ThreadId, Timestamp,
 };
 
@@ -210,6 +210,6 @@ pub async fn appended_messages(
     thread: ThreadId,
     appended: &Appended,
 ) -> Result<Vec<threadkeep::Message>> {
-    let names: Vec<_> = appended.messages.iter().map(|message| MessageName::Seq(message.seq)).collect();
+    let names: Vec<_> = appended.messages.iter().map(|message| MessageRef::Seq(message.seq)).collect();
     Ok(service.memory().find_messages(scope, thread, &names).await?)
 }

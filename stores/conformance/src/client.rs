@@ -3,10 +3,10 @@
 use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Conflict,
-    DerivedWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    DerivedWrite, DrivenThread, Dump, IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace,
     OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchQuery,
-    Snapshot, StoreError, SweepReport, Tagged, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
+    Snapshot, StoreError, SweepReport, TaggedNumber, TenantId, Thread, ThreadId, ThreadPage, ThreadQuery, ThreadRead,
+    ThreadRef, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
 };
 
 /// How often a call is attempted. With `FaultyStore`, about every third call fails at most.
@@ -50,7 +50,7 @@ impl Client {
         with_retries(|| self.backend.store.open_thread(scope, open.clone(), now)).await
     }
 
-    pub(crate) async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+    pub(crate) async fn find_thread(&self, scope: &Scope, name: &ThreadRef, now: Timestamp) -> Result<Option<Thread>> {
         let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
         Ok(view.map(|view| view.thread))
     }
@@ -58,7 +58,7 @@ impl Client {
     pub(crate) async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -97,7 +97,7 @@ impl Client {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         with_retries(|| self.backend.store.find_messages(scope, thread, names, now)).await
@@ -107,7 +107,7 @@ impl Client {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: impl Into<Tagged>,
+        after: impl Into<TaggedNumber>,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -119,7 +119,7 @@ impl Client {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: impl Into<Tagged>,
+        after: impl Into<TaggedNumber>,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

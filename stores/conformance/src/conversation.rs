@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, ChangePage, CommitOutcome, Dump, DumpEntry, Message, MessagePage, MessageQuery, OpenThread, OrderBy,
-    Positions, RangeEnd, Result, Scope, Tagged, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Positions, RangeEnd, Result, Scope, TaggedNumber, Thread, ThreadId, ThreadRef, Timestamp, limits,
 };
 
 use crate::client::Client;
@@ -47,12 +47,12 @@ impl Conversation {
     }
 
     pub(crate) async fn thread(&self, now: Timestamp) -> Thread {
-        let found = self.client.find_thread(&self.scope, &ThreadName::Id(self.id), now).await;
+        let found = self.client.find_thread(&self.scope, &ThreadRef::Id(self.id), now).await;
         found.expect("reading works").expect("the thread exists")
     }
 
     pub(crate) async fn exists(&self, now: Timestamp) -> bool {
-        self.client.find_thread(&self.scope, &ThreadName::Id(self.id), now).await.expect("reading works").is_some()
+        self.client.find_thread(&self.scope, &ThreadRef::Id(self.id), now).await.expect("reading works").is_some()
     }
 
     pub(crate) async fn page(&self, query: &MessageQuery, now: Timestamp) -> MessagePage {
@@ -82,7 +82,7 @@ impl Conversation {
         self.page(query, now).await.messages.iter().map(|message| message.seq).collect()
     }
 
-    pub(crate) async fn changes(&self, after: impl Into<Tagged>, now: Timestamp) -> ChangePage {
+    pub(crate) async fn changes(&self, after: impl Into<TaggedNumber>, now: Timestamp) -> ChangePage {
         let answer = self.client.list_changes(&self.scope, self.id, after, limits::PAGE, now).await;
         answer.expect("reading works")
     }

@@ -2,8 +2,8 @@
 
 use threadkeep_core::{
     Batch, ChangeTag, Conflict, Content, DerivedWrite, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace,
-    NewMessage, PutRecord, RecordName, RecordOwner, RecordWrite, Result, Role, Scope, StoreError, Tagged, TenantId,
-    ThreadId, ThreadKey, Timestamp, UserId,
+    NewMessage, PutRecord, RecordName, RecordOwner, RecordWrite, Result, Role, Scope, StoreError, TaggedNumber,
+    TenantId, ThreadId, ThreadKey, Timestamp, UserId,
 };
 use uuid::Uuid;
 
@@ -67,7 +67,7 @@ pub(crate) fn message_with(number: u128, content: Content) -> NewMessage {
 
 /// An empty batch. The fingerprint is computed from the key.
 pub(crate) fn batch(key: &str) -> Batch {
-    Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()))
+    Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()))
 }
 
 /// A batch that appends messages. Its key contains the first and the last id and the number of messages.
@@ -104,7 +104,7 @@ pub(crate) fn put(namespace: Namespace, key: &str, value: &str) -> PutRecord {
 
 /// A write of the derived record `k` of a thread.
 pub(crate) fn derived_write(at_change: u64, expected: Option<u64>, value: &str) -> DerivedWrite {
-    let (at_change, expected) = (at_change.into(), expected.map(Tagged::from));
+    let (at_change, expected) = (at_change.into(), expected.map(TaggedNumber::from));
     DerivedWrite { key: "k".to_owned(), at_change, expected, value: json(value) }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
 
 /// Like [`conflict_of`], without the tags.
 pub(crate) fn numbered_conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
-    let untagged = |tagged: Tagged| Tagged::from(tagged.number);
+    let untagged = |tagged: TaggedNumber| TaggedNumber::from(tagged.number);
     match conflict_of(answer) {
         Conflict::Change { expected, actual } => {
             Conflict::Change { expected: untagged(expected), actual: untagged(actual) }

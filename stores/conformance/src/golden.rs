@@ -93,7 +93,7 @@ async fn write_thread(client: &Client, name: &str) -> Conversation {
     conversation.commit(&appending(texts), at(100)).await;
     let lease = PutRecord { expires_at: Some(at(1_000_000)), ..put(system("run"), "lease", "1") };
     let minted = Batch {
-        key: IdempotencyKey::Minted(Uuid::from_u128(0x5000_0000_0000_0000_0000)),
+        key: IdempotencyKey::Generated(Uuid::from_u128(0x5000_0000_0000_0000_0000)),
         put: vec![lease, put(app("notes"), "gone", "2")],
         ..batch("minted")
     };

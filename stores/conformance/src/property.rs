@@ -10,7 +10,7 @@ use proptest::prelude::{Just, Strategy, any};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use threadkeep_core::{
     ChangePage, Conflict, IDEMPOTENCY_WINDOW_MS, Message, MessageQuery, RecordOwner, RecordQuery, Result, StoreError,
-    Tagged, ThreadName, ThreadOrder, ThreadQuery, Timestamp,
+    TaggedNumber, ThreadOrder, ThreadQuery, ThreadRef, Timestamp,
 };
 use tokio::runtime::Handle;
 
@@ -135,7 +135,7 @@ impl Sequence {
         for scope in scopes() {
             for number in 0..operation::THREADS {
                 let id = thread_of(number);
-                let answer = self.client.find_thread(&scope, &ThreadName::Id(id), self.now).await;
+                let answer = self.client.find_thread(&scope, &ThreadRef::Id(id), self.now).await;
                 compare(answer, Ok(self.model.find_thread(&scope, id)))?;
                 let query = MessageQuery::newest(1000);
                 let answer = self.client.list_messages(&scope, id, &query, self.now).await;
@@ -169,7 +169,7 @@ impl Sequence {
         id: threadkeep_core::ThreadId,
     ) -> Result<(), String> {
         for after in 0..8 {
-            let after = Tagged::from(after);
+            let after = TaggedNumber::from(after);
             let answer = self.client.list_changes(scope, id, after, 1000, self.now).await;
             let expected = self.model.list_changes(scope, id, after);
             // The store may or may not retain changes older than the window until the next sweep.

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use threadkeep_core::{
-    ChangePage, ChangesWithMessages, Kind, MessageQuery, OnCorrupt, PageBuilder, Result, Scope, StoreError, Tagged,
-    ThreadId, Timestamp, limits,
+    ChangePage, ChangesWithMessages, Kind, MessageQuery, OnCorrupt, PageBuilder, Result, Scope, StoreError,
+    TaggedNumber, ThreadId, Timestamp, limits,
 };
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
@@ -53,7 +53,7 @@ struct ChangeRead {
     caller: Caller,
     thread: ThreadId,
     now: i64,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn list(
     shared: &Arc<Shared>,
     scope: &Scope,
     thread: ThreadId,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangesWithMessages> {
@@ -185,7 +185,7 @@ async fn execute(shared: &Shared, reads: &[Arc<ChangeRead>]) -> error::Result<Ve
 }
 
 /// Decodes the rows of one thread: its changes, then their messages.
-fn decode(rows: &[Row], after: Tagged) -> error::Result<ChangesWithMessages> {
+fn decode(rows: &[Row], after: TaggedNumber) -> error::Result<ChangesWithMessages> {
     let is_message = |row: &&Row| get::<Option<i64>>(row, MESSAGE).is_ok_and(|seq| seq.is_some());
     let (changes, messages) = rows.split_at(rows.iter().position(|row| is_message(&row)).unwrap_or(rows.len()));
     let page = change_page(changes, 1, after)?;

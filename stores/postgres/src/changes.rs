@@ -5,8 +5,8 @@
 //! cursor. No change is missed, however long its transaction took.
 
 use threadkeep_core::{
-    Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, Tagged, ThreadId, Timestamp,
-    UserCursor, limits,
+    Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, TaggedNumber, ThreadId,
+    Timestamp, UserCursor, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -20,7 +20,7 @@ pub(crate) async fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangePage> {
@@ -42,7 +42,7 @@ pub(crate) async fn list(
 
 /// Reads rows that each contain the thread's positions, the end of the removed part of its log, the tag of its change at
 /// `after`, and a change.
-pub(crate) fn change_page(rows: &[Row], first_column: usize, after: Tagged) -> Result<ChangePage> {
+pub(crate) fn change_page(rows: &[Row], first_column: usize, after: TaggedNumber) -> Result<ChangePage> {
     let column = |number: usize| first_column + number;
     let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
     let positions = positions(first, column(0))?;

@@ -1,5 +1,5 @@
 use threadkeep_core::{
-    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageBuilder, RangeEnd, Role,
+    Bound, CorruptRow, Kind, Message, MessagePage, MessageQuery, MessageRef, OrderBy, PageBuilder, RangeEnd, Role,
     Scope, StoreError, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
@@ -111,7 +111,7 @@ pub(crate) async fn find(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    names: &[MessageName],
+    names: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
     limits::check_bytes("message names", names.len(), limits::PAGE)?;
@@ -150,24 +150,24 @@ pub(crate) async fn find(
     Ok(messages.map_err(StoreError::from)?)
 }
 
-fn seq(name: &MessageName) -> Option<i64> {
+fn seq(name: &MessageRef) -> Option<i64> {
     match name {
-        MessageName::Seq(seq) => Some(signed(*seq)),
+        MessageRef::Seq(seq) => Some(signed(*seq)),
         _ => None,
     }
 }
 
-fn id(name: &MessageName) -> Option<Uuid> {
+fn id(name: &MessageRef) -> Option<Uuid> {
     match name {
-        MessageName::Id(id) => Some(id.0),
+        MessageRef::Id(id) => Some(id.0),
         _ => None,
     }
 }
 
-fn external_id(name: &MessageName) -> Option<&str> {
+fn external_id(name: &MessageRef) -> Option<&str> {
     match name {
         // PostgreSQL rejects text with a NUL, and no message has such an id.
-        MessageName::External(name) if !name.contains('\0') => Some(name),
+        MessageRef::External(name) if !name.contains('\0') => Some(name),
         _ => None,
     }
 }

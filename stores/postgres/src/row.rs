@@ -1,7 +1,7 @@
 //! Converts rows into core types.
 
 use threadkeep_core::{
-    ChangeTag, CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, StoreError, Tagged, Thread,
+    ChangeTag, CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, StoreError, TaggedNumber, Thread,
     ThreadId, ThreadKey, Timestamp, UserId, codec,
 };
 use tokio_postgres::Row;
@@ -35,11 +35,11 @@ pub(crate) fn signed(number: u64) -> i64 {
 }
 
 /// Combines a change or a version with its tag, which it reads from a column.
-pub(crate) fn tagged(row: &Row, number: i64, column: usize) -> Result<Tagged> {
-    Ok(Tagged { number: number.unsigned_abs(), tag: tag(row, column)? })
+pub(crate) fn tagged(row: &Row, number: i64, column: usize) -> Result<TaggedNumber> {
+    Ok(TaggedNumber { number: number.unsigned_abs(), tag: tag(row, column)? })
 }
 
-pub(crate) fn stored_tag(tagged: Tagged) -> Option<i32> {
+pub(crate) fn stored_tag(tagged: TaggedNumber) -> Option<i32> {
     tagged.tag.map(ChangeTag::to_stored)
 }
 

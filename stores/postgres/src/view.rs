@@ -1,6 +1,6 @@
 //! Reads a thread with its messages and records in one snapshot and one round trip.
 
-use threadkeep_core::{Access, Record, RecordName, Scope, StoreError, ThreadName, ThreadRead, ThreadView, Timestamp};
+use threadkeep_core::{Access, Record, RecordName, Scope, StoreError, ThreadRead, ThreadRef, ThreadView, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::row::{self, get, owner_name, thread_columns};
 pub(crate) async fn read_thread(
     shared: &Shared,
     scope: &Scope,
-    name: &ThreadName,
+    name: &ThreadRef,
     read: &ThreadRead,
     now: Timestamp,
 ) -> Result<Option<ThreadView>> {
@@ -56,10 +56,10 @@ enum ThreadSelector<'a> {
 }
 
 impl<'a> ThreadSelector<'a> {
-    fn of(name: &'a ThreadName) -> Self {
+    fn of(name: &'a ThreadRef) -> Self {
         match name {
-            ThreadName::Id(id) => Self::Id(id.0),
-            ThreadName::Key(owner, key) => Self::Key { owner: owner_name(owner), key: key.as_str() },
+            ThreadRef::Id(id) => Self::Id(id.0),
+            ThreadRef::Key(owner, key) => Self::Key { owner: owner_name(owner), key: key.as_str() },
         }
     }
 

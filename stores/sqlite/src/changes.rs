@@ -1,7 +1,7 @@
 use rusqlite::{Connection, params};
 use threadkeep_core::{
     Change, ChangePage, ChangeTag, ChangedThread, ChangedThreads, ChangesWithMessages, Effect, IDEMPOTENCY_WINDOW_MS,
-    JsonText, Scope, StoreError, Tagged, ThreadId, Timestamp, UserCursor, limits,
+    JsonText, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, UserCursor, limits,
 };
 
 use crate::connection::Shared;
@@ -13,7 +13,7 @@ pub(crate) fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangePage> {
@@ -28,7 +28,7 @@ pub(crate) fn list_with_messages(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangesWithMessages> {
@@ -42,7 +42,7 @@ pub(crate) fn list_with_messages(
     })
 }
 
-fn page(connection: &Connection, thread: &ThreadRow, after: Tagged, limit: usize) -> Result<ChangePage> {
+fn page(connection: &Connection, thread: &ThreadRow, after: TaggedNumber, limit: usize) -> Result<ChangePage> {
     let positions = thread.positions;
     if after.number > positions.change || after.number < thread.log_from {
         return Ok(ChangePage::Reset { positions });
@@ -56,7 +56,7 @@ fn page(connection: &Connection, thread: &ThreadRow, after: Tagged, limit: usize
     let (mut changes, mut logged) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
         let change = row::position(row.get(0)?);
-        let tag = ChangeTag::of_key(row.get_ref(5)?.as_blob().map_err(|_| not_a_key())?);
+        let tag = ChangeTag::of_stored_key(row.get_ref(5)?.as_blob().map_err(|_| not_a_key())?);
         if change == after.number {
             logged = Some(tag);
             continue;

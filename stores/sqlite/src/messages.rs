@@ -1,6 +1,6 @@
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 use threadkeep_core::{
-    Bound, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageBuilder, Positions, RangeEnd, Role, Scope,
+    Bound, Message, MessagePage, MessageQuery, MessageRef, OrderBy, PageBuilder, Positions, RangeEnd, Role, Scope,
     StoreError, ThreadId, Timestamp, limits,
 };
 
@@ -101,7 +101,7 @@ pub(crate) fn find(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    names: &[MessageName],
+    names: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
     limits::check_bytes("message names", names.len(), limits::PAGE)?;
@@ -119,27 +119,27 @@ pub(crate) fn find(
     })
 }
 
-fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageName) -> Result<Option<Message>> {
+fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageRef) -> Result<Option<Message>> {
     let mut statement = connection.prepare_cached(match name {
-        MessageName::Seq(_) => {
+        MessageRef::Seq(_) => {
             concat!("SELECT ", message_columns!(), " FROM messages WHERE position = ?1 AND body IS NOT NULL")
         }
-        MessageName::Id(_) => concat!(
+        MessageRef::Id(_) => concat!(
             "SELECT ",
             message_columns!(),
             " FROM messages WHERE position >> 32 = ?1 AND id = ?2 AND body IS NOT NULL"
         ),
-        MessageName::External(_) => concat!(
+        MessageRef::External(_) => concat!(
             "SELECT ",
             message_columns!(),
             " FROM messages WHERE position >> 32 = ?1 AND external_id = ?2 AND external_id IS NOT NULL"
         ),
     })?;
     let mut rows = match name {
-        MessageName::Seq(seq) if *seq > thread.positions.seq => return Ok(None),
-        MessageName::Seq(seq) => statement.query([row::key(thread.no, *seq)])?,
-        MessageName::Id(id) => statement.query(params![thread.no, id.0.as_bytes()])?,
-        MessageName::External(external_id) => statement.query(params![thread.no, external_id])?,
+        MessageRef::Seq(seq) if *seq > thread.positions.seq => return Ok(None),
+        MessageRef::Seq(seq) => statement.query([row::key(thread.no, *seq)])?,
+        MessageRef::Id(id) => statement.query(params![thread.no, id.0.as_bytes()])?,
+        MessageRef::External(external_id) => statement.query(params![thread.no, external_id])?,
     };
     let Some(row) = rows.next()? else { return Ok(None) };
     if row::position(row.get(0)?) < thread.positions.first_seq {

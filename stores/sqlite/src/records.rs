@@ -3,8 +3,8 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
     Access, ChangeTag, Conflict, DrivenThread, Dump, JsonText, Kind, Namespace, Owner, PutRecord, Record, RecordName,
-    RecordOwner, RecordQuery, RecordWrite, Result, Scope, StoreError, Tagged, TenantId, ThreadId, Timestamp, WakeUp,
-    WriteOutcome,
+    RecordOwner, RecordQuery, RecordWrite, Result, Scope, StoreError, TaggedNumber, TenantId, ThreadId, Timestamp,
+    WakeUp, WriteOutcome,
 };
 
 use crate::connection::Shared;
@@ -26,7 +26,7 @@ pub(crate) fn thread_record_version(
     thread_no: i64,
     name: &RecordName,
     now: Timestamp,
-) -> error::Result<Option<Tagged>> {
+) -> error::Result<Option<TaggedNumber>> {
     version(connection, (THREAD_KIND, thread_no), &name.namespace, &name.key, now)
 }
 
@@ -36,13 +36,13 @@ fn version(
     namespace: &Namespace,
     key: &str,
     now: Timestamp,
-) -> error::Result<Option<Tagged>> {
+) -> error::Result<Option<TaggedNumber>> {
     let sql = "SELECT version, tag FROM documents WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4 \
                AND (expires_at IS NULL OR expires_at > ?5)";
     let mut statement = connection.prepare_cached(sql)?;
     let arguments = params![kind, owner_no, namespace.to_string(), key, now.as_micros()];
     let mut rows = statement.query(arguments)?;
-    let tagged = |row: &Row<'_>| Ok(Tagged { number: row::unsigned(row, 0)?, tag: row::tag(row, 1)? });
+    let tagged = |row: &Row<'_>| Ok(TaggedNumber { number: row::unsigned(row, 0)?, tag: row::tag(row, 1)? });
     rows.next()?.map(tagged).transpose()
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn put_thread_record(
     connection: &Connection,
     thread_no: i64,
     put: &PutRecord,
-    version: Tagged,
+    version: TaggedNumber,
 ) -> error::Result<()> {
     let record = Record {
         namespace: put.name.namespace.clone(),

@@ -2,9 +2,9 @@ use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite,
-    IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner,
-    RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
+    IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenThread, Opened, Record, RecordOwner,
+    RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, TaggedNumber, ThreadId,
+    ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -23,7 +23,7 @@ impl Store for SqliteStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -62,7 +62,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         Ok(messages::find(&self.shared, scope, thread, names, now)?)
@@ -72,7 +72,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -83,7 +83,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
     Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, Thread,
-    ThreadId, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
+    ThreadId, ThreadOrder, ThreadPage, ThreadQuery, ThreadRef, Timestamp, WakeUp, codec,
 };
 
 use crate::connection::Shared;
@@ -51,13 +51,13 @@ pub(crate) fn find(
     shared: &Shared,
     connection: &Connection,
     scope: &Scope,
-    name: &ThreadName,
+    name: &ThreadRef,
     now: Timestamp,
 ) -> error::Result<Option<(i64, Thread)>> {
     let numbers = owners::resolve_scope(shared, connection, scope)?;
     let found = match name {
-        ThreadName::Id(id) => find_by_id(connection, numbers.tenant_no, *id, now)?,
-        ThreadName::Key(owner, key) => {
+        ThreadRef::Id(id) => find_by_id(connection, numbers.tenant_no, *id, now)?,
+        ThreadRef::Key(owner, key) => {
             let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?;
             find_by_key(connection, owner_no, key.as_str(), now)?
         }

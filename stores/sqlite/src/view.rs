@@ -1,7 +1,7 @@
 //! Reads in one transaction, so that all results are from the same snapshot.
 
 use rusqlite::Connection;
-use threadkeep_core::{Scope, ThreadName, ThreadRead, ThreadView, Timestamp};
+use threadkeep_core::{Scope, ThreadRead, ThreadRef, ThreadView, Timestamp};
 
 use crate::connection::Shared;
 use crate::error::Result;
@@ -10,7 +10,7 @@ use crate::{messages, owners, records, threads};
 pub(crate) fn read_thread(
     shared: &Shared,
     scope: &Scope,
-    name: &ThreadName,
+    name: &ThreadRef,
     read: &ThreadRead,
     now: Timestamp,
 ) -> Result<Option<ThreadView>> {

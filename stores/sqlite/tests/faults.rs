@@ -47,7 +47,7 @@ async fn begin(store: &SqliteStore) {
 }
 
 fn batch(key: &str, text: &str) -> Batch {
-    let mut batch = Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()));
+    let mut batch = Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()));
     batch.append.push(NewMessage {
         id: MessageId::from_name(key.as_bytes()),
         external_id: None,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use threadkeep_core::{
     Backend, Batch, ChangeTag, Collection, Content, Embedding, EntryHit, Fingerprint, IdempotencyKey, IndexEntry,
     JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutRecord, RecordName,
-    RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadName, Timestamp, text,
+    RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadRef, Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -37,7 +37,7 @@ fn id(text: &str) -> MessageId {
 }
 
 fn batch(key: &str) -> Batch {
-    Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()))
+    Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()))
 }
 
 fn notes() -> (Namespace, &'static str) {
@@ -143,7 +143,7 @@ async fn assert_reads_collection(backend: &Backend) {
 async fn assert_reads_threads(backend: &Backend) {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 
-    let name = ThreadName::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());
+    let name = ThreadRef::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());
     let found = backend.store.find_thread(&scope(), &name, now()).await.unwrap().unwrap();
     assert_eq!((found.id, found.title.as_deref(), found.message_count), (thread(), Some("Títle"), 3));
     assert_eq!(serde_json::to_string(&found.metadata).unwrap(), r#"{"z":1,"a":[1150.5]}"#);
@@ -171,7 +171,7 @@ async fn assert_reads_threads(backend: &Backend) {
     });
     let outcome = backend.store.commit(&scope(), thread(), repeated.clone(), now()).await.unwrap();
     assert_eq!((outcome.replayed, outcome.first_seq, outcome.count), (true, 1, 4));
-    repeated.key = IdempotencyKey::Given("third".to_owned());
+    repeated.key = IdempotencyKey::FromCaller("third".to_owned());
     assert_eq!(backend.store.commit(&scope(), thread(), repeated, now()).await.unwrap().first_seq, 5);
 
     backend.search.catch_up(usize::MAX).await.unwrap();

@@ -31,7 +31,7 @@ async fn open_thread(backend: &Backend, name: &str) -> ThreadId {
 }
 
 async fn append(backend: &Backend, thread: ThreadId, key: &str) {
-    let mut batch = Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()));
+    let mut batch = Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()));
     batch.append.push(NewMessage {
         id: MessageId::from_name(key.as_bytes()),
         external_id: None,

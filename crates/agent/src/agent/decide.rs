@@ -1,6 +1,6 @@
 //! Decisions about approvals.
 
-use threadkeep_core::{JsonText, RecordState, Scope, Tagged, ThreadId, Value};
+use threadkeep_core::{JsonText, RecordState, Scope, TaggedNumber, ThreadId, Value};
 use threadkeep_memory::turns::{Driver, ThreadAccess, Versioned, close, lease_until, lock};
 
 use super::Agent;
@@ -163,7 +163,7 @@ impl Agent {
         &self,
         access: &ThreadAccess,
         waiting: Versioned<RunRecord>,
-        (decided, approval_version): (&Approval, Tagged),
+        (decided, approval_version): (&Approval, TaggedNumber),
         driving: &Driver,
         legacy: &mut lock::LegacyLock,
     ) -> Result<Versioned<RunRecord>> {

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use threadkeep_agent::Agent;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, DerivedWrite, Finish, Message, MessageName, MessagePage, MessageQuery, ModelError, Namespace,
-    OpenThread, Opened, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    DeltaSink, DerivedWrite, Finish, Message, MessagePage, MessageQuery, MessageRef, ModelError, Namespace, OpenThread,
+    Opened, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, TaggedNumber, ThreadId,
+    ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep_memory::{Memory, MemoryOptions};
 
@@ -94,7 +94,7 @@ impl Store for RecordingStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -149,7 +149,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.record("find_messages");
@@ -160,7 +160,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -172,7 +172,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

@@ -42,7 +42,7 @@ impl Facts for DumpFacts<'_> {
         }))
     }
 
-    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>, StoreError> {
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<TaggedNumber>, StoreError> {
         self.calls.push("record_version");
         let mut records = self.dump.records.iter();
         let found = records.find(|found| found.namespace == name.namespace && found.key == name.key);

@@ -4,7 +4,7 @@ use super::CommitVector;
 use super::prepared::{self, id, message, record};
 use crate::{
     CommitOutcome, Conflict, Content, Expected, Fingerprint, Kind, MessageId, NewMessage, Positions, RecordCondition,
-    RecordName, RecordState, Replacement, Result, Role, Scope, StoreError, Tagged, TenantId, UserId, limits,
+    RecordName, RecordState, Replacement, Result, Role, Scope, StoreError, TaggedNumber, TenantId, UserId, limits,
 };
 
 /// A failure that can be added to a commit.
@@ -90,11 +90,11 @@ pub(super) const FAILURES: [Failure; 22] = [
         name: "the thread is at this change, of another history",
         part: Part::Expected,
         apply: |it| {
-            let lost = Tagged { number: it.positions.change, tag: Some(prepared::lost_tag()) };
+            let lost = TaggedNumber { number: it.positions.change, tag: Some(prepared::lost_tag()) };
             it.batch.expected = Some(Expected::Change(lost));
         },
         answer: |positions| {
-            let expected = Tagged { number: positions.change, tag: Some(prepared::lost_tag()) };
+            let expected = TaggedNumber { number: positions.change, tag: Some(prepared::lost_tag()) };
             Err(Conflict::Change { expected, actual: positions.tagged() }.into())
         },
     },
@@ -114,7 +114,7 @@ pub(super) const FAILURES: [Failure; 22] = [
         name: "a record has this version, of another history",
         part: Part::Entry,
         apply: |it| {
-            let lost = Tagged { number: prepared::version(it.positions), tag: Some(prepared::lost_tag()) };
+            let lost = TaggedNumber { number: prepared::version(it.positions), tag: Some(prepared::lost_tag()) };
             it.batch.require.push(condition("fourth", RecordState::Version(lost)));
         },
         answer: |positions| record_conflict("fourth", Some(prepared::record_version(positions))),
@@ -195,7 +195,7 @@ fn condition(key: &str, state: RecordState) -> RecordCondition {
     RecordCondition { name: record(key), state }
 }
 
-fn record_conflict(key: &str, actual: Option<Tagged>) -> Result<CommitOutcome> {
+fn record_conflict(key: &str, actual: Option<TaggedNumber>) -> Result<CommitOutcome> {
     let RecordName { namespace, key } = record(key);
     Err(Conflict::Record { namespace, key, actual }.into())
 }

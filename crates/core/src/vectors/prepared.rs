@@ -6,7 +6,7 @@ use super::CommitVector;
 use crate::{
     Batch, ChangeTag, CommitOutcome, Content, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint,
     IDEMPOTENCY_WINDOW_MS, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Positions, PutRecord,
-    Record, RecordName, Role, Scope, Tagged, TenantId, ThreadId, Timestamp, codec,
+    Record, RecordName, Role, Scope, TaggedNumber, TenantId, ThreadId, Timestamp, codec,
 };
 
 /// The number of messages and tombstones in the thread.
@@ -44,17 +44,17 @@ pub(super) fn null() -> JsonText {
 
 /// The key of the second to last commit of the thread, which wrote its records.
 fn expired_key() -> IdempotencyKey {
-    IdempotencyKey::Given("forgotten".to_owned())
+    IdempotencyKey::FromCaller("forgotten".to_owned())
 }
 
 /// The tag of a commit that the thread does not have.
 pub(super) fn lost_tag() -> ChangeTag {
-    ChangeTag::of(&IdempotencyKey::Given("lost".to_owned()))
+    ChangeTag::of(&IdempotencyKey::FromCaller("lost".to_owned()))
 }
 
 /// The key of the thread's last commit.
 pub(super) fn used_key() -> IdempotencyKey {
-    IdempotencyKey::Given("used".to_owned())
+    IdempotencyKey::FromCaller("used".to_owned())
 }
 
 /// The fingerprint of the last commit of the thread.
@@ -68,8 +68,8 @@ pub(super) fn version(positions: Positions) -> u64 {
 }
 
 /// The version of the thread's records, with its tag.
-pub(super) fn record_version(positions: Positions) -> Tagged {
-    Tagged { number: version(positions), tag: Some(ChangeTag::of(&expired_key())) }
+pub(super) fn record_version(positions: Positions) -> TaggedNumber {
+    TaggedNumber { number: version(positions), tag: Some(ChangeTag::of(&expired_key())) }
 }
 
 /// A batch of the tenant that appends a message and writes a record. Its key was used for another request, longer ago than the
@@ -99,7 +99,7 @@ pub(super) fn dump(positions: Positions) -> Dump {
         let NewMessage { id, external_id, created_at, .. } = message;
         DumpEntry::Message { seq, id, external_id, revision: 0, created_at, body, checksum }
     };
-    let Tagged { number: version, tag } = record_version(positions);
+    let TaggedNumber { number: version, tag } = record_version(positions);
     let stored_record = |key: &str| {
         let RecordName { namespace, key } = record(key);
         Record { namespace, key, value: null(), version, tag, expires_at: None }

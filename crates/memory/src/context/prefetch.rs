@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Kind, Positions, Record, RecordName, RecordQuery, Scope, StoreError, Tagged, Thread, ThreadId};
+use threadkeep_core::{
+    Kind, Positions, Record, RecordName, RecordQuery, Scope, StoreError, TaggedNumber, Thread, ThreadId,
+};
 
 use super::sources::{PreferencesQuery, Sources, empty_context_state, messages_to_load, needs_context_state, newest};
 use super::state;
@@ -36,7 +38,7 @@ pub struct Prefetched {
     /// Whether appending removes older messages.
     is_trimmed: bool,
     /// The change that the thread is at, including the caller's own commits.
-    change: Tagged,
+    change: TaggedNumber,
 }
 
 impl Memory {
@@ -122,7 +124,7 @@ impl Memory {
         let Prefetched { scope, page, state_record, removals, .. } = prefetched;
         let thread = prefetched.thread.id;
         let mut loaded = self.loaded(page.clone(), messages_to_load(policy), options.through_seq);
-        let Tagged { number: change, tag } = prefetched.change;
+        let TaggedNumber { number: change, tag } = prefetched.change;
         loaded.positions = Positions { change, tag, ..loaded.positions };
         let state = match needs_context_state(policy, options) {
             true => self.cache_context_state(scope, thread, state_record.clone(), loaded.positions, *removals),
@@ -144,7 +146,7 @@ impl Prefetched {
     /// `None` if others committed since the data was read, or if appending removes older messages: the thread has to be read
     /// again. A context assembled from the result does not contain the appended messages.
     #[must_use]
-    pub fn after(self, change: Tagged) -> Option<Self> {
+    pub fn after(self, change: TaggedNumber) -> Option<Self> {
         let is_next = change.number == self.change.number + 1 && !self.is_trimmed;
         is_next.then_some(Self { change, ..self })
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use threadkeep_context::{Context, ContextPolicy, Summary, Trimming};
 use threadkeep_core::{
     Batch, Conflict, DerivedWrite, JsonText, Kind, Namespace, Positions, PutRecord, Record, RecordCondition,
-    RecordName, RecordOwner, RecordState, Scope, StoreError, Tagged, ThreadId, ThreadName, ThreadRead, ThreadView,
+    RecordName, RecordOwner, RecordState, Scope, StoreError, TaggedNumber, ThreadId, ThreadRead, ThreadRef, ThreadView,
     limits,
 };
 
@@ -30,7 +30,7 @@ pub(crate) struct ContextState {
     pub(super) scrubs: u64,
     /// The version of the record that it was read from or written as; `None` if there was no record.
     #[serde(skip)]
-    pub(super) version: Option<Tagged>,
+    pub(super) version: Option<TaggedNumber>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -111,8 +111,12 @@ impl ContextState {
 
 impl Memory {
     /// Reads the context state, and the change of the thread at which it was read.
-    pub(super) async fn find_context_state(&self, scope: &Scope, thread: ThreadId) -> Result<(ContextState, Tagged)> {
-        let (of, read) = (ThreadName::Id(thread), ThreadRead { records: vec![name()], ..ThreadRead::default() });
+    pub(super) async fn find_context_state(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+    ) -> Result<(ContextState, TaggedNumber)> {
+        let (of, read) = (ThreadRef::Id(thread), ThreadRead { records: vec![name()], ..ThreadRead::default() });
         let now = self.now();
         let view = retry(self.runtime(), || self.store().read_thread(scope, &of, &read, now)).await?;
         let ThreadView { thread, records, .. } = view.ok_or(StoreError::NotFound(Kind::Thread))?;
@@ -172,7 +176,7 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         state: ContextState,
-        at_change: Tagged,
+        at_change: TaggedNumber,
     ) -> Result<()> {
         let RecordName { key, .. } = name();
         let (value, expected) = (JsonText::of(&state)?, state.version);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep_core::{
     Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message,
-    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery,
-    RecordWrite, Result, Scope, Store, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    MessagePage, MessageQuery, MessageRef, Namespace, OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery,
+    RecordWrite, Result, Scope, Store, StoreError, StoreExt, TaggedNumber, Thread, ThreadId, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
@@ -28,7 +28,7 @@ impl RecordingStore {
 
     /// The thread, if this scope may erase in it. Otherwise the inner store rejects the call.
     async fn erasable(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Option<Thread>> {
-        let found = self.inner.find_thread(scope, &ThreadName::Id(thread), now).await?;
+        let found = self.inner.find_thread(scope, &ThreadRef::Id(thread), now).await?;
         Ok(found.filter(|thread| scope.access(&thread.owner) == Access::Full))
     }
 
@@ -123,7 +123,7 @@ impl Store for RecordingStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -158,7 +158,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.inner.find_messages(scope, thread, names, now).await
@@ -168,7 +168,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -179,7 +179,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

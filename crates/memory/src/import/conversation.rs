@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use threadkeep_core::exchange::{ImportedMessage, ImportedThread};
 use threadkeep_core::{
-    Access, Conflict, MessageId, MessageName, Namespace, NewMessage, OpenThread, PutRecord, Record, RecordCondition,
+    Access, Conflict, MessageId, MessageRef, Namespace, NewMessage, OpenThread, PutRecord, Record, RecordCondition,
     RecordName, RecordState, Scope, StoreError, ThreadId, Timestamp, limits,
 };
 
@@ -183,8 +183,8 @@ impl Conversation {
         chunk: Vec<(u64, NewMessage)>,
     ) -> Result<Vec<(u64, NewMessage)>> {
         let names = chunk.iter().flat_map(|(_, message)| {
-            let external = message.external_id.clone().map(MessageName::External);
-            [Some(MessageName::Id(message.id)), external].into_iter().flatten()
+            let external = message.external_id.clone().map(MessageRef::External);
+            [Some(MessageRef::Id(message.id)), external].into_iter().flatten()
         });
         let names: Vec<_> = names.collect();
         let (mut ids, mut external_ids) = (HashSet::new(), HashSet::new());

@@ -1,7 +1,7 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use threadkeep_core::{
-    Conflict, Dump, ListedThread, OwnedRecord, Record, RecordOwner, Result, StoreError, TenantId, ThreadName,
+    Conflict, Dump, ListedThread, OwnedRecord, Record, RecordOwner, Result, StoreError, TenantId, ThreadRef,
 };
 
 use super::{Differences, Item, Migration, Progress, survey, walk};
@@ -62,7 +62,7 @@ impl Migration {
 
     /// Compares a thread with the one of the same id in the target; `None` if there is none.
     async fn compare(&self, listed: &ListedThread) -> Result<Option<Outcome>> {
-        let name = ThreadName::Id(listed.thread.id);
+        let name = ThreadRef::Id(listed.thread.id);
         let target = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
         Ok(target.map(|target| match target == listed.thread {
             true => Outcome::Exists,

@@ -1,5 +1,5 @@
 use serde::Serialize;
-use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId, Thread, ThreadName};
+use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId, Thread, ThreadRef};
 
 use super::{Differences, Item, Migration, Progress, walk};
 use crate::retry::retry;
@@ -43,7 +43,7 @@ impl Migration {
         survey.total.threads += 1;
         survey.total.messages += thread.message_count;
         let item = Item::Thread(thread.id);
-        match walk::find_thread(self.runtime(), &self.to, tenant, &ThreadName::Id(thread.id), self.now).await? {
+        match walk::find_thread(self.runtime(), &self.to, tenant, &ThreadRef::Id(thread.id), self.now).await? {
             Some(target) if target == *thread => {
                 survey.already_there.threads += 1;
                 survey.already_there.messages += thread.message_count;
@@ -51,7 +51,7 @@ impl Migration {
             Some(target) => survey.in_the_way.add(tenant, item, other_thread(thread, &target)),
             None => {
                 let Some(key) = &thread.key else { return Ok(()) };
-                let name = ThreadName::Key(thread.owner.clone(), key.clone());
+                let name = ThreadRef::Key(thread.owner.clone(), key.clone());
                 if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &name, self.now).await? {
                     survey.in_the_way.add(
                         tenant,

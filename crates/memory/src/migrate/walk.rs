@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures::stream::{self, Stream};
 use threadkeep_core::{
     Backend, ChunkSize, Dump, DumpEntry, ListedThread, Namespace, OwnedRecord, Record, RecordOwner, Result, Runtime,
-    Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadRef, Timestamp, limits,
 };
 
 use super::Item;
@@ -26,7 +26,7 @@ pub(super) async fn find_thread(
     runtime: &dyn Runtime,
     backend: &Backend,
     tenant: &TenantId,
-    name: &ThreadName,
+    name: &ThreadRef,
     now: Timestamp,
 ) -> Result<Option<Thread>> {
     let scope = Scope::Tenant(tenant.clone());

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use threadkeep_core::{MonotonicTime, Runtime, Scope, Tagged, ThreadId};
+use threadkeep_core::{MonotonicTime, Runtime, Scope, TaggedNumber, ThreadId};
 use tokio::sync::watch;
 
 use super::feeds::Feeds;
@@ -55,7 +55,7 @@ struct BufferedCommit {
 /// A read of the log that found no change after `after`.
 #[derive(Clone, Copy)]
 pub(super) struct LogRead {
-    after: Tagged,
+    after: TaggedNumber,
     /// The feed's invalidations when the read started.
     invalidations: u64,
     at: MonotonicTime,
@@ -63,7 +63,7 @@ pub(super) struct LogRead {
 
 impl LogRead {
     /// The same read with another position.
-    pub(super) fn with_position(self, after: Tagged) -> Self {
+    pub(super) fn with_position(self, after: TaggedNumber) -> Self {
         Self { after, ..self }
     }
 }
@@ -105,7 +105,7 @@ impl Feed {
     }
 
     /// The commits after a change, as far as they are known here. A read of the log is valid for `poll_interval`.
-    pub(super) fn commits_after(&self, after: Tagged, poll_interval: Duration) -> Buffered {
+    pub(super) fn commits_after(&self, after: TaggedNumber, poll_interval: Duration) -> Buffered {
         let now = self.runtime.now();
         let mut state = self.lock();
         state.drop_outdated(now);
@@ -120,20 +120,20 @@ impl Feed {
     }
 
     /// When the log has to be polled next.
-    pub(super) fn next_poll(&self, after: Tagged, poll_interval: Duration) -> MonotonicTime {
+    pub(super) fn next_poll(&self, after: TaggedNumber, poll_interval: Duration) -> MonotonicTime {
         let (now, last_read) = (self.runtime.now(), self.lock().last_read);
         let next = last_read.filter(|read| read.after == after).map(|read| read.at + poll_interval);
         next.filter(|next| *next > now).unwrap_or(now + poll_interval)
     }
 
     /// Whether an unfinished commit may complete the buffer.
-    pub(super) fn may_be_completed(&self, after: Tagged) -> bool {
+    pub(super) fn may_be_completed(&self, after: TaggedNumber) -> bool {
         let state = self.lock();
         state.pending_commits > 0 && state.known_change > after.number && !state.has_all_after(after)
     }
 
     /// Starts a read of the log.
-    pub(super) fn begin_read(&self, after: Tagged) -> LogRead {
+    pub(super) fn begin_read(&self, after: TaggedNumber) -> LogRead {
         LogRead { after, invalidations: self.lock().invalidations, at: self.runtime.now() }
     }
 
@@ -233,7 +233,7 @@ impl BufferedCommit {
 
 impl State {
     /// Whether there are commits after a change, and the buffer contains all of them.
-    fn has_all_after(&self, after: Tagged) -> bool {
+    fn has_all_after(&self, after: TaggedNumber) -> bool {
         let after = after.number;
         let (first, last) = (self.buffer.front(), self.buffer.back());
         first.is_some_and(|first| first.number() <= after + 1)
@@ -243,7 +243,7 @@ impl State {
     fn push(&mut self, commit: BufferedCommit) {
         let change = commit.number();
         let is_replaced = |earlier: &BufferedCommit| {
-            earlier.number() == change && !earlier.update.change.is_same(commit.update.change)
+            earlier.number() == change && !earlier.update.change.may_be_same(commit.update.change)
         };
         if change < self.removed_before || commit.update.bytes > MAX_BUFFERED_BYTES {
             return;

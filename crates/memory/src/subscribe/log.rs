@@ -3,8 +3,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Change, ChangePage, CorruptRow, Effect, Message, MessageId, MessageName, Positions, Role, Scope, Tagged, ThreadId,
-    limits,
+    Change, ChangePage, CorruptRow, Effect, Message, MessageId, MessageRef, Positions, Role, Scope, TaggedNumber,
+    ThreadId, limits,
 };
 
 use super::{ThreadEvent, ThreadUpdate};
@@ -19,7 +19,7 @@ const CHANGES: usize = 100;
 /// The update for one commit, with messages of all roles.
 #[derive(Clone)]
 pub(super) struct CommitUpdate {
-    pub(super) change: Tagged,
+    pub(super) change: TaggedNumber,
     pub(super) update: Arc<ThreadUpdate>,
     /// The approximate size of its messages.
     pub(super) bytes: usize,
@@ -67,7 +67,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Reads a page of the commits after a position.
-    pub(super) async fn read(&self, after: Tagged) -> Result<LogPage> {
+    pub(super) async fn read(&self, after: TaggedNumber) -> Result<LogPage> {
         let (store, now) = (self.memory.store(), self.memory.now());
         let read = retry(self.memory.runtime(), || {
             store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)
@@ -97,7 +97,7 @@ impl Log {
         let effects = changes.iter().flat_map(|change| &change.effects);
         let replaced: Vec<_> = effects
             .filter_map(|effect| match effect {
-                Effect::Replaced { id, .. } => Some(MessageName::Id(*id)),
+                Effect::Replaced { id, .. } => Some(MessageRef::Id(*id)),
                 _ => None,
             })
             .collect();

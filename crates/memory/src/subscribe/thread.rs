@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{MessageQuery, OnCorrupt, Role, Runtime, Scope, Tagged, ThreadId};
+use threadkeep_core::{MessageQuery, OnCorrupt, Role, Runtime, Scope, TaggedNumber, ThreadId};
 use tokio::sync::watch;
 
 use super::feed::{Buffered, Feed};
@@ -29,7 +29,7 @@ impl Memory {
         // Joined before the thread is read, so that a change after the read is signalled.
         let feed = self.feeds().join(self, scope, thread).await;
         let signals = feed.signals();
-        let read = feed.begin_read(Tagged::default());
+        let read = feed.begin_read(TaggedNumber::default());
         let mut ready = VecDeque::new();
         let mut is_position_known = true;
         let after = match options.start {
@@ -40,8 +40,8 @@ impl Memory {
             }
             Start::After(change) => {
                 let current = self.get_thread(scope, thread).await?.positions.tagged();
-                is_position_known = change.tag.is_none() || change.is_same(current);
-                if change.is_same(current) { current } else { change }
+                is_position_known = change.tag.is_none() || change.may_be_same(current);
+                if change.may_be_same(current) { current } else { change }
             }
             Start::Last(count) => {
                 let (history, change) = self.history(scope, thread, count, &options.roles).await?;
@@ -76,7 +76,7 @@ impl Memory {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         roles: &[Role],
     ) -> Result<Option<UpdatesPage>> {
         let log = Log { memory: self.clone(), scope: scope.clone(), thread };
@@ -101,7 +101,7 @@ impl Memory {
         thread: ThreadId,
         count: usize,
         roles: &[Role],
-    ) -> Result<(ThreadUpdate, Tagged)> {
+    ) -> Result<(ThreadUpdate, TaggedNumber)> {
         let newest = MessageQuery::newest(count);
         let query = MessageQuery { roles: roles.to_vec(), on_corrupt: OnCorrupt::Report, ..newest };
         let page = self.messages(scope, thread, &query).await?;
@@ -117,7 +117,7 @@ struct Subscription {
     /// Only messages of these roles; empty for all.
     roles: Vec<Role>,
     /// The last change that was returned or skipped.
-    after: Tagged,
+    after: TaggedNumber,
     /// Whether the log is known to contain that position. Otherwise the feed is not used, because it compares only numbers.
     is_position_known: bool,
     ready: VecDeque<Arc<ThreadUpdate>>,

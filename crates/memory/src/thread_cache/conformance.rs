@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, Clock, CommitOutcome, DerivedWrite, Fingerprint,
-    IdempotencyKey, Kind, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record,
-    RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    IdempotencyKey, Kind, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenThread, Opened, Record,
+    RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, StoreError, TaggedNumber, ThreadId, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep_store_conformance::{Abilities, Factory, Instance};
 use threadkeep_store_memory::MemoryStore;
@@ -103,12 +103,12 @@ impl Store for Managers {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         let (memory, ThreadRead { messages, records, lists }) = (self.next(), read);
-        let (&ThreadName::Id(thread), Some(query)) = (name, messages) else {
+        let (&ThreadRef::Id(thread), Some(query)) = (name, messages) else {
             return memory.store().read_thread(scope, name, read, now).await;
         };
         // Without records, the page is read without the thread's row.
@@ -146,7 +146,7 @@ impl Store for Managers {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.next().store().find_messages(scope, thread, names, now).await
@@ -156,7 +156,7 @@ impl Store for Managers {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -167,7 +167,7 @@ impl Store for Managers {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
@@ -359,7 +359,7 @@ async fn a_replayed_commit_is_not_treated_as_this_managers_own() {
     let appended =
         other.append_all(&ana, thread, drafts, &AppendOptions::default()).await.expect("messages are appended");
     cached.newest(&ana, thread, 9).await.expect("messages are cached");
-    let mut batch = Batch::new(IdempotencyKey::Given("once".to_owned()), Fingerprint::of(b"the same"));
+    let mut batch = Batch::new(IdempotencyKey::FromCaller("once".to_owned()), Fingerprint::of(b"the same"));
     batch.append = vec![Draft::user("four").into_message(&other, other.now())];
     let erasing = Batch { erase: vec![appended.messages[1].id], ..batch.clone() };
     other.commit(&ana, thread, &erasing).await.expect("the message is erased");

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use threadkeep_core::{Map, RecordState, Scope, StoreError, Tagged, ThreadId};
+use threadkeep_core::{Map, RecordState, Scope, StoreError, TaggedNumber, ThreadId};
 use tokio::sync::Mutex;
 
 use super::lock::{self, LegacyLock};
@@ -28,7 +28,7 @@ pub struct Completion {
     thread: ThreadId,
     turn: String,
     /// The change of the commit that acquired the lock.
-    acquired_at: Tagged,
+    acquired_at: TaggedNumber,
     /// The lock's record as it was last written, with the version that the next commit requires.
     lock: Arc<Mutex<Versioned<RunRecord>>>,
     /// Dropping it lets others on this machine know that the driver is gone.
@@ -123,7 +123,7 @@ impl Completion {
 
     /// The change that acquired the lock. Data that was read at the change before it is still valid ([`crate::Prefetched::after`]).
     #[must_use]
-    pub fn acquired_at(&self) -> Tagged {
+    pub fn acquired_at(&self) -> TaggedNumber {
         self.acquired_at
     }
 

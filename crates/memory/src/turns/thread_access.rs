@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Access, Owner, Record, RecordOwner, RecordQuery, Scope, Tagged, Thread, ThreadId};
+use threadkeep_core::{Access, Owner, Record, RecordOwner, RecordQuery, Scope, TaggedNumber, Thread, ThreadId};
 
 use super::record::{self, RunRecord};
 use super::{Approval, is_alive};
@@ -27,7 +27,7 @@ pub struct Versioned<T> {
     /// The decoded value.
     pub value: T,
     /// The version of the record.
-    pub version: Tagged,
+    pub version: TaggedNumber,
 }
 
 /// The unfinished turns of a thread.

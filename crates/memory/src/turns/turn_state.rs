@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use threadkeep_core::{
-    Failure, JsonText, Message, MessageId, MessageName, Part, Role, Scope, ThreadId, Timestamp, Value, limits,
+    Failure, JsonText, Message, MessageId, MessageRef, Part, Role, Scope, ThreadId, Timestamp, Value, limits,
 };
 
 use super::record::{self, RunRecord, TurnKind, TurnRecord};
@@ -149,7 +149,7 @@ pub async fn messages_of(
     let ids: Vec<MessageId> = (0..count).map(|number| record::message_id(turn, started_at, number)).collect();
     let mut found = Vec::new();
     for ids in ids.chunks(limits::PAGE) {
-        let names: Vec<MessageName> = ids.iter().copied().map(MessageName::Id).collect();
+        let names: Vec<MessageRef> = ids.iter().copied().map(MessageRef::Id).collect();
         found.extend(memory.find_messages(&access.scope, access.thread, &names).await?);
     }
     Ok(found)

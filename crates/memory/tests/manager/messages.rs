@@ -1,5 +1,5 @@
 use futures::StreamExt;
-use threadkeep_core::{Bound, Content, Message, MessageName, MessageQuery, OrderBy, Role, Source, Timestamp};
+use threadkeep_core::{Bound, Content, Message, MessageQuery, MessageRef, OrderBy, Role, Source, Timestamp};
 use threadkeep_memory::{AppendOptions, Draft};
 
 use super::test_env::{TestEnv, ana, on_all_stores, on_memory_stores};
@@ -103,12 +103,12 @@ async fn messages_are_found_by_any_name() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let draft = Draft::user("hello").with_external_id("source:1");
         let id = memory.append(&scope, thread, draft).await.unwrap().messages[0].id;
-        let names = [MessageName::Seq(1), MessageName::Id(id), MessageName::External("source:1".to_owned())];
+        let names = [MessageRef::Seq(1), MessageRef::Id(id), MessageRef::External("source:1".to_owned())];
         for name in names {
             assert_eq!(memory.find_messages(&scope, thread, &[name]).await.unwrap()[0].id, id);
         }
-        assert!(memory.find_messages(&scope, thread, &[MessageName::Seq(2)]).await.unwrap().is_empty());
-        let many = vec![MessageName::Seq(1); 1_001];
+        assert!(memory.find_messages(&scope, thread, &[MessageRef::Seq(2)]).await.unwrap().is_empty());
+        let many = vec![MessageRef::Seq(1); 1_001];
         let error = memory.find_messages(&scope, thread, &many).await.unwrap_err();
         assert_eq!(error.to_string(), "message names: 1001 exceeds the maximum of 1000");
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep_context::{ContextPolicy, Fate, RecallFrom, RecallPolicy, Recalled, Rendering};
 use threadkeep_core::{
-    Backend, CatchUp, Collection, DumpEntry, Embedder, EmbedderError, Embedding, IndexEntry, MessageName, OpenThread,
+    Backend, CatchUp, Collection, DumpEntry, Embedder, EmbedderError, Embedding, IndexEntry, MessageRef, OpenThread,
     Owner, Part, Reason, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, StoreError, ThreadId, Timestamp,
     TokenCount,
 };
@@ -79,7 +79,7 @@ async fn no_message_is_included_twice() {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_fact_and_talk(memory, &ana(), thread, 3).await;
         memory.append(&ana(), thread, Draft::user("Feed the walrus.")).await.unwrap();
-        let fact = memory.find_messages(&ana(), thread, &[MessageName::Seq(1)]).await.unwrap().remove(0);
+        let fact = memory.find_messages(&ana(), thread, &[MessageRef::Seq(1)]).await.unwrap().remove(0);
         let given = Recalled { thread: None, message: fact.clone(), score: 9.0 };
         let again = Recalled { thread: Some(thread), ..given.clone() };
         let options = ContextOptions { recalled: vec![given, again], ..ContextOptions::default() };
@@ -107,7 +107,7 @@ async fn messages_of_the_caller_come_first() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_fact_and_talk(memory, &ana(), thread, 10).await;
-        let talk = memory.find_messages(&ana(), thread, &[MessageName::Seq(3)]).await.unwrap().remove(0);
+        let talk = memory.find_messages(&ana(), thread, &[MessageRef::Seq(3)]).await.unwrap().remove(0);
         let recalled = vec![Recalled { thread: None, message: talk, score: 0.0 }];
         let options = ContextOptions { recalled, ..ContextOptions::default() };
         let policy = recalling(RecallFrom::Thread, 2);

@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, ChunkSize, Collection, CommitOutcome,
-    Consistency, DerivedWrite, DrivenThread, Dump, IndexEntry, ListedThread, Maintenance, Message, MessageName,
-    MessagePage, MessageQuery, Namespace, OpenThread, Opened, OwnedRecord, Owner, Record, RecordOwner, RecordQuery,
+    Consistency, DerivedWrite, DrivenThread, Dump, IndexEntry, ListedThread, Maintenance, Message, MessagePage,
+    MessageQuery, MessageRef, Namespace, OpenThread, Opened, OwnedRecord, Owner, Record, RecordOwner, RecordQuery,
     RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store, SweepReport,
-    Tagged, TenantId, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    VerifyReport, WakeUps, WriteOutcome,
+    TaggedNumber, TenantId, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp,
+    UserCursor, VerifyReport, WakeUps, WriteOutcome,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -62,7 +62,7 @@ impl Store for SeparateRuntime {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -102,7 +102,7 @@ impl Store for SeparateRuntime {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         run_there!(self.store.find_messages(scope: &, thread, names: &, now))
@@ -112,7 +112,7 @@ impl Store for SeparateRuntime {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -123,7 +123,7 @@ impl Store for SeparateRuntime {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

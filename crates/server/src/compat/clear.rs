@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::{Method, Uri};
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{StoreExt, ThreadName};
+use threadkeep::core::{StoreExt, ThreadRef};
 use threadkeep::{MemoryError, StoreError};
 use utoipa::ToSchema;
 
@@ -43,7 +43,7 @@ pub(crate) async fn clear(
 ) -> Result {
     let agent = assistant::find(&app, &path_params, head.0, head.1).await?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
-    let (memory, name) = (agent.memory(), ThreadName::Key(scope.default_owner(), assistant::thread_key(&agent)?));
+    let (memory, name) = (agent.memory(), ThreadRef::Key(scope.default_owner(), assistant::thread_key(&agent)?));
     let found = memory.backend().store.find_thread(&scope, &name, memory.now()).await?;
     if let Some(thread) = found {
         match memory.delete_thread(&scope, thread.id).await {

@@ -1,6 +1,6 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use threadkeep::{MessageName, ThreadId};
+use threadkeep::{MessageRef, ThreadId};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -30,11 +30,11 @@ impl PathParams {
     }
 
     /// Returns the position or id of a message in `{message}`.
-    pub(crate) fn message(&self) -> Result<MessageName, ApiError> {
+    pub(crate) fn message(&self) -> Result<MessageRef, ApiError> {
         let text = self.text("message");
         if let Ok(seq) = text.parse() {
-            return Ok(MessageName::Seq(seq));
+            return Ok(MessageRef::Seq(seq));
         }
-        text.parse().map(MessageName::Id).map_err(|_| ApiError::not_found("message"))
+        text.parse().map(MessageRef::Id).map_err(|_| ApiError::not_found("message"))
     }
 }

@@ -15,7 +15,7 @@ use threadkeep::memory::turns::{
 };
 use threadkeep::memory::{AssembledContext, CachedContext, ContextOptions};
 use threadkeep::{
-    BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageName, Namespace, Part, Prefetched,
+    BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageRef, Namespace, Part, Prefetched,
     RecordName, RecordOwner, Role, Scope, ThreadId, Timestamp,
 };
 use threadkeep_service::{Attempt, RETRY_WINDOW_MS};
@@ -391,7 +391,7 @@ pub(super) async fn stored_messages(
     thread: ThreadId,
     ids: &[MessageId],
 ) -> Result<Vec<Message>, ApiError> {
-    let names: Vec<_> = ids.iter().copied().map(MessageName::Id).collect();
+    let names: Vec<_> = ids.iter().copied().map(MessageRef::Id).collect();
     Ok(app.memory().find_messages(scope, thread, &names).await?)
 }
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use threadkeep::core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, MessagePage,
-    OpenThread, Opened, RecordQuery, RecordWrite, Result, Store, Tagged, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, UserCursor, WakeUps, WriteOutcome,
+    OpenThread, Opened, RecordQuery, RecordWrite, Result, Store, TaggedNumber, ThreadPage, ThreadQuery, ThreadRead,
+    ThreadRef, ThreadView, UserCursor, WakeUps, WriteOutcome,
 };
-use threadkeep::{Message, MessageName, MessageQuery, Namespace, Record, RecordOwner, Scope, ThreadId, Timestamp};
+use threadkeep::{Message, MessageQuery, MessageRef, Namespace, Record, RecordOwner, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
 
 /// The call whose result is delayed.
@@ -90,7 +90,7 @@ impl Store for PausableStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -138,7 +138,7 @@ impl Store for PausableStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.calls.lock().unwrap().push("find_messages");
@@ -149,7 +149,7 @@ impl Store for PausableStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -161,7 +161,7 @@ impl Store for PausableStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

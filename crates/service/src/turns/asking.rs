@@ -6,7 +6,7 @@ use std::time::Duration;
 use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
 use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{
-    Agent, AgentError, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
+    Agent, AgentError, Conflict, Message, MessageRef, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
     TurnStatus,
 };
 use tokio::sync::watch;
@@ -118,7 +118,7 @@ impl AskRequest {
     /// Rejects a key that was used for another question or another assistant.
     async fn check_same(&self, result: &TurnResult) -> Result<()> {
         let TurnResult { turn, replayed: true } = result else { return Ok(()) };
-        let question = turn.stored.first().map(|stored| MessageName::Seq(stored.seq));
+        let question = turn.stored.first().map(|stored| MessageRef::Seq(stored.seq));
         let question = self.agent.memory().find_messages(&self.scope, self.thread, question.as_slice()).await?;
         let is_other = |message: &Message| message.content.role == Role::User && !self.is_question(message);
         if turn.agent != self.name() || question.iter().any(is_other) {

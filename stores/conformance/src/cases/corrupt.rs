@@ -1,8 +1,8 @@
 //! Stored data that cannot be decoded is an error, never replaced by a default.
 
 use threadkeep_core::{
-    Batch, Content, Dump, DumpEntry, MessageName, MessageQuery, OnCorrupt, Replacement, Role, Severity, StoreError,
-    ThreadName, ThreadRead,
+    Batch, Content, Dump, DumpEntry, MessageQuery, MessageRef, OnCorrupt, Replacement, Role, Severity, StoreError,
+    ThreadRead, ThreadRef,
 };
 
 use super::thread_with_history;
@@ -35,14 +35,14 @@ pub(super) async fn a_corrupt_message_is_reported(env: &TestEnv<'_>) {
     let client = &store.client;
     let page = client.list_messages(&ana(), conversation.id, &MessageQuery::newest(5), at(3)).await;
     assert_error!(page, StoreError::Corrupt { .. });
-    let found = client.find_messages(&ana(), conversation.id, &[MessageName::Seq(2)], at(3)).await;
+    let found = client.find_messages(&ana(), conversation.id, &[MessageRef::Seq(2)], at(3)).await;
     assert_error!(found, StoreError::Corrupt { .. });
     let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(5) };
     let page = conversation.page(&query, at(3)).await;
     assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
     let read = |query| ThreadRead { records: vec![record_name(app("notes"), "k")], ..ThreadRead::page(query) };
-    let name = ThreadName::Id(conversation.id);
+    let name = ThreadRef::Id(conversation.id);
     let view = client.read_thread(&ana(), &name, &read(query), at(3)).await.expect("reading works");
     let view = view.expect("the thread exists");
     assert_eq!((view.page, view.records), (Some(page.clone()), vec![None]));
@@ -72,7 +72,7 @@ pub(super) async fn a_corrupt_thread_is_reported(env: &TestEnv<'_>) {
     })
     .await;
     let client = &store.client;
-    let found = client.find_thread(&ana(), &ThreadName::Id(conversation.id), at(3)).await;
+    let found = client.find_thread(&ana(), &ThreadRef::Id(conversation.id), at(3)).await;
     assert_error!(found, StoreError::Corrupt { .. });
     assert_eq!(conversation.texts(at(3)).await.len(), 3, "the messages remain readable");
     let report = client.verify().await.expect("verifying works");

@@ -1,6 +1,6 @@
 use threadkeep_core::vectors::{CommitVectors, commit_vectors};
 use threadkeep_core::{
-    Batch, CommitOutcome, Dump, DumpedThread, Kind, MessageName, MessageQuery, Positions, Scope, StoreError, limits,
+    Batch, CommitOutcome, Dump, DumpedThread, Kind, MessageQuery, MessageRef, Positions, Scope, StoreError, limits,
 };
 
 use crate::client::Client;
@@ -42,7 +42,7 @@ pub(super) async fn positions_have_a_maximum(env: &TestEnv<'_>) {
     let full = thread.try_commit(&appending(vec![user_message(1, "one more")]), now).await;
     assert_error!(full, StoreError::LimitExceeded { max: LAST, actual, .. } if actual == LAST + 1);
     assert_eq!(thread.seqs(&MessageQuery::newest(2), now).await, [LAST - 1, LAST]);
-    let named = client.find_messages(&thread.scope, thread.id, &[MessageName::Seq(LAST)], now).await;
+    let named = client.find_messages(&thread.scope, thread.id, &[MessageRef::Seq(LAST)], now).await;
     assert_eq!(named.expect("reading works").len(), 1);
     // Commits without messages are still possible, and a trim can remove all messages.
     let trim = Batch { trim_below: Some(LAST + 1), ..batch("trim") };

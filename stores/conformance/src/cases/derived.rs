@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use threadkeep_core::{
     Batch, Conflict, DerivedWrite, Kind, Namespace, OpenThread, Owner, Record, RecordCondition, RecordOwner,
-    RecordState, StoreError, Tagged, ThreadPatch, WakeUp, limits,
+    RecordState, StoreError, TaggedNumber, ThreadPatch, WakeUp, limits,
 };
 
 use super::erasure::{MARKER, assert_erased};
@@ -34,7 +34,7 @@ impl Conversation {
 }
 
 fn conflict_at(actual: Option<u64>) -> Conflict {
-    Conflict::Record { namespace: Namespace::derived(), key: "k".to_owned(), actual: actual.map(Tagged::from) }
+    Conflict::Record { namespace: Namespace::derived(), key: "k".to_owned(), actual: actual.map(TaggedNumber::from) }
 }
 
 pub(super) async fn a_derived_write_does_not_change_its_thread(env: &TestEnv<'_>) {

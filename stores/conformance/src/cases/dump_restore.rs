@@ -1,7 +1,7 @@
 use threadkeep_core::{
     Batch, Conflict, Content, Dump, DumpEntry, Effect, Kind, Map, MessageQuery, NewMessage, OpenThread, Owner,
-    RecordOwner, RecordQuery, RecordWrite, Replacement, Role, Scope, StoreError, TenantId, ThreadName, ThreadOrder,
-    ThreadPatch, ThreadQuery,
+    RecordOwner, RecordQuery, RecordWrite, Replacement, Role, Scope, StoreError, TenantId, ThreadOrder, ThreadPatch,
+    ThreadQuery, ThreadRef,
 };
 
 use super::search::query_for;
@@ -82,7 +82,7 @@ async fn assert_usable(target: &Conversation) {
     );
     let outcome = target.commit(&appending(vec![user_message(11, "eleven")]), at(11)).await;
     assert_eq!((outcome.change, outcome.first_seq), (8, 11));
-    let key = ThreadName::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"));
+    let key = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"));
     let found = target.client.find_thread(&ana(), &key, at(12)).await.expect("reading works");
     assert_eq!(found.map(|thread| thread.id), Some(target.id));
     target.client.catch_up_fully().await;
@@ -108,7 +108,7 @@ pub(super) async fn an_unfinished_restore_is_invisible(env: &TestEnv<'_>) {
     restore(&to.client, &chunks[..chunks.len() - 1]).await;
     let target = Conversation { client: to.client.clone(), ..source.clone() };
     assert!(!target.exists(at(9)).await);
-    let key = ThreadName::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"));
+    let key = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"));
     assert!(to.client.find_thread(&ana(), &key, at(9)).await.expect("reading works").is_none());
     let page = to.client.list_threads(&acme(), &ThreadQuery::new(ThreadOrder::Created, 10), at(9)).await;
     assert_eq!(page.expect("reading works").threads, []);

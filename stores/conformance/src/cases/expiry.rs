@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, ChangePage, Kind, MessageQuery, OpenThread, Owner, PutRecord, RecordCondition, RecordOwner, RecordQuery,
-    RecordState, RecordWrite, StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, Timestamp,
+    RecordState, RecordWrite, StoreError, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ThreadRef, Timestamp,
 };
 
 use crate::client::Client;
@@ -27,7 +27,7 @@ fn just_before(instant: Timestamp) -> Timestamp {
 async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     let Conversation { client, scope, id } = conversation;
     assert!(!conversation.exists(now).await);
-    let key = ThreadName::Key(Owner::User(user_id("ana")), thread_key("key"));
+    let key = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("key"));
     assert!(client.find_thread(scope, &key, now).await.expect("reading works").is_none());
     for order in [ThreadOrder::Created, ThreadOrder::Recent] {
         for scope in [ana(), acme()] {
@@ -43,7 +43,7 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     assert_error!(page, StoreError::NotFound(Kind::Thread));
     let read =
         ThreadRead { records: vec![record_name(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(5)) };
-    for name in [ThreadName::Id(*id), key] {
+    for name in [ThreadRef::Id(*id), key] {
         let view = client.read_thread(scope, &name, &read, now).await;
         assert_eq!(view.expect("reading works"), None);
     }

@@ -116,7 +116,7 @@ pub(super) async fn given_and_minted_keys_do_not_collide(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let uuid = Uuid::from_bytes(*b"sixteen letters.");
     let fingerprint = Fingerprint::of(b"the same");
-    let keys = [IdempotencyKey::Minted(uuid), IdempotencyKey::Given("sixteen letters.".to_owned())];
+    let keys = [IdempotencyKey::Generated(uuid), IdempotencyKey::FromCaller("sixteen letters.".to_owned())];
     for (number, key) in (1..).zip(keys) {
         let batch = Batch { append: vec![user_message(number, "hello")], ..Batch::new(key, fingerprint) };
         let outcome = conversation.commit(&batch, at(1)).await;

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use threadkeep_core::{OpenThread, Owner, ThreadName};
+use threadkeep_core::{OpenThread, Owner, ThreadRef};
 
 use crate::conversation::Conversation;
 use crate::fixtures::{acme, ana, at, ben, thread_id, thread_key, user, user_id};
@@ -20,7 +20,7 @@ pub(super) async fn concurrent_opens_of_a_key_create_one_thread(env: &TestEnv<'_
         assert_eq!(opened.iter().filter(|opened| opened.created).count(), 1, "exactly one call creates the thread");
         let ids: BTreeSet<_> = opened.iter().map(|opened| opened.thread.id).collect();
         assert_eq!(ids.len(), 1, "all calls return the same thread");
-        let name = ThreadName::Key(Owner::User(user_id("ana")), key);
+        let name = ThreadRef::Key(Owner::User(user_id("ana")), key);
         let found = store.client.find_thread(&ana(), &name, at(2)).await.expect("reading works");
         assert_eq!(found.map(|thread| thread.id), ids.first().copied());
     }
@@ -48,7 +48,7 @@ pub(super) async fn each_owner_has_its_own_keys(env: &TestEnv<'_>) {
         Conversation::open_as(&store.client, scope, &open, at(1)).await;
     }
     for (number, scope) in (1..).zip(&owners) {
-        let name = ThreadName::Key(scope.default_owner(), thread_key("the key"));
+        let name = ThreadRef::Key(scope.default_owner(), thread_key("the key"));
         let found = store.client.find_thread(scope, &name, at(2)).await.expect("reading works");
         assert_eq!(found.map(|thread| thread.id), Some(thread_id(number)));
     }
@@ -62,7 +62,7 @@ pub(super) async fn keys_are_compared_byte_by_byte(env: &TestEnv<'_>) {
         Conversation::open_as(&store.client, &ana(), &open, at(1)).await;
     }
     for (number, key) in (1..).zip(keys) {
-        let name = ThreadName::Key(Owner::User(user_id("ana")), thread_key(key));
+        let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
         let found = store.client.find_thread(&ana(), &name, at(2)).await.expect("reading works");
         assert_eq!(found.map(|thread| thread.id), Some(thread_id(number)), "{key}");
     }

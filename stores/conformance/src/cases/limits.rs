@@ -3,7 +3,7 @@
 use threadkeep_core::{
     Batch, Content, IdempotencyKey, ImageReference, Map, MessageQuery, Namespace, NewMessage, OpenThread, Part,
     PutRecord, RecordCondition, RecordOwner, RecordQuery, RecordState, RecordWrite, Replacement, Role, Source,
-    StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ToolCall, ToolResult, Usage, limits,
+    StoreError, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ThreadRef, ToolCall, ToolResult, Usage, limits,
 };
 
 use super::search::query_for;
@@ -142,7 +142,7 @@ pub(super) async fn commits_have_limits(env: &TestEnv<'_>) {
     .await;
     assert_limit(&conversation, limits::KEY_BYTES, |bytes| Batch {
         append: vec![user_message(3000, "m")],
-        key: IdempotencyKey::Given(long(bytes)),
+        key: IdempotencyKey::FromCaller(long(bytes)),
         ..batch("key")
     })
     .await;
@@ -216,7 +216,7 @@ pub(super) async fn pages_have_limits(env: &TestEnv<'_>) {
         let (scope, id, now) = (&ana(), conversation.id, at(1));
         let records = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
         let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
-        let name = ThreadName::Id(id);
+        let name = ThreadRef::Id(id);
         let page = ThreadRead::page(MessageQuery::newest(limit));
         let lists = ThreadRead { lists: vec![records.clone()], ..ThreadRead::default() };
         let answers = [
@@ -300,7 +300,7 @@ pub(super) async fn nul_is_rejected_everywhere(env: &TestEnv<'_>) {
             append: vec![NewMessage { external_id: Some(nul()), ..user_message(2, "two") }],
             ..batch("external id")
         },
-        Batch { append: vec![user_message(2, "two")], key: IdempotencyKey::Given(nul()), ..batch("key") },
+        Batch { append: vec![user_message(2, "two")], key: IdempotencyKey::FromCaller(nul()), ..batch("key") },
         Batch { put: vec![put(app("n"), &nul(), "1")], ..batch("record key") },
         Batch { put: vec![put(Namespace::App(nul()), "k", "1")], ..batch("namespace") },
         Batch { put: vec![put(Namespace::System(nul()), "k", "1")], ..batch("namespace") },

@@ -1,4 +1,4 @@
-use threadkeep_core::{Bound, Content, MessageName, MessageQuery, RangeEnd, Role, StoreError, limits};
+use threadkeep_core::{Bound, Content, MessageQuery, MessageRef, RangeEnd, Role, StoreError, limits};
 
 use crate::conversation::{Conversation, oldest};
 use crate::fixtures::{ana, appending, assert_error, at, batch, message_id, message_with, user_message};
@@ -155,26 +155,26 @@ pub(super) async fn messages_are_found_by_name(env: &TestEnv<'_>) {
             at(5),
         )
         .await;
-    let find = async |names: Vec<MessageName>| {
+    let find = async |names: Vec<MessageRef>| {
         let found = conversation.client.find_messages(&conversation.scope, conversation.id, &names, at(6)).await;
         found.map(|messages| messages.iter().map(|message| message.seq).collect::<Vec<_>>())
     };
     let names = vec![
-        MessageName::Id(message_id(4)),
-        MessageName::External("x3".to_owned()),
-        MessageName::Seq(1),
-        MessageName::Seq(9),
-        MessageName::Id(message_id(9)),
-        MessageName::External("x9".to_owned()),
+        MessageRef::Id(message_id(4)),
+        MessageRef::External("x3".to_owned()),
+        MessageRef::Seq(1),
+        MessageRef::Seq(9),
+        MessageRef::Id(message_id(9)),
+        MessageRef::External("x9".to_owned()),
     ];
     assert_eq!(find(names).await.expect("reading works"), [1, 3, 4]);
     // A message that is named several times is returned once.
-    let names = vec![MessageName::Seq(3), MessageName::Id(message_id(3)), MessageName::External("x3".to_owned())];
+    let names = vec![MessageRef::Seq(3), MessageRef::Id(message_id(3)), MessageRef::External("x3".to_owned())];
     assert_eq!(find(names.clone()).await.expect("reading works"), [3]);
     assert_eq!(find(Vec::new()).await.expect("reading works"), [] as [u64; 0]);
     let erase = threadkeep_core::Batch { erase: vec![message_id(3)], ..batch("erase") };
     conversation.commit(&erase, at(6)).await;
     assert_eq!(find(names).await.expect("reading works"), [] as [u64; 0]);
-    assert_error!(find(vec![MessageName::Seq(1); 1001]).await, StoreError::LimitExceeded { max: 1000, .. });
-    assert_eq!(find(vec![MessageName::Seq(1); 1000]).await.expect("reading works"), [1]);
+    assert_error!(find(vec![MessageRef::Seq(1); 1001]).await, StoreError::LimitExceeded { max: 1000, .. });
+    assert_eq!(find(vec![MessageRef::Seq(1); 1000]).await.expect("reading works"), [1]);
 }

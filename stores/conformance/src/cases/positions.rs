@@ -1,4 +1,4 @@
-use threadkeep_core::{Batch, Conflict, Expected, NewMessage, Tagged};
+use threadkeep_core::{Batch, Conflict, Expected, NewMessage, TaggedNumber};
 
 use crate::conversation::Conversation;
 use crate::fixtures::{ana, appending, at, batch, conflict_of, message_id, user_message};
@@ -43,7 +43,7 @@ pub(super) async fn an_expected_change_must_match(env: &TestEnv<'_>) {
         let batch =
             Batch { expected: Some(Expected::Change(expected.into())), ..appending(vec![user_message(4, "four")]) };
         let conflict = conflict_of(conversation.try_commit(&batch, at(2)).await);
-        assert_eq!(conflict, Conflict::Change { expected: expected.into(), actual: Tagged { number: 1, tag } });
+        assert_eq!(conflict, Conflict::Change { expected: expected.into(), actual: TaggedNumber { number: 1, tag } });
     }
     let batch = Batch { expected: Some(Expected::Change(1.into())), ..appending(vec![user_message(4, "four")]) };
     assert_eq!(conversation.commit(&batch, at(2)).await.change, 2);

@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, MessageQuery, Namespace, OpenThread, Owner, PutRecord, Record, RecordOwner, RecordQuery, StoreError,
-    ThreadName, ThreadRead, limits,
+    ThreadRead, ThreadRef, limits,
 };
 
 use crate::conversation::Conversation;
@@ -58,7 +58,7 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
     let mut found = 0;
     for scope in [ana(), acme()] {
         let of_ana = Conversation { scope: scope.clone(), ..conversation.clone() };
-        for name in [ThreadName::Id(id), ThreadName::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"))] {
+        for name in [ThreadRef::Id(id), ThreadRef::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"))] {
             for query in [MessageQuery::newest(2), MessageQuery::following(1, 1), MessageQuery::following(3, 5)] {
                 for now in [at(3), at(5)] {
                     let records = wanted.iter().map(|(namespace, key)| record_name(namespace.clone(), key)).collect();
@@ -85,7 +85,7 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
     }
     assert_eq!(found, 2 * 2 * 3 * 7);
     // Only the thread itself is read.
-    let name = ThreadName::Id(id);
+    let name = ThreadRef::Id(id);
     let row = client.read_thread(&ana(), &name, &ThreadRead::default(), at(3)).await.expect("reading works");
     let row = row.expect("the thread exists");
     assert_eq!((row.page, row.records, row.lists), (None, Vec::new(), Vec::new()));
@@ -119,7 +119,7 @@ pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
                 lists: vec![RecordQuery::of(RecordOwner::Thread(conversation.id))],
                 ..ThreadRead::page(MessageQuery::newest(1))
             };
-            let (name, mut previous) = (ThreadName::Id(conversation.id), 0);
+            let (name, mut previous) = (ThreadRef::Id(conversation.id), 0);
             while previous < COMMITS {
                 let view = conversation.client.read_thread(&conversation.scope, &name, &read, at(2)).await;
                 let view = view.expect("reading works").expect("the thread exists");
@@ -142,7 +142,7 @@ pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
 
 pub(super) async fn a_combined_read_has_limits(env: &TestEnv<'_>) {
     let (store, conversation) = open_prepared(env).await;
-    let name = ThreadName::Id(conversation.id);
+    let name = ThreadRef::Id(conversation.id);
     let read = |count| ThreadRead {
         records: vec![record_name(app("notes"), "k"); count - 10],
         lists: vec![RecordQuery { limit: 1, ..RecordQuery::of(of("ana")) }; 10],

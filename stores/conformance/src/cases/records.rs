@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, Conflict, Namespace, Record, RecordCondition, RecordOwner, RecordQuery, RecordState, RecordWrite, Scope,
-    Tagged, WriteOutcome,
+    TaggedNumber, WriteOutcome,
 };
 
 use crate::client::Client;
@@ -47,7 +47,7 @@ pub(super) async fn records_support_compare_and_set(env: &TestEnv<'_>) {
     for (scope, owner) in [(ana(), of_ana()), (acme(), RecordOwner::Tenant)] {
         let write = |expected, value: &str| RecordWrite { expected, ..note_write(owner.clone(), "k", value) };
         let conflict = |actual: Option<u64>| {
-            let actual = actual.map(Tagged::from);
+            let actual = actual.map(TaggedNumber::from);
             Conflict::Record { namespace: app("notes"), key: "k".to_owned(), actual }
         };
         let refused = client.write_record(&scope, &write(Some(7), "0"), at(1)).await;

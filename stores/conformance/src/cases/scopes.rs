@@ -1,9 +1,9 @@
 //! For every method, data outside the scope is indistinguishable from data that does not exist.
 
 use threadkeep_core::{
-    Batch, Content, Kind, MessageName, MessageQuery, NewMessage, OpenThread, Owner, RecordName, RecordOwner,
-    RecordQuery, RecordWrite, Replacement, Role, Scope, StoreError, ThreadId, ThreadName, ThreadOrder, ThreadPatch,
-    ThreadQuery, ThreadRead,
+    Batch, Content, Kind, MessageQuery, MessageRef, NewMessage, OpenThread, Owner, RecordName, RecordOwner,
+    RecordQuery, RecordWrite, Replacement, Role, Scope, StoreError, ThreadId, ThreadOrder, ThreadPatch, ThreadQuery,
+    ThreadRead, ThreadRef,
 };
 
 use super::search::query_for;
@@ -52,7 +52,7 @@ async fn results_for(client: &Client, scope: &Scope, id: ThreadId) -> Vec<String
     let erase = Batch { erase: vec![message_id(1)], ..batch("erase") };
     let replayed = Batch { append: vec![user_message(1, "a walrus")], ..batch("first") };
     let other = Batch { append: vec![user_message(3, "a yak")], ..batch("other") };
-    let names = [MessageName::Seq(1), MessageName::Id(message_id(1)), MessageName::External("x2".to_owned())];
+    let names = [MessageRef::Seq(1), MessageRef::Id(message_id(1)), MessageRef::External("x2".to_owned())];
     let owner = RecordOwner::Thread(id);
     let records = RecordQuery::of(owner.clone());
     let whole = ThreadRead {
@@ -66,10 +66,10 @@ async fn results_for(client: &Client, scope: &Scope, id: ThreadId) -> Vec<String
         format!("{:?}", client.commit(scope, id, &replayed, now).await),
         format!("{:?}", client.commit(scope, id, &other, now).await),
         format!("{:?}", client.commit(scope, id, &batch("empty"), now).await),
-        format!("{:?}", client.find_thread(scope, &ThreadName::Id(id), now).await),
+        format!("{:?}", client.find_thread(scope, &ThreadRef::Id(id), now).await),
         format!("{:?}", client.delete_thread(scope, id, now).await),
         format!("{:?}", client.list_messages(scope, id, &MessageQuery::newest(5), now).await),
-        format!("{:?}", client.read_thread(scope, &ThreadName::Id(id), &whole, now).await),
+        format!("{:?}", client.read_thread(scope, &ThreadRef::Id(id), &whole, now).await),
         format!("{:?}", client.find_messages(scope, id, &names, now).await),
         format!("{:?}", client.list_changes(scope, id, 0, 5, now).await),
         format!("{:?}", client.list_changes(scope, id, 99, 5, now).await),
@@ -117,7 +117,7 @@ pub(super) async fn foreign_ids_and_keys_cannot_be_opened(env: &TestEnv<'_>) {
         let open = OpenThread::new(&ana(), thread_id(8)).with_key(thread_key(key));
         for stranger in [ben(), user("globex", "ben")] {
             assert_error!(client.open_thread(&stranger, &open, at(5)).await, StoreError::NotFound(Kind::Thread));
-            let name = ThreadName::Key(Owner::User(user_id("ana")), thread_key(key));
+            let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
             assert!(client.find_thread(&stranger, &name, at(5)).await.expect("reading works").is_none());
         }
     }
@@ -284,7 +284,7 @@ pub(super) async fn the_application_acts_for_its_users(env: &TestEnv<'_>) {
     let for_ben = OpenThread { owner: Owner::User(user_id("ben")), ..OpenThread::new(&acme(), thread_id(9)) };
     assert!(client.open_thread(&acme(), &for_ben, at(4)).await.expect("the thread opens").created);
     assert_eq!(listed(client, &ben(), None).await, [thread_id(9)]);
-    let name = ThreadName::Key(Owner::User(user_id("ana")), thread_key("key"));
+    let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("key"));
     assert!(client.find_thread(&acme(), &name, at(5)).await.expect("reading works").is_some());
     client.delete_thread(&acme(), conversation.id, at(5)).await.expect("the thread exists");
     assert!(!conversation.exists(at(6)).await);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use threadkeep_core::{
     Batch, ChangePage, ChangeTag, Conflict, Expected, Namespace, Positions, Record, RecordCondition, RecordName,
-    RecordOwner, RecordState, StoreError, Tagged,
+    RecordOwner, RecordState, StoreError, TaggedNumber,
 };
 
 use crate::client::Client;
@@ -42,7 +42,7 @@ impl FailoverTest {
     }
 
     /// Commits `lost`, fails over without replicating it, and commits `current`. Both changes have the same number.
-    async fn fail_over(&self, lost: &Batch, current: &Batch) -> (Tagged, Tagged) {
+    async fn fail_over(&self, lost: &Batch, current: &Batch) -> (TaggedNumber, TaggedNumber) {
         self.replicate().await;
         let lost = self.conversation.commit(lost, at(3)).await.tagged();
         self.failover.fail_over();
@@ -65,7 +65,7 @@ fn set_driver(driver: &str) -> Batch {
     Batch { put: vec![put(namespace, &key, &format!("\"{driver}\""))], ..batch(driver) }
 }
 
-fn append_requiring(name: RecordName, version: Tagged, key: &str) -> Batch {
+fn append_requiring(name: RecordName, version: TaggedNumber, key: &str) -> Batch {
     let require = vec![RecordCondition { name, state: RecordState::Version(version) }];
     Batch { require, ..append_with_key(key) }
 }
@@ -144,7 +144,7 @@ pub(super) async fn a_derived_write_at_a_lost_change_is_rejected(env: &TestEnv<'
     assert_eq!(first.tag, current.tag, "a derived record has the tag of its change");
     let name = RecordName { namespace: Namespace::derived(), key: "k".to_owned() };
     assert_eq!(test.record(&name).await.tagged(), first.tagged());
-    let lost_version = Tagged { number: first.version, tag: lost.tag };
+    let lost_version = TaggedNumber { number: first.version, tag: lost.tag };
     let refused = client.write_derived(&ana(), *id, &derived(current, Some(lost_version)), at(5)).await;
     assert!(matches!(conflict_of(refused), Conflict::Record { actual, .. } if actual == Some(first.tagged())));
     let scrub = append_requiring(name.clone(), lost_version, "scrub");
@@ -179,7 +179,7 @@ pub(super) async fn a_reader_at_a_lost_change_gets_a_reset(env: &TestEnv<'_>) {
 }
 
 /// Asserts the number of changes after a position; `None` for a reset.
-async fn expect_after(thread: &Conversation, after: Tagged, expected: Option<usize>) {
+async fn expect_after(thread: &Conversation, after: TaggedNumber, expected: Option<usize>) {
     let (client, now) = (&thread.client, at(EIGHT_DAYS));
     let listed = thread.changes(after, now).await;
     let followed = client.list_changes_with_messages(&ana(), thread.id, after, 10, now).await;
@@ -212,7 +212,7 @@ pub(super) async fn untagged_changes_are_compared_by_number(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let tagged = conversation.commit(&set_driver("one"), at(1)).await.tagged();
-    let bare = Tagged::from(tagged.number);
+    let bare = TaggedNumber::from(tagged.number);
     let by_number =
         Batch { expected: Some(Expected::Change(bare)), ..append_requiring(RecordName::driver(), bare, "bare") };
     assert_eq!(conversation.commit(&by_number, at(2)).await.change, 2);
@@ -224,7 +224,7 @@ pub(super) async fn untagged_changes_are_compared_by_number(env: &TestEnv<'_>) {
     store.client.restore_thread(ana().tenant_id(), conversation.id, &dump).await.expect("the thread restores");
     assert_eq!(conversation.dump(1000).await, [dump]);
     let tag = Some(ChangeTag::from_stored(7));
-    let (thread_at, driver_at) = (Tagged { number: 2, tag }, Tagged { number: 1, tag });
+    let (thread_at, driver_at) = (TaggedNumber { number: 2, tag }, TaggedNumber { number: 1, tag });
     let nothing = conversation.changes(thread_at, at(4)).await;
     assert!(matches!(nothing, ChangePage::Changes { changes, .. } if changes.is_empty()), "the thread has no tag");
     let by_number = append_requiring(RecordName::driver(), driver_at, "tagged");

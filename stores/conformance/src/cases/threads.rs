@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, Map, MessageQuery, OpenThread, Owner, RecordOwner, StoreError,
-    ThreadId, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead,
+    ThreadId, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ThreadRef,
 };
 
 use crate::client::Client;
@@ -45,7 +45,7 @@ pub(super) async fn unknown_threads_are_not_found(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let unknown = thread_id(9);
-    assert!(client.find_thread(&ana(), &ThreadName::Id(unknown), at(1)).await.expect("reading works").is_none());
+    assert!(client.find_thread(&ana(), &ThreadRef::Id(unknown), at(1)).await.expect("reading works").is_none());
     let commit = client.commit(&ana(), unknown, &appending(vec![user_message(1, "one")]), at(1)).await;
     assert_error!(commit, StoreError::NotFound(Kind::Thread));
     let empty = client.commit(&ana(), unknown, &batch("empty"), at(1)).await;
@@ -55,7 +55,7 @@ pub(super) async fn unknown_threads_are_not_found(env: &TestEnv<'_>) {
     assert_error!(page, StoreError::NotFound(Kind::Thread));
     let read =
         ThreadRead { records: vec![record_name(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(1)) };
-    let view = client.read_thread(&ana(), &ThreadName::Id(unknown), &read, at(1)).await;
+    let view = client.read_thread(&ana(), &ThreadRef::Id(unknown), &read, at(1)).await;
     assert_eq!(view.expect("reading works"), None);
     assert_error!(client.find_messages(&ana(), unknown, &[], at(1)).await, StoreError::NotFound(Kind::Thread));
     assert_error!(client.list_changes(&ana(), unknown, 0, 1, at(1)).await, StoreError::NotFound(Kind::Thread));
@@ -105,7 +105,7 @@ pub(super) async fn deleting_a_thread_deletes_its_data(env: &TestEnv<'_>) {
     conversation.commit(&Batch { put: vec![put(app("notes"), "n", "1")], ..batch("put") }, at(2)).await;
     store.client.delete_thread(&ana(), conversation.id, at(3)).await.expect("the thread exists");
 
-    let key = ThreadName::Key(Owner::User(user_id("ana")), thread_key("k"));
+    let key = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("k"));
     assert!(store.client.find_thread(&ana(), &key, at(4)).await.expect("reading works").is_none());
     assert!(!conversation.exists(at(4)).await);
     let owner = RecordOwner::Thread(conversation.id);
@@ -237,7 +237,7 @@ pub(super) async fn an_id_has_at_most_one_key(env: &TestEnv<'_>) {
     assert_eq!((opened.created, opened.thread.id), (false, thread_id(1)));
     let opened = open(OpenThread::new(&ana(), thread_id(1))).await.expect("the thread opens");
     assert_eq!((opened.created, opened.thread.key), (false, Some(thread_key("a"))));
-    let refused = ThreadName::Key(Owner::User(user_id("ana")), thread_key("b"));
+    let refused = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("b"));
     assert!(store.client.find_thread(&ana(), &refused, at(2)).await.expect("reading works").is_none());
 }
 

@@ -6,7 +6,7 @@ use threadkeep_core::{
     Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Effect, Expected, Fingerprint,
     IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery, Namespace, OpenThread, Opened,
     OrderBy, Owner, Positions, RangeEnd, Record, RecordOwner, RecordState, RecordWrite, Result, Scope, StoreError,
-    Tagged, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, WriteOutcome,
+    TaggedNumber, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, WriteOutcome,
 };
 
 use super::operation::DERIVED_KEY;
@@ -221,7 +221,7 @@ impl Model {
         Ok((messages, more, it.thread.positions))
     }
 
-    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: Tagged) -> Result<ChangePage> {
+    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: TaggedNumber) -> Result<ChangePage> {
         let it = self.read(scope, id)?;
         let positions = it.thread.positions;
         let matches_tag = |tag| {
@@ -256,7 +256,7 @@ impl Model {
         found.map(|(_, _, record)| record.version)
     }
 
-    pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<Tagged> {
+    pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<TaggedNumber> {
         let thread = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id)?;
         thread.records.iter().find(|it| is_derived(it)).map(Record::tagged)
     }
@@ -301,7 +301,7 @@ impl Model {
             Access::Append => Some(StoreError::Denied("writing a record of the tenant")),
             Access::Full if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) => {
                 let (namespace, key) = (write.namespace.clone(), write.key.clone());
-                let actual = actual.map(Tagged::from);
+                let actual = actual.map(TaggedNumber::from);
                 Some(Conflict::Record { namespace, key, actual }.into())
             }
             Access::Full => None,
@@ -352,7 +352,7 @@ impl ModelThread {
             Some(Expected::Change(expected)) if !is_met(expected, positions.change, positions.tag) => {
                 return Err(Conflict::Change {
                     expected,
-                    actual: Tagged { number: positions.change, tag: positions.tag },
+                    actual: TaggedNumber { number: positions.change, tag: positions.tag },
                 }
                 .into());
             }
@@ -366,7 +366,7 @@ impl ModelThread {
                 RecordState::Absent => actual.is_none(),
                 RecordState::Version(version) => actual.is_some_and(|actual| is_met(version, actual, tag)),
             };
-            let actual = actual.map(|number| Tagged { number, tag });
+            let actual = actual.map(|number| TaggedNumber { number, tag });
             if !is_condition_met {
                 return Err(Conflict::Record { namespace: namespace.clone(), key: key.clone(), actual }.into());
             }
@@ -476,7 +476,7 @@ fn is_derived(record: &Record) -> bool {
 }
 
 /// Whether a number and a tag are the expected ones. Tags are compared only if both have one.
-fn is_met(expected: Tagged, number: u64, tag: Option<ChangeTag>) -> bool {
+fn is_met(expected: TaggedNumber, number: u64, tag: Option<ChangeTag>) -> bool {
     expected.number == number && (expected.tag.is_none() || tag.is_none() || expected.tag == tag)
 }
 

@@ -7,7 +7,7 @@ use proptest::{prop_oneof, sample};
 use threadkeep_core::{
     Batch, Bound, Content, DerivedWrite, Expected, Fingerprint, IdempotencyKey, MessageQuery, Namespace, NewMessage,
     OnCorrupt, OpenThread, OrderBy, Owner, Positions, PutRecord, RangeEnd, RecordCondition, RecordName, RecordOwner,
-    RecordState, RecordWrite, Replacement, Role, Scope, Tagged, ThreadId, ThreadPatch, Timestamp,
+    RecordState, RecordWrite, Replacement, Role, Scope, TaggedNumber, ThreadId, ThreadPatch, Timestamp,
 };
 
 use super::model::Model;
@@ -172,7 +172,9 @@ impl Commit {
         let end = positions.seq + self.append.len() as u64 + 2;
         let expected = self.expected.map(|(by_seq, is_actual)| match by_seq {
             true => Expected::Seq(positions.seq + u64::from(!is_actual)),
-            false => Expected::Change(Tagged { number: positions.change + u64::from(!is_actual), tag: positions.tag }),
+            false => {
+                Expected::Change(TaggedNumber { number: positions.change + u64::from(!is_actual), tag: positions.tag })
+            }
         });
         let require = self.require.map(|(name, version)| {
             let state = version.map_or(RecordState::Absent, |version| RecordState::Version(version.into()));
@@ -208,7 +210,7 @@ impl Commit {
                 state: None,
                 expires_at: self.expiry.map(|expiry| expiry.map(|seconds| from_now(seconds, now))),
             },
-            ..Batch::new(IdempotencyKey::Given(format!("key {}", self.key)), fingerprint)
+            ..Batch::new(IdempotencyKey::FromCaller(format!("key {}", self.key)), fingerprint)
         }
     }
 }
@@ -277,8 +279,8 @@ impl Derive {
     }
 }
 
-fn after(tagged: Tagged) -> Tagged {
-    Tagged { number: tagged.number + 1, ..tagged }
+fn after(tagged: TaggedNumber) -> TaggedNumber {
+    TaggedNumber { number: tagged.number + 1, ..tagged }
 }
 
 fn any_derive() -> impl Strategy<Value = Derive> {

@@ -7,7 +7,7 @@ use threadkeep_core::decide::{
 };
 use threadkeep_core::{
     Batch, CommitOutcome, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind, MessageId, NewMessage,
-    PutRecord, Record, RecordName, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WakeUp,
+    PutRecord, Record, RecordName, Result, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, WakeUp,
 };
 
 use super::{State, StoredThread, has_expired};
@@ -57,7 +57,7 @@ impl Facts for ThreadFacts<'_> {
         }))
     }
 
-    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>> {
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<TaggedNumber>> {
         Ok(self.stored.live_record(name, self.now).map(Record::tagged))
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessageName, MessagePage, MessageQuery,
-    OrderBy, PageBuilder, RangeEnd, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, codec, limits,
+    Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessagePage, MessageQuery, MessageRef,
+    OrderBy, PageBuilder, RangeEnd, Result, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, codec, limits,
 };
 
 use super::{State, StoredThread};
@@ -40,7 +40,7 @@ impl State {
         &self,
         scope: &Scope,
         id: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         limits::check_bytes("message names", names.len(), limits::PAGE)?;
@@ -53,7 +53,7 @@ impl State {
         &self,
         scope: &Scope,
         id: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -105,11 +105,11 @@ impl StoredThread {
         of_role.collect()
     }
 
-    fn find_named(&self, name: &MessageName) -> Option<u64> {
+    fn find_named(&self, name: &MessageRef) -> Option<u64> {
         match name {
-            MessageName::Seq(seq) => Some(*seq),
-            MessageName::Id(id) => self.find_message_seq(*id),
-            MessageName::External(external_id) => self.seq_of_external_id.get(external_id).copied(),
+            MessageRef::Seq(seq) => Some(*seq),
+            MessageRef::Id(id) => self.find_message_seq(*id),
+            MessageRef::External(external_id) => self.seq_of_external_id.get(external_id).copied(),
         }
     }
 }

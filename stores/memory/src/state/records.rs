@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Access, Conflict, DerivedWrite, Kind, Namespace, Owner, Record, RecordName, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WriteOutcome,
+    Result, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, WriteOutcome,
 };
 
 use super::{State, Tenant, has_expired};
@@ -62,7 +62,7 @@ impl State {
         let actual = tenant.live_record(&write.owner, &write.namespace, &write.key, now).map(|found| found.version);
         let RecordWrite { owner, namespace, key, expected, value, expires_at } = write;
         if expected.is_some_and(|expected| expected != actual.unwrap_or(0)) {
-            let actual = actual.map(Tagged::from);
+            let actual = actual.map(TaggedNumber::from);
             return Err(Conflict::Record { namespace, key, actual }.into());
         }
         let name = (owner, namespace.clone(), key.clone());

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Access, Conflict, DumpedThread, Kind, OpenThread, Opened, Owner, Positions, Result, Scope, StoreError, Thread,
-    ThreadId, ThreadKey, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, WakeUp,
+    ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, WakeUp,
     codec::{self, ThreadAttributes},
 };
 use uuid::Uuid;
@@ -40,14 +40,14 @@ impl State {
     pub(crate) fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         read.check()?;
         let id = match name {
-            ThreadName::Id(id) => Some(*id),
-            ThreadName::Key(owner, key) => {
+            ThreadRef::Id(id) => Some(*id),
+            ThreadRef::Key(owner, key) => {
                 self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.find_key(owner, key, now))
             }
         };

@@ -3,7 +3,7 @@
 use threadkeep_core::decide::patch_thread_body;
 use threadkeep_core::{
     Batch, Checksum, EncodedBatch, Expected, PutRecord, RecordCondition, RecordName, RecordState, Result, Scope,
-    StoreError, Tagged, ThreadId, ThreadPatch, Timestamp, Urgency, text,
+    StoreError, TaggedNumber, ThreadId, ThreadPatch, Timestamp, Urgency, text,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -147,7 +147,7 @@ impl Conditions {
             RecordState::Absent => None,
             RecordState::Version(version) => Some(version),
         };
-        let versions: Vec<Option<Tagged>> = require.iter().map(version).collect();
+        let versions: Vec<Option<TaggedNumber>> = require.iter().map(version).collect();
         Self {
             seq,
             change: change.map(|change| signed(change.number)),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{Backend, Reason, StoreError, StoreExt, ThreadName, ThreadOrder, ThreadQuery};
+use threadkeep_core::{Backend, Reason, StoreError, StoreExt, ThreadOrder, ThreadQuery, ThreadRef};
 use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
 
@@ -99,7 +99,7 @@ async fn commit_is_applied_once_after_a_lost_connection() {
         let outcome = backend.store.commit(&ana(), thread_id(1), append_batch(number), now()).await.unwrap();
         assert_eq!((outcome.replayed, outcome.change), (was_applied, number as u64 + 1));
         proxy.cut(cut);
-        let read = backend.store.find_thread(&ana(), &ThreadName::Id(thread_id(1)), now()).await;
+        let read = backend.store.find_thread(&ana(), &ThreadRef::Id(thread_id(1)), now()).await;
         assert!(read.is_err_and(|error| error.is_retryable() && !error.maybe_applied()), "a read changes nothing");
     }
     assert_eq!(ids_in(&direct, thread_id(1)).await, (0..20).collect::<Vec<_>>());

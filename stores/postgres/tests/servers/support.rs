@@ -27,7 +27,7 @@ pub(crate) fn message_id(number: u128) -> MessageId {
 }
 
 pub(crate) fn batch(number: u128) -> Batch {
-    Batch::new(IdempotencyKey::Minted(Uuid::from_u128(number)), Fingerprint([0; 8]))
+    Batch::new(IdempotencyKey::Generated(Uuid::from_u128(number)), Fingerprint([0; 8]))
 }
 
 pub(crate) fn message(number: u128, text: &str) -> NewMessage {

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::decide::{CommitRecord, Facts, StoredMessageFacts};
-use threadkeep_core::{Fingerprint, IdempotencyKey, MessageId, RecordName, Tagged, Timestamp};
+use threadkeep_core::{Fingerprint, IdempotencyKey, MessageId, RecordName, TaggedNumber, Timestamp};
 
 use crate::error::{Result, SqliteError};
 use crate::records;
@@ -33,7 +33,7 @@ impl Facts for RowFacts<'_> {
         }))
     }
 
-    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>> {
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<TaggedNumber>> {
         records::thread_record_version(self.connection, self.row.no, name, self.now)
     }
 

@@ -28,7 +28,7 @@ impl TestEnv {
 
     async fn append(&self, texts: &[String]) {
         let name = texts.join("\n");
-        let mut batch = Batch::new(IdempotencyKey::Given(texts[0].clone()), Fingerprint::of(name.as_bytes()));
+        let mut batch = Batch::new(IdempotencyKey::FromCaller(texts[0].clone()), Fingerprint::of(name.as_bytes()));
         batch.append.extend(texts.iter().map(|text| NewMessage {
             id: MessageId::from_name(text.as_bytes()),
             external_id: None,
@@ -40,7 +40,7 @@ impl TestEnv {
 
     /// Changes the thread without appending a message.
     async fn rename(&self, title: &str) {
-        let mut batch = Batch::new(IdempotencyKey::Given(title.to_owned()), Fingerprint::of(title.as_bytes()));
+        let mut batch = Batch::new(IdempotencyKey::FromCaller(title.to_owned()), Fingerprint::of(title.as_bytes()));
         batch.patch.title = Some(Some(title.to_owned()));
         self.store.commit(&self.scope, self.thread, batch, self.now).await.unwrap();
     }

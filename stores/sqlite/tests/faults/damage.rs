@@ -38,7 +38,7 @@ async fn create_store(folder: &Path) -> PathBuf {
         let open = OpenThread { title: Some(format!("title {thread}")), ..OpenThread::new(&scope(), id).with_key(key) };
         backend.store.open_thread(&scope(), open, now()).await.unwrap();
         let key = format!("all {thread}");
-        let mut batch = Batch::new(IdempotencyKey::Given(key.clone()), Fingerprint::of(key.as_bytes()));
+        let mut batch = Batch::new(IdempotencyKey::FromCaller(key.clone()), Fingerprint::of(key.as_bytes()));
         batch.append = (0..MESSAGES)
             .map(|number| NewMessage {
                 id: MessageId::from_name(text(thread, number).as_bytes()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::Message;
 use futures::StreamExt;
-use threadkeep::core::{Tagged, UserCursor};
+use threadkeep::core::{TaggedNumber, UserCursor};
 use threadkeep::memory::{ThreadsUpdate, ThreadsUpdates};
 use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadId};
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ impl Client {
     pub(super) async fn subscribe(
         &mut self,
         thread: &str,
-        after: Option<Tagged>,
+        after: Option<TaggedNumber>,
         last: Option<usize>,
         roles: Vec<RoleJson>,
     ) -> Result<()> {

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use threadkeep::{Draft, Message, MessageName, Scope, ThreadId};
+use threadkeep::{Draft, Message, MessageRef, Scope, ThreadId};
 use threadkeep_service::{Attempt, appended_messages};
 use utoipa::ToSchema;
 
@@ -82,8 +82,8 @@ async fn add_missing(
     conflict: ApiError,
 ) -> Result<(Vec<Message>, bool)> {
     let name = |draft: &Draft| {
-        let external = draft.external_id.clone().map(MessageName::External);
-        draft.id.map(MessageName::Id).or(external)
+        let external = draft.external_id.clone().map(MessageRef::External);
+        draft.id.map(MessageRef::Id).or(external)
     };
     let requested: Vec<_> = drafts.iter().filter_map(name).collect();
     let found = app.memory().find_messages(scope, thread, &requested).await?;

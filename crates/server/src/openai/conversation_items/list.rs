@@ -1,6 +1,6 @@
 use axum::extract::State;
 use threadkeep::core::{ChangePage, Effect, RangeEnd};
-use threadkeep::{Bound, MessageName, MessageQuery, Scope, ThreadId};
+use threadkeep::{Bound, MessageQuery, MessageRef, Scope, ThreadId};
 
 use super::{find, list_response, thread_of};
 use crate::app::App;
@@ -127,7 +127,7 @@ async fn position_of(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> 
         Ok((message, index)) => return Ok((message.seq, index)),
         Err(error) => error,
     };
-    let Some((MessageName::Id(id), index)) = ids::message(item) else { return Err(not_found) };
+    let Some((MessageRef::Id(id), index)) = ids::message(item) else { return Err(not_found) };
     let memory = app.memory();
     let newest = memory.get_thread(scope, thread).await?.positions.change;
     let after = newest.saturating_sub(SEARCHED_CHANGES as u64);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::core::{ChatDelta, Finish};
-use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
+use threadkeep::{Agent, MessageId, MessageRef, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
 use threadkeep_service::{Attempt, in_current_span};
 use tokio::sync::oneshot;
 
@@ -260,14 +260,14 @@ fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn) -> &'static 
 async fn stored_reply(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Option<(Item, MessageId)>> {
     let is_answer = |stored: &&threadkeep::agent::StoredMessage| stored.role == Role::Assistant;
     let Some(stored) = turn.stored.iter().rfind(is_answer) else { return Ok(None) };
-    let found = app.memory().find_messages(scope, turn.thread, &[MessageName::Seq(stored.seq)]).await?;
+    let found = app.memory().find_messages(scope, turn.thread, &[MessageRef::Seq(stored.seq)]).await?;
     let Some(message) = found.first() else { return Ok(None) };
     Ok(items_of(message).pop().map(|item| (item, message.id)))
 }
 
 /// Returns the id of the turn's first message: the question.
 async fn first_message(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Vec<MessageId>> {
-    let first = turn.stored.first().map(|stored| MessageName::Seq(stored.seq));
+    let first = turn.stored.first().map(|stored| MessageRef::Seq(stored.seq));
     let found = app.memory().find_messages(scope, turn.thread, first.as_slice()).await?;
     Ok(found.iter().map(|message| message.id).collect())
 }

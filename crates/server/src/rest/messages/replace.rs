@@ -37,6 +37,6 @@ pub(crate) async fn replace(
     let found = memory.find_messages(scope, thread, &[path_params.message()?]).await?.pop().ok_or_else(not_found)?;
     let expected = expected_change(&headers)?;
     let change = memory.replace_message(scope, thread, found.id, Content::try_from(body)?, expected).await?;
-    let replaced = memory.find_messages(scope, thread, &[threadkeep::MessageName::Id(found.id)]).await?.pop();
+    let replaced = memory.find_messages(scope, thread, &[threadkeep::MessageRef::Id(found.id)]).await?.pop();
     Ok(with_etag(json(&MessageJson::from(&replaced.ok_or_else(not_found)?)), change))
 }

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{RecordWrite, Tagged};
+use threadkeep::core::{RecordWrite, TaggedNumber};
 use threadkeep::{JsonText, Timestamp};
 use utoipa::ToSchema;
 
@@ -68,7 +68,7 @@ pub(crate) async fn put(
 }
 
 /// Reads the version that a record must have; 0 if it must not exist.
-pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
+pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<TaggedNumber>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
             // Stores have no condition that a record exists with any version.
@@ -80,7 +80,7 @@ pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
         return Err(ApiError::invalid("If-Match", "`If-Match` and `If-None-Match` are mutually exclusive"));
     }
     if value == "*" {
-        return Ok(Some(Tagged::default()));
+        return Ok(Some(TaggedNumber::default()));
     }
     Err(ApiError::invalid("If-None-Match", "only `*` is supported"))
 }

@@ -64,7 +64,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
 
 async fn find(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> Result {
     let owner = owner.unwrap_or_else(|| caller.scope.default_owner());
-    let name = threadkeep::core::ThreadName::Key(owner, ThreadKey::new(key)?);
+    let name = threadkeep::core::ThreadRef::Key(owner, ThreadKey::new(key)?);
     let memory = app.memory();
     let found = memory.backend().store.find_thread(&caller.scope, &name, memory.now()).await?;
     Ok(json(&ThreadsJson { data: found.into_iter().map(Into::into).collect(), next: None }))

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use threadkeep::{MessageName, Scope};
+use threadkeep::{MessageRef, Scope};
 
 use super::model::{data_of, with_model};
 use crate::server::send;
@@ -120,7 +120,7 @@ async fn conversations_are_locked_by_a_lease_in_the_store() {
     server.memory.batch().delete(name).commit(&scope, thread).await.unwrap();
     ask("hello").await.expect(200);
     ask("again").await.expect(200);
-    assert!(server.memory.find_messages(&scope, thread, &[MessageName::Seq(4)]).await.unwrap().len() == 1);
+    assert!(server.memory.find_messages(&scope, thread, &[MessageRef::Seq(4)]).await.unwrap().len() == 1);
 }
 
 #[tokio::test]

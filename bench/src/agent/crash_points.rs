@@ -10,9 +10,9 @@ use anyhow::Result;
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, DerivedWrite, Message, MessagePage, MessageQuery, MessageRef, ModelError, Namespace, OpenThread, Opened,
-    Record, RecordOwner, RecordQuery, RecordWrite, Result as StoreResult, Scope, Store, TaggedNumber, ThreadId,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    DeltaSink, DerivedWrite, Message, MessagePage, MessageQuery, MessageRef, ModelError, Namespace, OpenOutcome,
+    OpenThread, Record, RecordOwner, RecordQuery, RecordWrite, Result as StoreResult, Scope, Store, TaggedNumber,
+    ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 /// Counts and logs the points that a process passes, and aborts it at a chosen one.
@@ -92,7 +92,7 @@ impl Store for CrashingStore {
         outcome
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> StoreResult<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> StoreResult<OpenOutcome> {
         self.inner.open_thread(scope, open, now).await
     }
 

@@ -13,7 +13,7 @@ use crate::{
 pub struct Batch {
     /// Makes retries of the commit idempotent.
     pub key: IdempotencyKey,
-    /// A digest of the request that the key was used for. The same key with a different fingerprint is a conflict.
+    /// A digest of the request for which the key is used. The same key with a different fingerprint is a conflict.
     pub fingerprint: Fingerprint,
     /// A precondition on the thread's positions.
     pub expected: Option<Expected>,
@@ -21,11 +21,12 @@ pub struct Batch {
     pub require: Vec<RecordCondition>,
     /// Messages to append, in order.
     pub append: Vec<NewMessage>,
-    /// Messages to replace the content of. Position, id and `created_at` are unchanged.
+    /// Messages whose content is replaced. Position, id and `created_at` are unchanged.
     pub replace: Vec<Replacement>,
-    /// Messages to replace by tombstones.
+    /// Messages to erase. Each is replaced by a tombstone.
     pub erase: Vec<MessageId>,
-    /// Removes every message below this position, without tombstones. At most `seq + 1` (after the append).
+    /// Removes every message below this position, without leaving tombstones. At most `seq + 1`, where `seq` is the thread's last
+    /// position after appending.
     pub trim_below: Option<u64>,
     /// Records to write.
     pub put: Vec<PutRecord>,
@@ -33,17 +34,17 @@ pub struct Batch {
     pub delete: Vec<RecordName>,
     /// Changes of title, metadata, state and expiry.
     pub patch: ThreadPatch,
-    /// When it must be synced to disk.
+    /// When the commit must be synced to disk.
     pub urgency: Urgency,
 }
 
-/// When a commit must be synced to disk, for stores that have one.
+/// When a commit must be synced to disk, in stores on a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Urgency {
     /// Before it is acknowledged.
     #[default]
     Now,
-    /// With the next commit that is synced, at the latest. It survives the end of this process, but a power failure may undo it
+    /// With the next commit that is synced, at the latest. The commit survives the end of this process, but a power failure may undo it
     /// together with all deferred commits after it. A store may treat it as [`Urgency::Now`].
     Deferred,
 }
@@ -85,11 +86,11 @@ impl Batch {
             && self.patch.is_empty()
     }
 
-    /// Makes all checks that need no stored data, and encodes the content. Every store calls it first.
+    /// Makes all checks that need no stored data, and encodes the content. Every store calls this method first.
     ///
     /// # Errors
-    /// `Invalid` if a name is invalid, a text contains NUL, or a message or record appears twice; `LimitExceeded` for sizes and
-    /// counts.
+    /// `Invalid` if a name is invalid, a text contains NUL, or a message or record appears twice; `LimitExceeded` if a size or count
+    /// exceeds its limit.
     pub fn encode(&self) -> Result<EncodedBatch> {
         self.check()?;
         let append = self.append.iter().map(|message| codec::encode_content(&message.content));
@@ -123,8 +124,7 @@ impl Batch {
         let edited = self.replace.iter().map(|replacement| replacement.id).chain(self.erase.iter().copied());
         check_distinct("message id", appended.chain(edited))?;
         check_distinct("external id", self.append.iter().filter_map(|message| message.external_id.as_deref()))?;
-        let put = self.put.iter().map(|put| &put.name);
-        let written = put.chain(&self.delete);
+        let written = self.put.iter().map(|put| &put.name).chain(&self.delete);
         let required = self.require.iter().map(|condition| &condition.name);
         written.clone().chain(required.clone()).try_for_each(RecordName::check)?;
         check_distinct("record", written)?;
@@ -173,7 +173,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// Returns the key as bytes for an index. Different keys have different bytes.
+    /// Returns the key as bytes, to be stored and indexed. Different keys have different bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
@@ -220,7 +220,7 @@ impl Fingerprint {
 pub enum Expected {
     /// The position of the last message must be equal.
     Seq(u64),
-    /// The change number must be equal and made by the same commit ([`TaggedNumber::may_be_same`]).
+    /// The change number must be equal, and from the same commit if both have a tag ([`TaggedNumber::may_be_same`]).
     Change(TaggedNumber),
 }
 
@@ -228,7 +228,7 @@ impl Expected {
     /// Checks the precondition against the positions of a thread.
     ///
     /// # Errors
-    /// `Conflict` with the actual position.
+    /// `Conflict` with the actual position or change.
     pub fn check(self, positions: Positions) -> Result<()> {
         use crate::Conflict;
         match self {
@@ -243,7 +243,7 @@ impl Expected {
     }
 }
 
-/// The name of a record among the records of its owner.
+/// The name of a record, unique among the records of its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordName {
     /// The namespace.
@@ -253,9 +253,9 @@ pub struct RecordName {
 }
 
 impl RecordName {
-    /// The record that names the driver of a thread's current turn. It is written when a run locks the thread and deleted when
-    /// the run releases it; an interrupted run leaves it behind. Stores can find it across all threads
-    /// ([`crate::Maintenance::list_driven_threads`]).
+    /// Returns the name of the record that names the driver of a thread's current turn. The record is written when a run locks the
+    /// thread and deleted when the run releases the thread; an interrupted run leaves the record behind. Stores can find these records
+    /// across all threads ([`crate::Maintenance::list_driven_threads`]).
     #[must_use]
     pub fn driver() -> Self {
         Self { namespace: Namespace::System("run".to_owned()), key: "active".to_owned() }
@@ -267,7 +267,7 @@ impl RecordName {
     }
 }
 
-/// A precondition on a thread-owned record.
+/// A precondition on a record of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordCondition {
     /// The record.
@@ -279,9 +279,9 @@ pub struct RecordCondition {
 /// The required state of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordState {
-    /// It does not exist or has expired.
+    /// The record does not exist or has expired.
     Absent,
-    /// It exists with this version, written by the same commit ([`TaggedNumber::may_be_same`]).
+    /// The record exists with this version, from the same commit if both versions have a tag ([`TaggedNumber::may_be_same`]).
     Version(TaggedNumber),
 }
 
@@ -291,11 +291,11 @@ impl RecordCondition {
     /// # Errors
     /// `Conflict` with the actual version.
     pub fn check(&self, actual: Option<TaggedNumber>) -> Result<()> {
-        let met = match self.state {
+        let is_met = match self.state {
             RecordState::Absent => actual.is_none(),
             RecordState::Version(version) => actual.is_some_and(|actual| version.may_be_same(actual)),
         };
-        if met {
+        if is_met {
             return Ok(());
         }
         let RecordName { namespace, key } = self.name.clone();
@@ -303,7 +303,7 @@ impl RecordCondition {
     }
 }
 
-/// A write to a thread-owned record.
+/// A write to a record of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutRecord {
     /// The record.
@@ -334,7 +334,7 @@ impl Replacement {
 /// The result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitOutcome {
-    /// The change number that the commit made; the current one of the thread if the batch was empty.
+    /// The change number of the commit; the thread's current change number if the batch was empty.
     pub change: u64,
     /// The tag of that change; `None` if unknown.
     pub tag: Option<ChangeTag>,

@@ -11,7 +11,7 @@ use crate::{
 /// A commit on a thread, as delivered to subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The change number that the commit made.
+    /// The change number of the commit.
     pub change: u64,
     /// The tag of the commit; `None` if unknown.
     pub tag: Option<ChangeTag>,
@@ -31,8 +31,8 @@ impl Change {
 
 /// One effect of a commit. It does not contain message content: readers get the current content from the thread.
 ///
-/// Parts of a batch that change nothing have no effect here, such as a trim below the first position or the deletion of a missing
-/// record. So a change may have no effects.
+/// Parts of a batch that change nothing, such as a trim below the first position or the deletion of a missing record, are not listed
+/// as effects. So a change may have no effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -80,18 +80,19 @@ pub enum Effect {
     Patched,
 }
 
-/// The changes after a change number.
+/// The changes of a thread after a given change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangePage {
-    /// The changes, oldest first, without a gap after the requested position.
+    /// The changes, oldest first, without a gap after the requested change.
     Changes {
         /// At most as many as requested.
         changes: Vec<Change>,
-        /// The positions of the thread when they were read. More changes follow if its `change` is beyond the last one here.
+        /// The positions of the thread when the changes were read. More changes follow if `positions.change` is beyond the last one
+        /// of `changes`.
         positions: Positions,
     },
-    /// Changes cannot be listed from the position: it belongs to a discarded history (after a restore or failover), or is older
-    /// than the change log. The client has to read the thread again and continue from its current change.
+    /// Changes cannot be listed after the requested change: it belongs to a discarded history (after a restore or failover), or is
+    /// older than the change log. The client has to read the thread again and continue from its current change.
     Reset {
         /// The current positions of the thread.
         positions: Positions,
@@ -99,30 +100,30 @@ pub enum ChangePage {
 }
 
 impl ChangePage {
-    /// Returns the positions of the messages that the changes appended; `None` if they appended none. It is a single range,
+    /// Returns the positions of the messages that the changes appended; `None` if they appended none. The result is a single range,
     /// because positions have no gaps.
     #[must_use]
-    pub fn appended(&self) -> Option<Range<u64>> {
+    pub fn appended_positions(&self) -> Option<Range<u64>> {
         let Self::Changes { changes, .. } = self else { return None };
         let ranges = changes.iter().flat_map(|change| &change.effects).filter_map(|effect| match effect {
             Effect::Appended { first_seq, count } => Some(*first_seq..first_seq.saturating_add(*count)),
             _ => None,
         });
-        ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
+        ranges.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end))
     }
 }
 
-/// The changes after a change number, with the messages that they appended.
+/// The changes of a thread after a given change, with the messages that they appended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangesWithMessages {
     /// The changes.
     pub page: ChangePage,
     /// The appended messages with their current content, in ascending order of position.
     pub messages: Vec<Message>,
-    /// Those that cannot be decoded.
+    /// The appended messages that cannot be decoded.
     pub corrupt: Vec<CorruptRow>,
-    /// The last position that was read. A message up to here that is not in `messages` no longer exists; one beyond has to be read
-    /// separately. 0 if nothing was appended.
+    /// The last position that was read; 0 if nothing was appended. Appended messages through this position that are neither in
+    /// `messages` nor in `corrupt` no longer exist. Those beyond it have to be read separately.
     pub read_to: u64,
 }
 
@@ -131,7 +132,7 @@ impl ChangesWithMessages {
     /// none.
     #[must_use]
     pub fn query(page: &ChangePage) -> Option<MessageQuery> {
-        let appended = page.appended()?;
+        let appended = page.appended_positions()?;
         Some(MessageQuery {
             before: Some(Bound::Seq(appended.end)),
             on_corrupt: OnCorrupt::Report,
@@ -142,7 +143,7 @@ impl ChangesWithMessages {
     /// Combines changes and the result of [`ChangesWithMessages::query`].
     #[must_use]
     pub fn new(page: ChangePage, messages: Option<MessagePage>) -> Self {
-        let last = page.appended().map_or(0, |appended| appended.end.saturating_sub(1));
+        let last = page.appended_positions().map_or(0, |appended| appended.end.saturating_sub(1));
         let Some(MessagePage { messages, corrupt, more, .. }) = messages else {
             return Self { page, messages: Vec::new(), corrupt: Vec::new(), read_to: 0 };
         };
@@ -152,7 +153,8 @@ impl ChangesWithMessages {
     }
 }
 
-/// The position of a subscriber to all threads of a user or tenant. Opaque: only the store that issued it can read it.
+/// Marks how far a subscriber has read the changes of all threads of a user or tenant. Opaque: only the store that issued a cursor
+/// can interpret it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserCursor(pub String);
@@ -168,8 +170,8 @@ pub enum WakeUp {
         owner: Owner,
         /// Its id.
         thread: ThreadId,
-        /// The change number after the commit. A client that has read up to it can ignore the hint. `None` if the thread was
-        /// opened, deleted or restored, or the position is unknown.
+        /// The change number of the commit. A client that has read through this change can ignore the hint. `None` if the thread was
+        /// opened, deleted or restored, or the number is unknown.
         change: Option<u64>,
     },
     /// A record of a user, or of the tenant, was written or deleted.
@@ -186,7 +188,7 @@ pub enum WakeUp {
 }
 
 impl WakeUp {
-    /// Returns the hint for a write in a scope; `None` for a record of a thread, which changes by commits.
+    /// Returns the hint for a write in a scope; `None` for a record of a thread, because only commits write those.
     #[must_use]
     pub fn of_record(scope: &Scope, write: &RecordWrite) -> Option<Self> {
         let owner = write.owner.as_owner()?;

@@ -30,13 +30,13 @@ impl Checksum {
         Self(hasher.finalize())
     }
 
-    /// Returns the checksum as an integer for a column of four bytes.
+    /// Returns the checksum as an integer, to be stored in a four-byte column.
     #[must_use]
     pub const fn to_stored(self) -> i32 {
         self.0.cast_signed()
     }
 
-    /// Converts from the integer of [`Checksum::to_stored`].
+    /// Restores a checksum from the integer that [`Checksum::to_stored`] returned.
     #[must_use]
     pub const fn from_stored(stored: i32) -> Self {
         Self(stored.cast_unsigned())
@@ -49,7 +49,7 @@ mod tests {
 
     type Fields<'a> = (u128, Option<Role>, i64, Option<&'a str>, &'a str);
 
-    fn of((id, role, micros, external_id, body): Fields<'_>) -> Checksum {
+    fn checksum_of((id, role, micros, external_id, body): Fields<'_>) -> Checksum {
         let created_at = Timestamp::from_micros(micros).unwrap();
         Checksum::of(MessageId(uuid::Uuid::from_u128(id)), role, created_at, external_id, body)
     }
@@ -67,9 +67,9 @@ mod tests {
             (1, Some(Role::User), 5, Some("1u"), "\"msg<4321>\""),
             (1, Some(Role::User), 5, Some("1"), "u\"msg<4321>\""),
         ];
-        for (index, one) in fields.iter().enumerate() {
-            for other in &fields[..index] {
-                assert_ne!(of(*one), of(*other), "{one:?} {other:?}");
+        for (index, a) in fields.iter().enumerate() {
+            for b in &fields[..index] {
+                assert_ne!(checksum_of(*a), checksum_of(*b), "{a:?} {b:?}");
             }
         }
     }
@@ -77,13 +77,13 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_a_body_is_detected() {
         let body = "1u\"Wo ist der Bahnhof, und was kostet msg<4321>?\"";
-        let written = of((7, Some(Role::User), 1, Some("D1:2"), body));
+        let written = checksum_of((7, Some(Role::User), 1, Some("D1:2"), body));
         for index in 0..body.len() {
             for bit in 0..7 {
                 let mut bytes = body.as_bytes().to_vec();
                 bytes[index] ^= 1 << bit;
                 let flipped = String::from_utf8(bytes).unwrap();
-                assert_ne!(of((7, Some(Role::User), 1, Some("D1:2"), &flipped)), written, "{index} {bit}");
+                assert_ne!(checksum_of((7, Some(Role::User), 1, Some("D1:2"), &flipped)), written, "{index} {bit}");
             }
         }
     }
@@ -91,7 +91,7 @@ mod tests {
     /// Checksums are stored: if the algorithm changed, every stored message would be reported as damaged.
     #[test]
     fn checksum_algorithm_is_stable() {
-        let checksum = of((7, Some(Role::User), 1_000_000, Some("D1:2"), "1u\"hello\""));
+        let checksum = checksum_of((7, Some(Role::User), 1_000_000, Some("D1:2"), "1u\"hello\""));
         assert_eq!(serde_json::to_string(&checksum).unwrap(), "385141229");
         assert_eq!(Checksum::from_stored(checksum.to_stored()), checksum);
     }

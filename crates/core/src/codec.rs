@@ -1,6 +1,7 @@
 //! Encodes message content and thread attributes as text, and decodes them. No other module does.
 //!
-//! Stores treat the text as opaque, and have separate columns for the few fields that they index. It begins with a version digit:
+//! Stores treat the text as opaque, and have separate columns for the few fields that they index. The text begins with a version
+//! digit:
 //!
 //! - content, version 1: `1`, the first letter of the role (`s`, `u`, `a`, `t`), then JSON: a string if the content is a single
 //!   text part without other fields, otherwise an object with the members that are not empty;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Content, JsonText, Map, Part, Result, Role, Source, StoreError, Usage, limits};
 
-/// Encodes content.
+/// Encodes the content of a message.
 ///
 /// # Errors
 /// `LimitExceeded` if the text is larger than [`limits::MESSAGE_BYTES`].
@@ -27,10 +28,10 @@ pub fn encode_content(content: &Content) -> Result<String> {
     String::from_utf8(text).map_err(|_| StoreError::invalid("content", "not UTF-8"))
 }
 
-/// Decodes content.
+/// Decodes the content of a message.
 ///
 /// # Errors
-/// `Corrupt` for text that [`encode_content`] does not produce, `Incompatible` for a later version.
+/// `Corrupt` for text that [`encode_content`] does not produce, `Incompatible` for text of a later version.
 pub fn decode_content(text: &str) -> Result<Content> {
     let rest = strip_version(text, "message")?;
     let (role, json) = rest.split_at_checked(1).ok_or_else(|| StoreError::corrupt("message", "too short"))?;
@@ -60,7 +61,7 @@ pub fn decode_content(text: &str) -> Result<Content> {
     })
 }
 
-/// Returns the role of stored content, even if the rest cannot be decoded; `None` if the role cannot be read.
+/// Returns the role in stored content, even if the rest cannot be decoded; `None` if the role cannot be read.
 #[must_use]
 pub fn stored_role(text: &str) -> Option<Role> {
     match text.as_bytes() {
@@ -91,7 +92,7 @@ impl ThreadAttributes {
         Self { title, metadata, state, unknown: Map::new() }
     }
 
-    /// Applies a patch, except its expiry.
+    /// Applies a patch. Its expiry is ignored, because it is not part of these attributes.
     pub fn apply(&mut self, patch: crate::ThreadPatch) {
         if let Some(title) = patch.title {
             self.title = title;
@@ -123,7 +124,7 @@ pub fn encode_thread(attributes: &ThreadAttributes) -> String {
 /// Decodes a thread's title, metadata and state.
 ///
 /// # Errors
-/// The same as [`decode_content`].
+/// `Corrupt` for text that [`encode_thread`] does not produce, `Incompatible` for text of a later version.
 pub fn decode_thread(text: &str) -> Result<ThreadAttributes> {
     let json = strip_version(text, "thread")?;
     if json == "{}" {
@@ -155,7 +156,7 @@ fn strip_version<'a>(text: &'a str, what: &'static str) -> Result<&'a str> {
 /// Returns the value of a JSON string without escapes, the common case; `None` for any other text.
 fn without_escapes(json: &str) -> Option<&str> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
-    // Without an early exit, so that the compiler vectorises the loop.
+    // The loop has no early exit, so that the compiler can vectorise it.
     let special =
         text.bytes().fold(0, |special, byte| special | u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
     (special == 0).then_some(text)
@@ -228,13 +229,13 @@ mod tests {
         let written = texts.map(|text| serde_json::to_string(text).unwrap());
         let broken =
             ["\"", "\"a", "\"a\"b\"", "\"a\n\"", "\"\\\"", "\"\\x\"", "\"a\"\"", "\"\u{1f}\""].map(str::to_owned);
-        let mut plain = 0;
+        let mut fast_path_count = 0;
         for json in written.iter().chain(&broken) {
             let read = decode_content(&format!("1u{json}")).ok();
             let expected = serde_json::from_str::<String>(json).ok();
             assert_eq!(read, expected.map(|text| Content::text(Role::User, text)), "{json}");
-            plain += usize::from(without_escapes(json).is_some());
+            fast_path_count += usize::from(without_escapes(json).is_some());
         }
-        assert_eq!(plain, 4);
+        assert_eq!(fast_path_count, 4);
     }
 }

@@ -1,9 +1,9 @@
 //! The logic of commits, shared by all stores that decide in Rust.
 //!
-//! [`decide`] makes the checks of the contract ([`crate::Store::commit`]) in its order. It queries the store through [`Facts`], and
-//! not at all after the first failed check. It returns a [`Plan`] with every position, checksum and effect, which the store only
-//! has to write. For stores that decide elsewhere, such as PostgreSQL in a function, the tests with [`crate::vectors`] ensure the
-//! same order.
+//! [`decide`] makes the checks of the contract ([`crate::Store::commit`]) in the order of the contract. It queries the store through
+//! [`Facts`], and makes no more queries after the first failed check. It returns a [`Plan`] with every position, checksum and effect,
+//! which the store only has to write. For stores with their own logic, such as a function in PostgreSQL, the tests with
+//! [`crate::vectors`] ensure the same order.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -41,27 +41,27 @@ pub trait Facts {
     fn thread_body(&mut self) -> Result<String, Self::Error>;
 }
 
-/// The idempotency record of an earlier commit.
+/// The idempotency record of an earlier commit: which request it was, and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitRecord {
     /// The `now` of the commit.
     pub at: Timestamp,
     /// The fingerprint of its request.
     pub fingerprint: Fingerprint,
-    /// The change number that it made.
+    /// The change number of the commit.
     pub change: u64,
-    /// The position of the first message that it appended.
+    /// The position of the first message that the commit appended; the next free position at the time if it appended none.
     pub first_seq: u64,
     /// The number of appended messages.
     pub count: u64,
 }
 
-/// The fields of a stored message that replacing or erasing it needs.
+/// The fields of a stored message that are needed to replace or erase the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessageFacts {
     /// Its position.
     pub seq: u64,
-    /// Its `created_at` in microseconds, as stored. Unchecked, because a message with an invalid one can still be erased.
+    /// Its `created_at` in microseconds, as stored. It is not checked, because a message with an invalid time can still be erased.
     pub created_at_micros: i64,
     /// Its external id.
     pub external_id: Option<String>,
@@ -72,7 +72,7 @@ pub struct StoredMessageFacts {
 /// The thread that a commit changes, in the scope of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitTarget {
-    /// The access of the caller. Never [`Access::None`]: stores return `NotFound` before.
+    /// The access of the caller. Never [`Access::None`]: in that case, stores return `NotFound` without calling [`decide`].
     pub access: Access,
     /// The current positions of the thread.
     pub positions: Positions,
@@ -81,9 +81,9 @@ pub struct CommitTarget {
 /// What the store has to do with a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Write nothing and return this: the outcome of an earlier commit or of an empty batch.
+    /// Write nothing and return this outcome: that of an earlier commit, or of an empty batch.
     Answer(CommitOutcome),
-    /// Write this.
+    /// Write what the plan requires.
     Write(Box<Plan>),
 }
 
@@ -92,28 +92,28 @@ pub enum Decision {
 pub struct Plan {
     /// The outcome to return after writing.
     pub outcome: CommitOutcome,
-    /// The positions of the thread after the commit. Appended messages get the positions from `outcome.first_seq` on.
+    /// The positions of the thread after the commit. Appended messages get consecutive positions from `outcome.first_seq`.
     pub positions: Positions,
     /// Positions of trimmed messages whose rows still exist and have the id or external id of an appended message. The store has
-    /// to remove these rows first.
+    /// to delete these rows before it appends.
     pub stale: BTreeSet<u64>,
-    /// One for each replacement of the batch, in its order.
-    pub replaced: Vec<Replaced>,
-    /// One for each erasure of the batch, in its order.
+    /// The replaced messages, in the order of the batch's replacements.
+    pub replaced: Vec<ReplacedMessage>,
+    /// The erased messages, in the order of the batch's erasures.
     pub erased: Vec<StoredMessageFacts>,
-    /// The new `first_seq` of the thread, if it changes.
+    /// The new `first_seq` of the thread; `None` if it does not change.
     pub trim_below: Option<u64>,
-    /// How many messages erasing and trimming remove. Appended messages that the same commit trims count as well.
+    /// How many messages the commit removes by erasing and trimming. Messages that it both appends and trims are included.
     pub removed: u64,
     /// The new title, metadata and state as stored, if the batch changes them.
     pub thread_body: Option<String>,
-    /// The effects for the change log, in its order: all but [`Effect::Appended`].
+    /// The effects for the change log, in the order of [`crate::Change::effects`], except [`Effect::Appended`].
     pub effects: Vec<Effect>,
 }
 
-/// A message with new content.
+/// A stored message whose content is replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplacedMessage {
     /// The message before the replacement.
     pub message: StoredMessageFacts,
     /// The checksum after the replacement.
@@ -123,8 +123,8 @@ pub struct Replaced {
 /// Decides what a batch does to a thread. `encoded` is the result of [`Batch::encode`].
 ///
 /// # Errors
-/// The errors of [`crate::Store::commit`], except those of [`Batch::encode`] and `NotFound` for the thread, which come before. Also
-/// errors of the facts.
+/// The errors of [`crate::Store::commit`], except those of [`Batch::encode`] and `NotFound` for the thread, which the caller has
+/// already checked. Also errors returned by `facts`.
 pub fn decide<F: Facts>(
     facts: &mut F,
     target: CommitTarget,
@@ -166,7 +166,7 @@ impl<F: Facts> Commit<'_, F> {
             return Ok(Decision::Answer(outcome));
         }
         let stale = self.check_ids()?;
-        let replaced = self.replaced()?;
+        let replaced = self.find_replaced()?;
         let erased = self.batch.erase.iter().map(|id| get_message(self.facts, first_seq, *id));
         let erased = erased.collect::<Result<Vec<_>, _>>()?;
         let end = seq + count;
@@ -177,9 +177,9 @@ impl<F: Facts> Commit<'_, F> {
         let first_seq = trim_below.unwrap_or(first_seq);
         let positions = Positions { seq: end, change: change + 1, first_seq, tag: Some(self.tag()) };
         limits::check_positions(positions)?;
-        let thread_body = self.patched_body()?;
+        let thread_body = self.patch_body()?;
         let removed = self.count_removed(&erased, trim_below)?;
-        let effects = self.effects(&replaced, &erased, trim_below)?;
+        let effects = self.list_effects(&replaced, &erased, trim_below)?;
         let outcome = CommitOutcome { change: positions.change, tag: positions.tag, ..outcome };
         let plan = Plan { outcome, positions, stale, replaced, erased, trim_below, removed, thread_body, effects };
         Ok(Decision::Write(Box::new(plan)))
@@ -224,19 +224,19 @@ impl<F: Facts> Commit<'_, F> {
         Ok(stale)
     }
 
-    fn replaced(&mut self) -> Result<Vec<Replaced>, F::Error> {
+    fn find_replaced(&mut self) -> Result<Vec<ReplacedMessage>, F::Error> {
         let mut replaced = Vec::with_capacity(self.batch.replace.len());
         for (replacement, body) in self.batch.replace.iter().zip(&self.encoded.replace) {
             let message = get_message(self.facts, self.positions.first_seq, replacement.id)?;
             let created_at = Timestamp::from_micros(message.created_at_micros)
                 .map_err(|_| StoreError::corrupt("created_at", "out of range"))?;
             let checksum = replacement.checksum(created_at, message.external_id.as_deref(), body);
-            replaced.push(Replaced { message, checksum });
+            replaced.push(ReplacedMessage { message, checksum });
         }
         Ok(replaced)
     }
 
-    fn patched_body(&mut self) -> Result<Option<String>, F::Error> {
+    fn patch_body(&mut self) -> Result<Option<String>, F::Error> {
         if !self.batch.patch.changes_thread_body() {
             return Ok(None);
         }
@@ -251,9 +251,9 @@ impl<F: Facts> Commit<'_, F> {
         Ok(trimmed + erased + below.saturating_sub(self.positions.seq + 1))
     }
 
-    fn effects(
+    fn list_effects(
         &mut self,
-        replaced: &[Replaced],
+        replaced: &[ReplacedMessage],
         erased: &[StoredMessageFacts],
         trim_below: Option<u64>,
     ) -> Result<Vec<Effect>, F::Error> {

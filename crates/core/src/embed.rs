@@ -24,13 +24,13 @@ pub trait Embedder: Portable + std::fmt::Debug {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedderError {
-    /// It cannot be reached or is overloaded. Retry later.
+    /// The embedder cannot be reached or is overloaded. Retry later.
     #[error("embedder unavailable")]
     Unavailable(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
-    /// It rejected the request. Retrying the same request does not help.
+    /// The embedder rejected the request. Retrying the same request does not help.
     #[error("embedder refused the request: {0}")]
     Refused(String),
-    /// Its response is invalid.
+    /// The response is invalid.
     #[error("embedder gave an invalid answer: {0}")]
     InvalidAnswer(String),
 }

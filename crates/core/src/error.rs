@@ -12,13 +12,13 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// It does not exist in this scope: unknown, deleted, expired, or owned by someone else.
+    /// The object does not exist in this scope: it is unknown, deleted, expired, or owned by someone else.
     #[error("{0} not found")]
     NotFound(Kind),
     /// The caller may read the object, but not make this change. Use a scope with more access.
     #[error("not allowed in this scope: {0}")]
     Denied(&'static str),
-    /// The stored state differs from the expected state. Read it again and decide again; the error contains the actual state.
+    /// The stored state differs from the expected state. Read the state again and decide again; the error contains the actual state.
     #[error("conflict: {0}")]
     Conflict(#[from] Conflict),
     /// The request is invalid in any state. Change it.
@@ -130,8 +130,9 @@ pub enum Conflict {
         /// The actual position.
         actual: u64,
     },
-    /// The thread is at another change than expected, because it was changed after the caller read it.
-    #[error("the thread is at change {}, not {}{}", actual.number, expected.number, of_discarded_history(*expected, *actual))]
+    /// The thread is at another change than expected, because it was changed after the caller read it, or because the expected change
+    /// belongs to a discarded history.
+    #[error("the thread is at change {}, not {}{}", actual.number, expected.number, discarded_history_suffix(*expected, *actual))]
     Change {
         /// The expected change number.
         expected: TaggedNumber,
@@ -174,19 +175,19 @@ pub enum Conflict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Other users held its locks for longer than the timeout.
+    /// Other connections or processes held locks for longer than the timeout.
     Busy,
     /// There is no connection.
     Disconnected,
-    /// It did not respond in time.
+    /// The store did not respond in time.
     Timeout,
     /// The disk is full.
     Full,
-    /// It is read-only.
+    /// The store is read-only.
     ReadOnly,
     /// Reading or writing the disk failed.
     Io,
-    /// The handle was closed.
+    /// This handle of the store was closed.
     Closed,
 }
 
@@ -204,7 +205,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Distinguishes two changes with the same number but different tags.
-fn of_discarded_history(expected: TaggedNumber, actual: TaggedNumber) -> &'static str {
+/// Returns what the error text adds if the two changes have the same number, and differ only by their tags.
+fn discarded_history_suffix(expected: TaggedNumber, actual: TaggedNumber) -> &'static str {
     if expected.number == actual.number { " of a discarded history" } else { "" }
 }

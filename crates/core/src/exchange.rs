@@ -1,5 +1,5 @@
-//! Formats of conversations for import and export: the export and backup files, and the items that readers of other programs'
-//! files produce.
+//! Formats of conversations for import and export: the lines of export and backup files, and the items into which the files of other
+//! programs are converted.
 //!
 //! An export is JSON Lines. The first line is an [`ExportLine::Threadkeep`] header. The line of each thread is followed by its
 //! messages in order and its records. Readers ignore unknown members and reject later versions. A backup ([`BackupLine`]) contains
@@ -127,7 +127,7 @@ impl ExportedMessage {
 /// The version of the backup format that this program writes.
 pub const BACKUP_VERSION: u32 = 1;
 
-/// One line of a backup: a whole store with all tenants, verbatim, as JSON Lines.
+/// One line of a backup. A backup contains a whole store with all tenants, verbatim, as JSON Lines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupLine {
@@ -137,12 +137,13 @@ pub enum BackupLine {
         version: u32,
         /// When the backup was started.
         made_at: Timestamp,
-        /// What is consistent as of one instant. Files of earlier versions lack this member: each thread in them is consistent by
+        /// What is consistent as of one instant. Files of earlier versions lack this member: in them, each thread is consistent by
         /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         as_of: Option<Consistency>,
     },
-    /// A chunk of a thread. The chunks of a thread are consecutive. A repeated first chunk discards the chunks before it.
+    /// A chunk of a thread. The chunks of a thread are consecutive. If its first chunk is repeated, the chunks of the thread before it
+    /// are discarded.
     Chunk {
         /// The thread's tenant.
         tenant: TenantId,
@@ -169,19 +170,19 @@ pub enum BackupLine {
         /// The number of records of users and tenants in the backup.
         #[serde(rename = "documents")]
         records: u64,
-        /// The SHA-256 of all lines before it, including line ends, in hexadecimal digits.
+        /// The SHA-256 of all lines before this one, including line ends, in hexadecimal digits.
         hash: String,
     },
 }
 
-/// An item that a reader of a conversation file produces. The messages and records of a thread follow it.
+/// An item of a file to import. A thread is followed by its messages and records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImportItem {
     /// The start of a conversation.
     Thread(Box<ImportedThread>),
     /// A message of the conversation above.
     Message(Box<ImportedMessage>),
-    /// A whole conversation, possibly with branches. No messages follow it.
+    /// A whole conversation with its messages, possibly with branches. No [`ImportItem::Message`] follows it.
     Tree(Box<ImportedTree>),
     /// A record, owned by the conversation above, a user or the tenant.
     Record {
@@ -192,7 +193,7 @@ pub enum ImportItem {
     },
 }
 
-/// A conversation to import. It has an `id` or a `key`, by which a repeated import finds the thread.
+/// A conversation to import. At least one of `id` and `key` is set. A repeated import uses them to find the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedThread {
     /// Its id, in exports of Threadkeep.
@@ -212,7 +213,7 @@ pub struct ImportedThread {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A message to import. It has an `id` or an `external_id`.
+/// A message to import. At least one of `id` and `external_id` is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedMessage {
     /// Its id, in exports of Threadkeep.
@@ -228,12 +229,12 @@ pub struct ImportedMessage {
 /// A conversation whose messages form a tree. Editing a question or regenerating an answer creates a branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedTree {
-    /// The conversation. It has a key.
+    /// The conversation. Its key is set.
     pub thread: ImportedThread,
     /// The messages. Parents come before their children, and siblings are in the order of the source.
     pub nodes: Vec<ImportedNode>,
-    /// The index of the node that the source displayed last. The current branch leads through it to its newest descendant. Without
-    /// it, the current branch leads to the newest message of all.
+    /// The index of the node that the source displayed last. The current branch leads through this node to its newest descendant. If
+    /// `None`, the current branch leads to the newest message of the tree.
     pub current: Option<usize>,
     /// When the source last changed the conversation. Importing an older file does not change the current branch.
     pub updated_at: Option<Timestamp>,
@@ -242,7 +243,7 @@ pub struct ImportedTree {
 /// A message of a conversation with branches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedNode {
-    /// The index of the parent among [`ImportedTree::nodes`], lower than its own; `None` for a first message.
+    /// The index of the parent in [`ImportedTree::nodes`], lower than the index of this node; `None` for a first message.
     pub parent: Option<usize>,
     /// The message. Its external id is set and unique in the tree.
     pub message: ImportedMessage,

@@ -14,14 +14,14 @@ macro_rules! uuid_id {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// Creates a version 7 UUID: sorted by time, with 74 of the random bits.
+            /// Creates a version 7 UUID, which sorts by the time `at` and contains 74 of the random bits.
             #[must_use]
             pub fn v7(at: crate::Timestamp, random: [u8; 10]) -> Self {
                 let millis = u64::try_from(at.as_millis()).unwrap_or(0);
                 Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
             }
 
-            /// Derives an id from a name, always the same one for the same name: a version 8 UUID from its SHA-256.
+            /// Derives an id from a name: a version 8 UUID from the name's SHA-256, the same for the same name.
             #[must_use]
             pub fn from_name(name: &[u8]) -> Self {
                 use sha2::Digest;
@@ -75,7 +75,7 @@ macro_rules! name_id {
         pub struct $name(Box<str>);
 
         impl $name {
-            fn checked(name: impl Into<String>) -> Result<Self, StoreError> {
+            fn new_checked(name: impl Into<String>) -> Result<Self, StoreError> {
                 let name = name.into();
                 limits::check_name($field, &name)?;
                 Ok(Self(name.into_boxed_str()))
@@ -110,7 +110,7 @@ macro_rules! name_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::checked(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+                Self::new_checked(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
             }
         }
     };
@@ -135,7 +135,7 @@ impl TenantId {
     /// # Errors
     /// `Invalid` if it is empty, contains control characters or is reserved, `LimitExceeded` over 200 bytes.
     pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
-        let tenant = Self::checked(name)?;
+        let tenant = Self::new_checked(name)?;
         if tenant.is_internal() {
             return Err(StoreError::invalid(
                 "tenant",
@@ -150,7 +150,7 @@ impl TenantId {
     /// # Errors
     /// The same as [`TenantId::new`], except for the reserved name.
     pub fn from_stored(name: impl Into<String>) -> Result<Self, StoreError> {
-        Self::checked(name)
+        Self::new_checked(name)
     }
 
     /// Returns the tenant that contains the API keys and the audit log.
@@ -177,7 +177,7 @@ impl UserId {
     /// # Errors
     /// `Invalid` if it is empty or contains control characters, `LimitExceeded` over 200 bytes.
     pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
-        Self::checked(name)
+        Self::new_checked(name)
     }
 }
 

@@ -23,14 +23,14 @@ impl JsonText {
     pub fn new(text: impl Into<String>) -> Result<Self, StoreError> {
         let text = text.into();
         limits::check_json_depth(&text)?;
-        Self::stored(text)
+        Self::from_stored(text)
     }
 
-    /// Converts stored text. Does not check the depth, which [`Self::new`] checked before the text was stored.
+    /// Creates a value from stored text. Does not check the depth, which [`Self::new`] checked before the text was stored.
     ///
     /// # Errors
     /// `Invalid` if it is not JSON.
-    pub fn stored(text: impl Into<String>) -> Result<Self, StoreError> {
+    pub fn from_stored(text: impl Into<String>) -> Result<Self, StoreError> {
         let text = text.into();
         RawValue::from_string(text).map(Self).map_err(|error| StoreError::invalid("json", format!("not JSON: {error}")))
     }
@@ -108,7 +108,7 @@ mod tests {
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(JsonText::new(deep(limits::JSON_DEPTH)).unwrap().read::<Value>().is_ok());
         assert!(matches!(JsonText::new(deep(limits::JSON_DEPTH + 1)), Err(StoreError::LimitExceeded { .. })));
-        let stored = JsonText::stored(deep(500_000)).unwrap();
+        let stored = JsonText::from_stored(deep(500_000)).unwrap();
         assert!(matches!(stored.read::<Value>(), Err(StoreError::Corrupt { .. })));
         assert!(serde_json::from_str::<JsonText>(stored.as_str()).is_ok());
     }

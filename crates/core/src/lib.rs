@@ -1,8 +1,8 @@
 //! The data types of Threadkeep, and the ports that all other crates build on.
 //!
-//! Start with [`Message`] and [`Thread`] (the stored data), then [`Batch`] (a change of a thread) and [`Store`] (the contract of
-//! a backend). [`codec`] is the only module that encodes messages as text. The variants of [`StoreError`] are named for what the
-//! caller can do about a failure.
+//! Start with [`Message`] and [`Thread`] (the stored data), then [`Batch`] (the changes that one commit makes to a thread) and
+//! [`Store`] (the contract of a backend). [`codec`] is the only module that encodes messages as text. The variants of
+//! [`StoreError`] are named for what the caller can do about a failure.
 //!
 //! This crate does no I/O and does not read the clock, random numbers or the environment: time and ids are arguments, so
 //! conversations can be replayed from their log. It needs no async runtime and builds for `wasm32`.
@@ -77,8 +77,8 @@ pub use search::{
 };
 pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedRecord, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
-    Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadOrder, ThreadPage, ThreadQuery,
-    ThreadRef,
+    Backend, ChangedThread, ChangedThreads, OpenOutcome, OpenThread, Store, StoreExt, ThreadOrder, ThreadPage,
+    ThreadQuery, ThreadRef,
 };
 pub use tag::{ChangeTag, TaggedNumber};
 pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
@@ -87,7 +87,7 @@ pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
 pub use view::{ThreadRead, ThreadView};
 
-/// The bounds of every port on every platform: ports are shared between tasks. An implementation over a value that is bound to
-/// one operating system thread, such as a browser's objects, has to wrap it.
+/// The trait bounds of every port, on every platform: ports are shared between tasks. An implementation that uses values bound to
+/// one operating system thread, such as a browser's objects, has to wrap them.
 pub trait Portable: Send + Sync + 'static {}
 impl<T: Send + Sync + 'static + ?Sized> Portable for T {}

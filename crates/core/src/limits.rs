@@ -1,4 +1,5 @@
-//! The limits of all stores. They are the same everywhere, so that data can move between stores.
+//! The limits of all stores. They are the same everywhere, so that data can move between stores. Constants are maximum values unless
+//! their docs say otherwise.
 //!
 //! Names are short because stores index them. Text is limited per message and per commit, so that no call occupies a store for
 //! long.
@@ -54,7 +55,7 @@ pub(crate) fn check_count(limit: &'static str, actual: usize, max: usize) -> Res
 /// Checks a size in bytes against a limit.
 ///
 /// # Errors
-/// `LimitExceeded` with the name of the limit.
+/// `LimitExceeded`, naming `limit`, if `actual` exceeds `max`.
 pub fn check_bytes(limit: &'static str, actual: usize, max: usize) -> Result<()> {
     check_count(limit, actual, max)
 }
@@ -73,7 +74,7 @@ pub fn check_page(limit: usize) -> Result<()> {
 /// Checks that no position exceeds [`LAST_POSITION`].
 ///
 /// # Errors
-/// `LimitExceeded` with the highest position.
+/// `LimitExceeded` if a position is higher.
 pub fn check_positions(positions: Positions) -> Result<()> {
     let actual = positions.seq.max(positions.change);
     if actual <= LAST_POSITION {
@@ -133,8 +134,8 @@ pub(crate) fn check_map(field: &'static str, map: &Map) -> Result<()> {
 
 /// Whether a JSON text contains an escaped NUL character. An escaped backslash before `u0000` is not one.
 fn contains_nul(json: &str) -> bool {
-    json.match_indices("\\u0000").any(|(at, _)| {
-        let backslashes = json.as_bytes()[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+    json.match_indices("\\u0000").any(|(index, _)| {
+        let backslashes = json.as_bytes()[..index].iter().rev().take_while(|byte| **byte == b'\\').count();
         backslashes % 2 == 0
     })
 }
@@ -144,21 +145,21 @@ fn contains_nul(json: &str) -> bool {
 /// # Errors
 /// `LimitExceeded` with the first depth over the limit.
 pub fn check_json_depth(json: &str) -> Result<()> {
-    // Few texts have that many brackets, and counting them is faster than tracking the depth.
+    // Few texts have more brackets than this, and counting brackets is faster than tracking the depth.
     if json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= JSON_DEPTH {
         return Ok(());
     }
-    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in json.bytes() {
         match byte {
             _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => {
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
                 depth += 1;
                 check_count("json nesting", depth, JSON_DEPTH)?;
             }
-            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
     }

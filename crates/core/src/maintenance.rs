@@ -8,20 +8,20 @@ use crate::{
 
 /// Administration of a store: migration, checks and cleanup. Only for administrators.
 ///
-/// Access is not limited to a tenant. Migration, `check`, backups and the conformance tests are based on it.
+/// Access is not limited to a tenant. Migration, the command `check`, backups and the conformance tests use it.
 #[async_trait]
 pub trait Maintenance: Portable + std::fmt::Debug {
-    /// Lists at most `limit` tenants after a name, in byte order.
+    /// Lists at most `limit` tenants after the tenant `after` (`None` for the first page), in byte order of their names.
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;
 
-    /// Lists at most `limit` owners of a tenant after one of them: those that own something or did earlier, in byte order of their
-    /// names. The tenant itself is always the first. An unknown tenant has no owners. How long former owners are listed depends on
-    /// the store.
+    /// Lists at most `limit` owners in a tenant after the owner `after` (`None` for the first page), in byte order of their names:
+    /// owners that have threads, records or entries of collections, or had some earlier. The tenant itself is always the first. An
+    /// unknown tenant has no owners. How long former owners are listed depends on the store.
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
 
-    /// Lists at most `limit` threads that have a driver, or whose driver was interrupted: those with the record
-    /// [`crate::RecordName::driver`], by tenant and id in byte order, after one of them. Expired threads are omitted. The cost depends
-    /// on the number of listed threads only.
+    /// Lists at most `limit` threads that have a driver, or whose driver was interrupted, after the thread `after` (`None` for the first
+    /// page). These are the threads with the record [`crate::RecordName::driver`], in byte order of tenant and id. Expired threads are
+    /// omitted. The cost depends only on the number of listed threads.
     async fn list_driven_threads(
         &self,
         after: Option<&DrivenThread>,
@@ -30,33 +30,34 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     ) -> Result<Vec<DrivenThread>>;
 
     /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency records, and
-    /// content as stored text. The first chunk (`after` is `None`) contains everything but the entries beyond `limit`. An unknown
-    /// thread is `NotFound`.
+    /// content as stored text. The first chunk (`after` is `None`) contains everything except the entries beyond `limit`; a later chunk
+    /// contains at most `limit` entries after the position `after`. An unknown thread is `NotFound`.
     ///
-    /// Damaged rows do not fail the call. Stored text and checksums are returned unchecked. Positions without a readable row are
-    /// [`DumpEntry::Lost`]; other unreadable data is omitted and listed in [`Dump::unreadable`]. `Corrupt` only if nothing of the
-    /// thread can be read.
+    /// Damaged rows do not make the call fail. Stored text and checksums are returned unchecked. Positions without a readable row are
+    /// [`DumpEntry::Lost`]; other unreadable data is omitted and listed in [`Dump::unreadable`]. The result is `Corrupt` only if nothing
+    /// of the thread can be read.
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump>;
 
-    /// Takes a snapshot: a reader of the whole store that later writes do not affect. Its lists omit what has expired at `now`.
+    /// Takes a snapshot of the whole store, which later writes do not affect. Its lists omit threads and records that have expired at
+    /// `now`.
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>>;
 
     /// Writes a thread verbatim, chunk by chunk in the order of dumping.
     ///
     /// The thread is not visible until its last chunk (`next` is `None`) is written. A first chunk discards the chunks of an earlier
     /// restoration that was not completed. An existing thread with the same id or key is `Conflict::Thread`; a later chunk without a
-    /// first one is `Invalid`. Stored text and checksums are not validated: a damaged thread can be moved, and `verify` reports the
-    /// damage. Lost positions stay empty. A position beyond [`limits::LAST_POSITION`] is `LimitExceeded` ([`Dump::check`]). A
-    /// deleted id may be restored at any time.
+    /// first chunk is `Invalid`. Stored text and checksums are not validated, so that a damaged thread can be moved; `verify` reports
+    /// the damage. Lost positions stay empty. A position beyond [`limits::LAST_POSITION`] is `LimitExceeded` ([`Dump::check`]). A
+    /// thread with a deleted id may be restored at any time.
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()>;
 
-    /// Writes a record of a user or the tenant verbatim, and overwrites an existing one. Later writes get higher versions. A thread as
-    /// owner is `Invalid`.
+    /// Writes a record of a user or the tenant verbatim, and overwrites an existing record. Later writes get higher versions. A thread
+    /// as owner is `Invalid`.
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()>;
 
     /// Removes what is obsolete at `now`: expired threads and records; idempotency records, change logs and deleted ids outside the
-    /// window; and every byte that erasing, trimming, deleting or replacing left behind. It works in bounded steps and does not
-    /// block other calls in between.
+    /// window; and every byte that erasing, trimming, deleting or replacing left behind. It works in bounded steps, between which other
+    /// calls can run.
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport>;
 
     /// Reads everything and reports inconsistencies: data that cannot be read, messages that do not match their [`Checksum`], an
@@ -97,14 +98,14 @@ pub struct Dump {
     pub entries: Vec<DumpEntry>,
     /// The `after` of the next chunk; `None` in the last one.
     pub next: Option<u64>,
-    /// Descriptions of data that could not be read, except lost positions; without message content. Not serialised.
+    /// Descriptions of data that could not be read, except lost positions. They contain no message content and are not serialised.
     #[serde(skip)]
     pub unreadable: Vec<String>,
 }
 
 impl Dump {
-    /// Adds a [`DumpEntry::Lost`] for the positions without an entry: those after `after`, in the last chunk up to the end of the
-    /// thread.
+    /// Adds a [`DumpEntry::Lost`] for each gap between the entries of a chunk: from the position after `after` to the last entry, in
+    /// the last chunk to the end of the thread.
     #[must_use]
     pub fn with_lost(mut self, after: u64, positions: Positions) -> Self {
         let mut expected = after.saturating_add(1).max(positions.first_seq);
@@ -130,7 +131,7 @@ impl Dump {
     /// Checks that no position exceeds [`limits::LAST_POSITION`].
     ///
     /// # Errors
-    /// `LimitExceeded`.
+    /// `LimitExceeded` if a position is higher.
     pub fn check(&self) -> Result<()> {
         if let Some(thread) = &self.thread {
             limits::check_positions(thread.positions)?;
@@ -146,12 +147,12 @@ impl Dump {
     }
 }
 
-/// The row of a thread.
+/// A thread without its messages, in a dump.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DumpedThread {
     /// Its owner.
     pub owner: Owner,
-    /// Its key in a channel.
+    /// Its key.
     pub key: Option<ThreadKey>,
     /// Title, metadata and state as stored ([`crate::codec::encode_thread`]).
     pub body: String,
@@ -168,7 +169,7 @@ pub struct DumpedThread {
 /// A commit in the change log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpedCommit {
-    /// The change number that it made.
+    /// The change number of the commit.
     pub change: u64,
     /// The `now` of the commit.
     pub at: Timestamp,
@@ -176,11 +177,11 @@ pub struct DumpedCommit {
     pub key: IdempotencyKey,
     /// The fingerprint of its request.
     pub fingerprint: Fingerprint,
-    /// The position of the first message that it appended.
+    /// The position of the first message that the commit appended; the next free position at the time if it appended none.
     pub first_seq: u64,
     /// The number of appended messages.
     pub count: u64,
-    /// Its effects, except [`Effect::Appended`], which the two fields above describe.
+    /// Its effects, except [`Effect::Appended`], which `first_seq` and `count` describe.
     pub effects: Vec<Effect>,
 }
 
@@ -210,7 +211,7 @@ pub enum DumpEntry {
         created_at: Timestamp,
         /// Its content as stored ([`crate::codec::encode_content`]).
         body: String,
-        /// The checksum of when it was written; `None` if an earlier version without checksums wrote it.
+        /// The checksum that was computed when the message was written; `None` if a version without checksums wrote it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checksum: Option<Checksum>,
     },
@@ -233,7 +234,7 @@ pub enum DumpEntry {
 }
 
 impl DumpEntry {
-    /// Returns the position, or the first of several.
+    /// Returns the position of the entry; for lost positions, the first of them.
     #[must_use]
     pub const fn seq(&self) -> u64 {
         match self {
@@ -241,7 +242,7 @@ impl DumpEntry {
         }
     }
 
-    /// Returns the position, or the last of several.
+    /// Returns the position of the entry; for lost positions, the last of them.
     #[must_use]
     pub const fn last_seq(&self) -> u64 {
         match self {
@@ -262,33 +263,33 @@ impl DumpEntry {
             }
             Self::Message { seq, id, external_id, created_at, body, checksum, .. } => {
                 let role = codec::stored_role(body);
-                let computed = || Checksum::of(*id, role, *created_at, external_id.as_deref(), body);
-                message_damage(*seq, *id, body, *checksum, computed)
+                let compute = || Checksum::of(*id, role, *created_at, external_id.as_deref(), body);
+                message_damage(*seq, *id, body, *checksum, compute)
             }
         }
     }
 }
 
-/// Describes the damage of a stored message, without its content; `None` if there is none. `computed` returns the checksum of the
-/// stored data.
+/// Describes the damage of a stored message, without its content; `None` if there is none. `compute` returns the checksum of the
+/// data as it is stored now.
 #[must_use]
 pub fn message_damage(
     seq: u64,
     id: MessageId,
     body: &str,
     checksum: Option<Checksum>,
-    computed: impl FnOnce() -> Checksum,
+    compute: impl FnOnce() -> Checksum,
 ) -> Option<String> {
     match (codec::decode_content(body), checksum) {
         (Err(error), _) => Some(format!("position {seq}, message {id}: {error}")),
-        (Ok(_), Some(checksum)) if checksum != computed() => {
+        (Ok(_), Some(checksum)) if checksum != compute() => {
             Some(format!("position {seq}, message {id}: checksum mismatch"))
         }
         _ => None,
     }
 }
 
-/// The number of items that a sweep removed.
+/// The numbers of items that a sweep removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SweepReport {
     /// Expired threads.
@@ -313,7 +314,7 @@ pub struct VerifyReport {
     pub threads: u64,
     /// Verified messages.
     pub messages: u64,
-    /// How many of them have no checksum, because an earlier version wrote them. Changed bytes in them are not detected.
+    /// Verified messages without a checksum, because an earlier version wrote them. Changed bytes in them are not detected.
     pub unchecked: u64,
     /// Verified records.
     #[serde(rename = "documents")]
@@ -327,7 +328,7 @@ pub struct VerifyReport {
 pub struct Finding {
     /// The severity.
     pub severity: Severity,
-    /// The affected thread, if it is in a thread.
+    /// The affected thread; `None` if the finding does not concern a thread.
     pub thread: Option<ThreadId>,
     /// A description, without message content.
     pub detail: String,

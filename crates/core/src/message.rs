@@ -14,7 +14,7 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// A tool, with its result.
+    /// A tool; the message contains its result.
     Tool,
 }
 
@@ -33,7 +33,7 @@ impl Role {
         }
     }
 
-    /// Returns the number of the role in stores.
+    /// Returns the number that stores use for the role.
     #[must_use]
     pub const fn to_stored(self) -> u8 {
         match self {
@@ -44,14 +44,14 @@ impl Role {
         }
     }
 
-    /// Converts from the number of [`Role::to_stored`]; `None` for a number without a role.
+    /// Returns the role that has this number in stores ([`Role::to_stored`]); `None` if no role has it.
     #[must_use]
     pub fn from_stored(number: impl Into<i64>) -> Option<Self> {
         let number = number.into();
         Self::ALL.into_iter().find(|role| i64::from(role.to_stored()) == number)
     }
 
-    /// Returns a bit mask of roles by their stored numbers; of all roles if `roles` is empty.
+    /// Returns a bit mask of roles, with one bit for each stored number. An empty list of roles means all roles.
     #[must_use]
     pub fn stored_mask(roles: &[Self]) -> u8 {
         let roles = if roles.is_empty() { &Self::ALL } else { roles };
@@ -147,7 +147,8 @@ impl Content {
     /// Checks that every store can store the content.
     ///
     /// # Errors
-    /// `Invalid` for NUL characters and for numbers that JSON cannot represent, `LimitExceeded` for sizes.
+    /// `Invalid` if a text contains NUL characters or JSON cannot represent a number, `LimitExceeded` if a size or count exceeds its
+    /// limit.
     pub fn check(&self) -> Result<()> {
         limits::check_count("parts of a message", self.parts.len(), limits::PARTS)?;
         limits::check_count("sources of a message", self.sources.len(), limits::SOURCES)?;
@@ -187,7 +188,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the text of a text part or the description of an image.
+    /// Returns the text of a text part or the description of an image; `None` for other parts.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -220,7 +221,7 @@ impl Part {
 /// A model's request to run a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that the model gave the call. The result refers to it.
+    /// The id that the model assigned to the call. The result refers to this id.
     pub id: String,
     /// The name of the tool.
     pub name: String,
@@ -235,7 +236,7 @@ pub struct ToolResult {
     pub call_id: String,
     /// The output of the tool, as text (or as JSON text).
     pub output: String,
-    /// Whether it is an error.
+    /// Whether the output is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
@@ -255,7 +256,7 @@ pub struct ImageReference {
 pub struct Source {
     /// The kind of source, such as `document` or `message`.
     pub kind: String,
-    /// Its id among sources of the kind.
+    /// Its id, unique among sources of this kind.
     pub id: String,
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -328,7 +329,7 @@ impl TokenDetails {
         *self == Self::default()
     }
 
-    /// Returns the sum of both.
+    /// Adds the token counts of another call.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -358,7 +359,7 @@ pub struct NewMessage {
     pub id: MessageId,
     /// Its id in the source, unique in the thread if present. At most 500 bytes.
     pub external_id: Option<String>,
-    /// When it was created. Positions are in the order of appending, not of this.
+    /// When it was created. Positions follow the order of appending, not this time.
     pub created_at: Timestamp,
     /// The content.
     pub content: Content,
@@ -407,7 +408,7 @@ impl Message {
         crate::thread::is_marked_ephemeral(&self.content.metadata)
     }
 
-    /// Returns the plain text, as [`Content::plain_text`].
+    /// Returns the plain text, like [`Content::plain_text`].
     #[must_use]
     pub fn plain_text(&self) -> Cow<'_, str> {
         self.content.plain_text()

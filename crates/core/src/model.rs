@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JsonText, Part, Portable, Role, TokenCount, TokenCounter, ToolCall, ToolResult, Usage};
 
-/// The overhead in tokens of a message, by the rule that OpenAI documents for its chat models.
+/// The overhead of a message in tokens, as OpenAI documents it for its chat models.
 const MESSAGE_TOKENS: TokenCount = TokenCount(4);
-/// The overhead in tokens of a request: the tokens that begin the answer.
+/// The overhead of a request in tokens: the tokens that begin the answer.
 const ANSWER_TOKENS: TokenCount = TokenCount(3);
 
-/// A message of a request to a model.
+/// A message in a request to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatMessage {
     /// The role of the author.
@@ -20,7 +20,7 @@ pub struct ChatMessage {
     /// The name of the author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// The parts. The results of tool calls are in messages after the one with the calls.
+    /// The parts. The results of tool calls are in messages after the message with the calls.
     pub parts: Vec<Part>,
     /// The position of the message in the thread; `None` if it is not a message of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,14 +50,14 @@ impl ChatMessage {
         self.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
     }
 
-    /// Counts its tokens: all parts with ids and names of calls, the author, and an overhead of 4.
+    /// Counts its tokens: those of all parts, including the ids and names of tool calls, those of the author, and an overhead of 4.
     #[must_use]
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> TokenCount {
         count_message_tokens(self.author.as_deref(), &self.parts, counter)
     }
 }
 
-/// Counts the tokens of a message with an author and parts, as [`ChatMessage::count_tokens`].
+/// Counts the tokens of a message with this author and these parts, like [`ChatMessage::count_tokens`].
 #[must_use]
 pub fn count_message_tokens(author: Option<&str>, parts: &[Part], counter: &dyn TokenCounter) -> TokenCount {
     let author = author.map_or(TokenCount::ZERO, |author| counter.count(author));
@@ -70,7 +70,8 @@ pub fn count_tokens(messages: &[ChatMessage], counter: &dyn TokenCounter) -> Tok
     add_tokens(messages.iter().map(|message| message.count_tokens(counter)))
 }
 
-/// Adds the token counts of messages to the count of a request, as [`count_tokens`].
+/// Returns the token count of a request, given the counts of its messages. Includes 3 tokens that begin the answer, like
+/// [`count_tokens`].
 #[must_use]
 pub fn add_tokens(counts: impl IntoIterator<Item = TokenCount>) -> TokenCount {
     ANSWER_TOKENS + counts.into_iter().sum()
@@ -116,11 +117,11 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// It must not call tools.
+    /// The model must not call tools.
     None,
-    /// It must call at least one tool.
+    /// The model must call at least one tool.
     Required,
-    /// It must call this tool.
+    /// The model must call the tool with this name.
     Named(String),
 }
 
@@ -145,7 +146,7 @@ pub enum AnswerFormat {
     },
 }
 
-/// Sampling parameters. `None` and empty use the provider's defaults. Parameters that a provider does not have are not sent to it.
+/// Sampling parameters. `None` and empty lists mean the provider's default. Parameters that a provider does not support are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sampling {
@@ -174,7 +175,7 @@ pub struct ChatRequest {
     /// The tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolDescription>,
-    /// Whether it may, must or must not call tools.
+    /// Whether the model may, must or must not call tools.
     #[serde(default)]
     pub tool_choice: ToolChoice,
     /// The sampling temperature, from 0 to 2. `None` uses the provider's default.
@@ -209,7 +210,7 @@ pub enum ChatDelta {
     Text(String),
     /// Reasoning.
     Reasoning(String),
-    /// The request is retried: all deltas so far are invalid.
+    /// The request is retried: discard all deltas received so far.
     Restarted,
 }
 
@@ -220,9 +221,9 @@ pub enum ChatDelta {
 pub enum Finish {
     /// The answer is complete.
     Stop,
-    /// It waits for the results of its tool calls.
+    /// The model waits for the results of its tool calls.
     ToolCalls,
-    /// It reached the maximum number of tokens. The text is truncated.
+    /// The answer reached the maximum number of tokens, and is truncated.
     Length,
     /// The provider withheld the rest.
     Filtered,
@@ -290,17 +291,17 @@ pub trait ChatModel: Portable + std::fmt::Debug {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// It cannot be reached, ended the connection or is overloaded. Retry later.
+    /// The model cannot be reached, ended the connection or is overloaded. Retry later.
     #[error("model {model} unavailable: {detail}")]
     Unavailable {
         /// The model.
         model: String,
         /// What happened, without content.
         detail: String,
-        /// How long the provider asks to wait.
+        /// How long the provider asks callers to wait; `None` if it does not.
         retry_after: Option<Duration>,
     },
-    /// It did not answer in time.
+    /// The model did not answer in time.
     #[error("model {model} gave no answer within {} ms", after.as_millis())]
     TimedOut {
         /// The model.
@@ -332,7 +333,7 @@ pub enum ModelError {
         /// The model.
         model: String,
     },
-    /// It returned a malformed tool call, also when the request was retried.
+    /// The model returned a malformed tool call, even when the request was retried.
     #[error("model {model} returned a malformed tool call")]
     MalformedCall {
         /// The model.
@@ -340,7 +341,7 @@ pub enum ModelError {
         /// The malformed text.
         text: String,
     },
-    /// Its response is not a valid answer.
+    /// The response of the provider is not a valid answer.
     #[error("model {model} gave an invalid answer: {detail}")]
     InvalidAnswer {
         /// The model.

@@ -2,7 +2,7 @@
 
 use crate::{CorruptRow, Message, MessageId, Positions, Result, Role, Timestamp, limits};
 
-/// Which messages to read.
+/// A query for a page of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageQuery {
     /// Only messages before this bound.
@@ -11,7 +11,7 @@ pub struct MessageQuery {
     pub after: Option<Bound>,
     /// Only messages with these roles; empty for all.
     pub roles: Vec<Role>,
-    /// The order, which also determines the ends of the range.
+    /// The order of the messages, which also determines which of them are oldest and newest.
     pub order: OrderBy,
     /// From which end of the matching range to read.
     pub take: RangeEnd,
@@ -103,15 +103,15 @@ pub enum RangeEnd {
 pub enum OnCorrupt {
     /// Fail with `Corrupt`.
     Fail,
-    /// List it in [`MessagePage::corrupt`], so that one damaged row does not hide the others. It counts towards the limit and is
-    /// listed whatever roles the query filters by.
+    /// List it in [`MessagePage::corrupt`], so that one damaged row does not hide the others. The row counts towards the limit and is
+    /// listed even if the query filters by role.
     Report,
 }
 
 /// A page of messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePage {
-    /// The messages, ascending.
+    /// The messages, in ascending order of [`MessageQuery::order`].
     pub messages: Vec<Message>,
     /// The messages that cannot be decoded, if the query uses [`OnCorrupt::Report`].
     pub corrupt: Vec<CorruptRow>,
@@ -139,14 +139,14 @@ impl<'a> PageBuilder<'a> {
         Self { query, page, bytes: 0, max_bytes: limits::PAGE_BYTES }
     }
 
-    /// Replaces the maximum of [`limits::PAGE_BYTES`] stored bytes, after which the page ends.
+    /// Sets the number of stored bytes after which the page ends. Default: [`limits::PAGE_BYTES`].
     #[must_use]
-    pub fn with_bytes(self, max_bytes: usize) -> Self {
+    pub fn with_max_bytes(self, max_bytes: usize) -> Self {
         Self { max_bytes, ..self }
     }
 
-    /// Adds the next row, given the stored bytes of its content and a function that reads it. Returns `false`, without reading the
-    /// row, if the page is complete.
+    /// Adds the next row. `bytes` is the stored size of its content, `read` decodes it. If the page is already complete, returns
+    /// `false` and does not call `read`.
     ///
     /// # Errors
     /// `Corrupt` for a row that cannot be decoded, unless the query uses [`OnCorrupt::Report`].

@@ -15,7 +15,7 @@ pub enum RecordOwner {
     Thread(ThreadId),
     /// A user.
     User(UserId),
-    /// The tenant. All its users can read its records; only the application can write them.
+    /// The tenant. All its users can read these records; only the application can write them.
     Tenant,
 }
 
@@ -118,8 +118,8 @@ pub struct Record {
     /// The version, which changes with every write. A name never gets the same version twice, not even after a deletion, so that
     /// compare-and-set is safe.
     pub version: u64,
-    /// The tag of the commit on its thread that wrote it; `None` if an earlier version without tags wrote it, and for records of users
-    /// and tenants.
+    /// The tag of the commit that wrote the record; `None` if a version without tags wrote it, and for records of users and tenants,
+    /// which commits do not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<ChangeTag>,
     /// When it expires. An expired record does not exist for readers.
@@ -137,7 +137,7 @@ impl Record {
 /// A write to a record of a user or of the tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordWrite {
-    /// A user or the tenant. Records of threads change by commits only.
+    /// A user or the tenant. Only commits write records of threads.
     pub owner: RecordOwner,
     /// The namespace.
     pub namespace: Namespace,
@@ -155,7 +155,7 @@ impl RecordWrite {
     /// Checks that every store can store the record.
     ///
     /// # Errors
-    /// `Invalid` for invalid names and for a thread as owner, `LimitExceeded` for sizes.
+    /// `Invalid` if a name is invalid or the owner is a thread, `LimitExceeded` if the key or value is too large.
     pub fn check(&self) -> Result<()> {
         if matches!(self.owner, RecordOwner::Thread(_)) {
             return Err(StoreError::invalid("record owner", "records of threads change by commits only"));
@@ -171,7 +171,7 @@ impl RecordWrite {
 pub struct DerivedWrite {
     /// The key in [`Namespace::derived`].
     pub key: String,
-    /// The change number of the thread that the value was derived from.
+    /// The change of the thread from which the value was computed.
     pub at_change: TaggedNumber,
     /// The required current version; `None` if the record must not exist.
     pub expected: Option<TaggedNumber>,
@@ -186,29 +186,29 @@ impl DerivedWrite {
         RecordName { namespace: Namespace::derived(), key: self.key.clone() }
     }
 
-    /// Returns the new version of the record: `at_change` in the lower 32 bits, and in the upper ones the number of derived writes
-    /// since a commit last wrote or deleted the record.
+    /// Returns the new version of the record: the number of `at_change` in the lower 32 bits, and in the upper 32 bits the number of
+    /// derived writes since a commit last wrote or deleted the record.
     ///
-    /// Commits use their change as the version, which fits into 32 bits and exceeds every earlier `at_change`. So versions are never
-    /// reused, although the two kinds of writes do not coordinate.
+    /// A commit uses its change number as the version, which fits into 32 bits and exceeds every earlier `at_change`. So versions are
+    /// never reused, although derived writes and commits do not coordinate.
     #[must_use]
     pub fn version(&self) -> u64 {
-        (self.writes() << 32) | self.at_change.number
+        (self.count_writes() << 32) | self.at_change.number
     }
 
-    fn writes(&self) -> u64 {
+    fn count_writes(&self) -> u64 {
         self.expected.map_or(0, |version| version.number >> 32) + 1
     }
 
     /// Checks that every store can store the record.
     ///
     /// # Errors
-    /// `Invalid` for invalid names, `LimitExceeded` for sizes and for more than 2,147,483,647 derived writes since the last commit
-    /// that wrote or deleted the record.
+    /// `Invalid` if the key is invalid; `LimitExceeded` if the key or value is too large, or after more than 2,147,483,647 derived
+    /// writes since the last commit that wrote or deleted the record.
     pub fn check(&self) -> Result<()> {
         limits::check_key("record key", &self.key)?;
         limits::check_bytes("record", self.value.as_str().len(), limits::RECORD_BYTES)?;
-        let writes = self.writes();
+        let writes = self.count_writes();
         let max = u64::from(u32::MAX >> 1);
         if writes > max {
             return Err(StoreError::LimitExceeded { limit: "writes of a derived record", max, actual: writes });
@@ -216,8 +216,8 @@ impl DerivedWrite {
         Ok(())
     }
 
-    /// Checks the write against the positions of the thread and the version of the record (`None` if it does not exist). The record
-    /// gets the tag of the thread.
+    /// Checks the write against the positions of the thread and the version of the record (`None` if the record does not exist). The
+    /// new version gets the thread's current tag.
     ///
     /// # Errors
     /// `Conflict` with the actual change or version.
@@ -233,7 +233,7 @@ impl DerivedWrite {
 pub struct WriteOutcome {
     /// The new version; 0 if the record was deleted or did not exist.
     pub version: u64,
-    /// The tag of the version, as [`Record::tag`].
+    /// The tag of the version, like [`Record::tag`].
     pub tag: Option<ChangeTag>,
 }
 

@@ -13,7 +13,7 @@ pub trait Runtime: Portable {
     /// Returns the current time of a monotonic clock. For dates, use a [`crate::Clock`].
     fn now(&self) -> MonotonicTime;
     /// Waits for a duration, starting at the call. Dropping the future ends the wait. After the duration, the next poll must return
-    /// ready: a runtime with cooperative scheduling must exempt this future, otherwise a timeout could not end work that never waits.
+    /// ready: a runtime with cooperative scheduling must exempt this future from it, or a timeout could not end work that never waits.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
     /// Spawns a task. It runs until it is complete or the runtime shuts down, which drops the future.
     fn spawn(&self, task: BoxFuture<'static, ()>);

@@ -51,10 +51,10 @@ impl Scope {
     ///
     /// | scope | own | another user's | the tenant's (shared) |
     /// |---|---|---|---|
-    /// | `User` | full | none: as if unknown | append: read, open, add messages |
+    /// | `User` | full | none: as if it did not exist | append: read, open, add messages |
     /// | `Tenant` | full | full | full |
     ///
-    /// A user can read records of the tenant, but write only own records.
+    /// A user can read the records of the tenant, but write only the user's own records.
     #[must_use]
     pub fn access(&self, owner: &Owner) -> Access {
         match (self, owner) {

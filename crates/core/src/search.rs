@@ -11,32 +11,32 @@ use crate::{Map, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp
 /// candidates with the statistics for ranking, the same in every backend.
 #[async_trait]
 pub trait SearchIndex: Portable + std::fmt::Debug {
-    /// Finds entries that contain at least one term of the query, those with rarer terms first.
+    /// Finds entries that contain at least one term of the query. Entries with rarer terms come first.
     ///
-    /// For messages, the threads with full access are searched: the own threads of a user, all threads of a tenant. If the query names
-    /// a thread, it is searched if the scope may read it. Erased, trimmed, deleted and expired messages are never returned. In a named
-    /// collection, a tenant searches its own entries, a user its own and those of the tenant; an unknown collection is empty. If the
-    /// query has a vector, the entries nearest to it follow those with a term, up to the limit again. Terms that
-    /// [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector for messages is
-    /// `Unsupported`, and so are named collections in backends without them.
+    /// For messages, the threads with full access are searched: a user's own threads, or all threads of a tenant. If the query names a
+    /// thread, that thread is searched if the scope may read it. Erased, trimmed, deleted and expired messages are never returned. In a
+    /// named collection, a tenant searches the tenant's entries, and a user searches the user's and the tenant's entries; an unknown
+    /// collection is empty. If the query has a vector, the entries with a term are followed by at most `limit` entries that are nearest
+    /// to the vector. Terms that [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector for
+    /// messages is `Unsupported`, and so are named collections in backends without them.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
-    /// Adds entries to the scope's part of a named collection, all or nothing. Replaces entries with the same id. Searches find them
-    /// immediately. The collection of messages is `Invalid`. For the limits see [`IndexEntry::check_all`].
+    /// Adds entries to the scope's part of a named collection, all or nothing. Replaces entries with the same id. Searches find the new
+    /// entries immediately. The collection of messages is `Invalid`. For the limits see [`IndexEntry::check_all`].
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()>;
 
     /// Removes at most [`limits::COMMIT_MESSAGES`] entries from the scope's part of a named collection, and returns how many existed.
-    /// After a sweep, no byte of them remains in the backend's files.
+    /// After a sweep, no byte of the removed entries remains in the backend's files.
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64>;
 
-    /// Removes all entries that the scope added to named collections, with the names of the collections, and returns how many
-    /// existed. Entries of other scopes in collections of the same name are unchanged, and so are messages. A backend without
-    /// collections returns 0. It works in bounded steps between which other writers can run; what they add meanwhile may remain.
+    /// Removes all entries that the scope added to named collections, with the names of the collections, and returns how many entries
+    /// existed. Messages, and entries of other scopes in collections of the same name, are not removed. A backend without collections
+    /// returns 0. The removal works in bounded steps, between which other writers can run; entries that they add meanwhile may remain.
     /// Idempotent: after a failure, the same call removes the rest. After a sweep, no byte of the entries remains in the backend's
     /// files.
     async fn remove_collections(&self, scope: &Scope) -> Result<u64>;
 
-    /// Indexes about `limit` messages at most of those that are not indexed yet.
+    /// Indexes at most about `limit` messages that are not indexed yet.
     async fn catch_up(&self, limit: usize) -> Result<CatchUp>;
 }
 
@@ -71,7 +71,7 @@ pub struct IndexEntry {
     pub text: String,
     /// Data that is returned with the entry.
     pub fields: Map,
-    /// The embedding of the text.
+    /// The embedding of the text, for queries with a vector.
     pub embedding: Option<Embedding>,
 }
 
@@ -80,7 +80,7 @@ impl IndexEntry {
     /// text, distinct ids of at most [`limits::KEY_BYTES`], embeddings of finite numbers.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded`.
+    /// `LimitExceeded` if a limit is exceeded, `Invalid` for any other reason.
     pub fn check_all(entries: &[Self]) -> Result<()> {
         limits::check_count("entries of one call", entries.len(), limits::COMMIT_MESSAGES)?;
         let bytes = entries.iter().map(|entry| entry.text.len()).sum();
@@ -113,7 +113,7 @@ impl Embedding {
     /// Checks that the model has a valid name and the vector has 1 to [`limits::DIMENSIONS`] finite numbers.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded`.
+    /// `LimitExceeded` if the name or the vector is too long, `Invalid` for any other reason.
     pub fn check(&self) -> Result<()> {
         limits::check_name("embedding model", &self.model)?;
         limits::check_count("dimensions of an embedding", self.vector.len(), limits::DIMENSIONS)?;
@@ -123,26 +123,25 @@ impl Embedding {
         self.vector.iter().try_for_each(|number| limits::check_number("embedding", f64::from(*number)))
     }
 
-    /// Returns the cosine similarity of two embeddings, from -1 to 1. `None` if their models or dimensions differ, or if one of them is
-    /// the zero vector.
+    /// Returns the cosine similarity of two embeddings, from -1 to 1. `None` if they are of different models, or if their vectors
+    /// cannot be compared ([`similarity`]).
     #[must_use]
     pub fn similarity(&self, other: &Self) -> Option<f64> {
         if self.model == other.model { similarity(&self.vector, &other.vector) } else { None }
     }
 }
 
-/// Returns the cosine similarity of two vectors, from -1 to 1. `None` if their dimensions differ or one of them is the zero vector or
-/// not finite.
+/// Returns the cosine similarity of two vectors, from -1 to 1. `None` if their dimensions differ, or if one of them is the zero vector
+/// or contains a number that is not finite.
 #[must_use]
-pub fn similarity(one: &[f32], other: &[f32]) -> Option<f64> {
-    if one.len() != other.len() {
+pub fn similarity(a: &[f32], b: &[f32]) -> Option<f64> {
+    if a.len() != b.len() {
         return None;
     }
-    let product = |one: &[f32], other: &[f32]| -> f64 {
-        one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
-    };
-    let lengths = (product(one, one) * product(other, other)).sqrt();
-    (lengths > 0.0 && lengths.is_finite()).then(|| (product(one, other) / lengths).clamp(-1.0, 1.0))
+    let dot_product =
+        |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum() };
+    let lengths = (dot_product(a, a) * dot_product(b, b)).sqrt();
+    (lengths > 0.0 && lengths.is_finite()).then(|| (dot_product(a, b) / lengths).clamp(-1.0, 1.0))
 }
 
 /// A search query.
@@ -222,13 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn similarity_is_a_cosine_or_none() {
+    fn similarity_is_the_cosine_if_vectors_are_comparable() {
         assert_eq!(similarity(&[3.0, 0.0], &[1.0, 0.0]), Some(1.0));
         assert_eq!(similarity(&[1.0, 0.0], &[0.0, 2.0]), Some(0.0));
-        for (one, other) in
+        for (a, b) in
             [(vec![1.0], vec![1.0, 2.0]), (vec![0.0], vec![1.0]), (vec![f32::NAN], vec![1.0]), (vec![], vec![])]
         {
-            assert_eq!(similarity(&one, &other), None);
+            assert_eq!(similarity(&a, &b), None);
         }
     }
 }

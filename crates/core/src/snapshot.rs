@@ -20,26 +20,26 @@ pub trait Snapshot: Portable + std::fmt::Debug {
     /// grows while snapshots exist.
     fn log_growth_bytes(&self) -> Option<u64>;
 
-    /// Returns the rows of threads and records that the lists have omitted so far because they cannot be read, each once. A damaged
-    /// row does not end a list.
+    /// Returns a finding for each thread or record that the lists have omitted so far because its row cannot be read. A damaged row
+    /// does not end a list.
     fn unreadable(&self) -> Vec<Finding>;
 
     /// Counts the readable threads and messages. Cheaper than listing them.
     async fn totals(&self) -> Result<SnapshotTotals>;
 
-    /// Lists at most `limit` ([`crate::limits::PAGE`]) threads of all tenants, in the order of their creation, after the one with the
-    /// number `after`. Expired threads are omitted.
+    /// Lists at most `limit` ([`crate::limits::PAGE`]) threads of all tenants, in the order of their creation, after the thread with
+    /// the number `after` (`None` for the first page). Expired threads are omitted.
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>>;
 
     /// Reads threads verbatim, as [`crate::Maintenance::dump_thread`] does, including damaged ones. Returns one chunk for each.
     ///
-    /// `numbers` are the [`ListedThread::number`]s, in any order; an unknown one is `NotFound`. `after` applies to the first thread:
+    /// `numbers` are the [`ListedThread::number`]s, in any order; an unknown number is `NotFound`. `after` applies to the first thread:
     /// its chunk after this position is read instead of its first chunk. The result ends early when `size` is reached. It has at least
-    /// one chunk, and only the last one can have a `next`. To continue, request the rest of that thread, then the remaining threads.
+    /// one chunk, and only the last chunk can have a `next`. To continue, request the rest of that thread, then the remaining threads.
     async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>>;
 
-    /// Lists at most `limit` ([`crate::limits::PAGE`]) records of all users and tenants after one of them, in an order that depends on
-    /// the store. Expired records are omitted. Records of threads are part of their dumps.
+    /// Lists at most `limit` ([`crate::limits::PAGE`]) records of all users and tenants after the record `after` (`None` for the first
+    /// page), in an order that depends on the store. Expired records are omitted. Records of threads are part of the threads' dumps.
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>>;
 }
 
@@ -49,7 +49,7 @@ pub trait Snapshot: Portable + std::fmt::Debug {
 pub enum Consistency {
     /// The whole store.
     Store,
-    /// Each thread and each record by itself, but not all as of the same instant.
+    /// Each thread and each record by itself, but different ones as of different instants.
     Thread,
 }
 
@@ -76,9 +76,9 @@ pub struct ListedThread {
 /// The maximum size of one result of [`Snapshot::dump_threads`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkSize {
-    /// The maximum number of messages and tombstones of all threads, at most [`crate::limits::PAGE`].
+    /// The maximum number of messages and tombstones of all threads together, at most [`crate::limits::PAGE`].
     pub entries: usize,
-    /// The bytes of text after which no further entry or thread is added.
+    /// The number of bytes of text after which no further entry or thread is added.
     pub bytes: usize,
 }
 

@@ -13,14 +13,15 @@ use crate::{
 /// A store of conversations: the contract of every backend.
 ///
 /// For all methods:
-/// - The scope is checked first ([`Scope::access`]). An object that it cannot access is treated exactly like one that does not exist:
-///   `NotFound`, `None` or an empty list.
-/// - `now` is the time of the caller's clock. An object that expires at or before `now` does not exist, whether it was swept or not.
-/// - A thread changes only by [`Store::commit`]; `open_thread` and `delete_thread` create and delete it.
+/// - The scope is checked first ([`Scope::access`]). An object that the scope cannot access is treated exactly like one that does not
+///   exist: the result is `NotFound`, `None` or an empty list.
+/// - `now` is the time of the caller's clock. An object that expires at or before `now` does not exist, whether a sweep has removed it
+///   or not.
+/// - Only [`Store::commit`] changes a thread; `open_thread` and `delete_thread` create and delete it.
 /// - When a write returns `Ok`, it is as durable as the backend is configured to make it.
-/// - Dropping the future of a write either applies it completely or not at all.
+/// - If the future of a write is dropped, the write is applied either completely or not at all.
 /// - Stored data that cannot be decoded is `Corrupt`, never replaced by a default. The limits are those of [`limits`] in every
-///   backend. A `limit` of 0 is `Invalid`, over [`limits::PAGE`] `LimitExceeded`.
+///   backend. A `limit` of 0 is `Invalid`, a `limit` over [`limits::PAGE`] is `LimitExceeded`.
 #[async_trait]
 pub trait Store: Portable + std::fmt::Debug {
     /// Changes one thread, all or nothing.
@@ -28,41 +29,41 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Makes these checks in this order, and writes nothing unless all of them pass ([`crate::decide`] implements them):
     /// 1. [`Batch::encode`]: limits, NUL, duplicates.
     /// 2. The thread exists in this scope (`NotFound`), and the scope may make these changes (`Denied`).
-    /// 3. The idempotency record of `batch.key`: with the same fingerprint, the original outcome is returned with `replayed` set;
-    ///    with another one, `Conflict::IdempotencyKey`.
+    /// 3. If there is an idempotency record of `batch.key` with the same fingerprint, the original outcome is returned with `replayed`
+    ///    set; with another fingerprint, the result is `Conflict::IdempotencyKey`.
     /// 4. `expected`, then `require` (`Conflict`).
     /// 5. Ids and external ids of `append` are new in the thread; ids of tombstones are not (`Conflict`).
     /// 6. The messages of `replace` and `erase` exist (`NotFound`).
     /// 7. `trim_below` is not beyond the end (`Invalid`).
     /// 8. Neither `seq` nor `change` exceeds [`limits::LAST_POSITION`] (`LimitExceeded`).
     ///
-    /// Positions and versions that are required with a tag match only those of the same commit ([`TaggedNumber::may_be_same`]), because a failover
-    /// can assign the same number to two commits.
+    /// Changes and versions that are required with a tag match only those of the same commit ([`TaggedNumber::may_be_same`]), because a
+    /// failover can assign the same number to two commits.
     ///
     /// The commit then appends the messages at the positions `seq + 1 …`, increases `change` by one and gives it the tag of the key,
     /// writes the idempotency record (key, fingerprint, change, first_seq, count) and the entry of the change log, and sends wake-ups.
     /// Written records get the new `change` as their version, with its tag. `trim_below` at or below `first_seq` has no effect. The
-    /// preconditions of an empty batch are checked, but it writes nothing, produces no event and returns the current positions.
+    /// preconditions of an empty batch are checked, but the commit writes nothing, produces no event and returns the current positions.
     ///
     /// Concurrent commits on one thread are serialised. After `Unavailable { maybe_applied: true }` the outcome is unknown: retry with
     /// the same key. A retry after the thread was deleted or expired, even by this commit, is `NotFound`, because the idempotency
     /// record was deleted with the thread.
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome>;
 
-    /// Finds the thread that `open` identifies, or creates it. Of concurrent calls, one creates it and all return the same thread.
+    /// Finds the thread that `open` identifies, or creates it. Of concurrent calls, one creates the thread and all return it.
     ///
     /// If a key is given, the thread with this key is returned, whatever its id; otherwise the thread with the id. A new thread starts
-    /// at change 0. An id that the scope cannot access, or that was deleted within [`crate::IDEMPOTENCY_WINDOW_MS`], is `NotFound`. If
-    /// a key is given and the id belongs to a thread with another key or without one, the result is `Conflict::Thread`. An expired
-    /// thread is deleted completely and replaced. A new thread may already be expired at `now`. Opening an existing thread does not
-    /// change it.
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened>;
+    /// at change 0. The result is `NotFound` if the scope cannot access the thread with the id, or if that thread was deleted within
+    /// [`crate::IDEMPOTENCY_WINDOW_MS`]. It is `Conflict::Thread` if a key is given and the thread with the id has another key or none.
+    /// An expired thread is deleted completely and replaced. A new thread may already be expired at `now`. Opening an existing thread
+    /// does not change it.
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome>;
 
     /// Reads a thread by id or key, with the messages and records that `read` requests: all as of one instant, and in one round trip
     /// if the store is remote. `None` if the thread does not exist in this scope.
     ///
-    /// The page is as [`Store::list_messages`] returns it, and lists are as [`Store::list_records`] returns them. Data that cannot be
-    /// decoded fails the whole call, except messages if the query uses [`crate::OnCorrupt::Report`].
+    /// The page is the same as from [`Store::list_messages`], and the lists are the same as from [`Store::list_records`]. Data that
+    /// cannot be decoded makes the whole call fail, except messages if the query uses [`crate::OnCorrupt::Report`].
     async fn read_thread(
         &self,
         scope: &Scope,
@@ -74,15 +75,15 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Lists threads in pages.
     ///
     /// The order by creation is stable: threads opened during paging are at the end. In the order by recency (newest change first), a
-    /// thread that changes during paging may be listed twice or not at all. An `after` that is not from a page is `Invalid`.
+    /// thread that changes during paging may be listed twice or not at all. An `after` that is not the `next` of a page is `Invalid`.
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage>;
 
     /// Lists the threads that changed or were deleted after a cursor, each once, in the order of their last change.
     ///
-    /// Lists the threads with full access: the own threads of a user, all threads of a tenant. Opening and restoring count as changes;
-    /// expired threads are omitted. Cursors are opaque and valid for the store, not only for the scope. Without a cursor, the result is
-    /// empty and contains the current cursor. For a cursor of a discarded history (after a restore), or one older than the retained
-    /// deletions, `reset` is set.
+    /// Only threads with full access are listed: a user's own threads, or all threads of a tenant. Opening and restoring count as
+    /// changes; expired threads are omitted. Cursors are opaque, and valid in every scope of the store. Without a cursor, the result is
+    /// an empty list with the current cursor. If the cursor belongs to a discarded history (after a restore), or is older than the
+    /// retained deletions, `reset` is set.
     async fn list_changed_threads(
         &self,
         scope: &Scope,
@@ -100,8 +101,8 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Reads a page of a thread's messages in ascending order, with the positions of the thread as of the same instant.
     ///
     /// The cost does not depend on the length of the thread, with two exceptions: bounds by time and filters by role also read the
-    /// messages that they exclude, and the order by time reads the whole thread. A page with [`limits::PAGE_BYTES`] ends early, with
-    /// `more` set.
+    /// messages that they exclude, and the order by time reads the whole thread. A page ends early, with `more` set, when it contains
+    /// [`limits::PAGE_BYTES`].
     async fn list_messages(
         &self,
         scope: &Scope,
@@ -110,8 +111,8 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<MessagePage>;
 
-    /// Reads messages by position, id or external id, in ascending order of position and each once. Missing messages are omitted. At
-    /// most [`limits::PAGE`] names.
+    /// Reads the messages that `names` identify, each once, in ascending order of position. Missing messages are omitted. There may be
+    /// at most [`limits::PAGE`] names.
     async fn find_messages(
         &self,
         scope: &Scope,
@@ -120,11 +121,11 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<Vec<Message>>;
 
-    /// Reads at most `limit` changes of a thread after a position, oldest first.
+    /// Reads at most `limit` changes of a thread after the change `after`, oldest first.
     ///
-    /// Changes are retained for at least [`crate::IDEMPOTENCY_WINDOW_MS`]. The result is [`ChangePage::Reset`] for a position before the
-    /// retained changes or beyond the current one, and for one whose tag differs from that of the stored change or cannot be compared
-    /// with it ([`Positions::can_continue_from`]).
+    /// Changes are retained for at least [`crate::IDEMPOTENCY_WINDOW_MS`]. The result is [`ChangePage::Reset`] if `after` is before the
+    /// retained changes or beyond the current change, or if its tag differs from that of the stored change or cannot be compared with it
+    /// ([`Positions::can_continue_from`]).
     async fn list_changes(
         &self,
         scope: &Scope,
@@ -134,11 +135,11 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<ChangePage>;
 
-    /// Reads a thread's changes after a position, like [`Store::list_changes`], with the messages that they appended, for subscribers:
-    /// in one round trip if the store is remote.
+    /// Reads a thread's changes like [`Store::list_changes`], with the messages that they appended, for subscribers. If the store is
+    /// remote, this takes one round trip.
     ///
     /// Messages have their current content, and there are at most as many as in one page. If changes append many messages, fewer changes
-    /// than `limit` may be returned, but at least one if there is any.
+    /// than `limit` may be returned, but at least one if there are any.
     async fn list_changes_with_messages(
         &self,
         scope: &Scope,
@@ -148,7 +149,7 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<ChangesWithMessages>;
 
-    /// Finds a record of a thread, a user or the tenant.
+    /// Finds a record of a thread, a user or the tenant; `None` if it does not exist or the scope cannot access its owner.
     async fn find_record(
         &self,
         scope: &Scope,
@@ -164,7 +165,7 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Writes or deletes one record of a user or of the tenant, if it has the expected version.
     ///
     /// Versions increase with each write and are never reused for a name, not even after a deletion. `Conflict::Record` contains the
-    /// actual version. A user may write own records; those of other users are `NotFound`, those of the tenant `Denied`.
+    /// actual version. A user may write the user's own records; records of other users are `NotFound`, records of the tenant `Denied`.
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome>;
 
     /// Writes one derived record of a thread, if the thread is at the change that the record was derived from and the record has the
@@ -175,9 +176,10 @@ pub trait Store: Portable + std::fmt::Debug {
     /// (`Conflict::Record`). The new version is [`DerivedWrite::version`].
     ///
     /// This is not a commit: `change`, `updated_at`, the change log and idempotency records do not change, and no wake-up is sent. The
-    /// stamp changes, because reads return other data. Commits can require, write and delete the record like any other record of the
-    /// thread: a commit that removes text also scrubs the record, and requires the version that it read. A store may acknowledge the
-    /// write before it is synced to disk: after a power failure the record is derived again.
+    /// stamp ([`Store::stamp`]) changes, because reads return other data. Commits can require, write and delete the record like any other
+    /// record of the thread. A commit that removes messages uses this to remove their text from the record, too, and requires the version
+    /// of the record that it read. A store may acknowledge the write before it is synced to disk: after a power failure the record is
+    /// computed again.
     async fn write_derived(
         &self,
         scope: &Scope,
@@ -186,16 +188,16 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<WriteOutcome>;
 
-    /// Subscribes to hints that something changed, starting now. They may be lost or duplicated.
+    /// Subscribes to hints that something changed, starting now. Hints may be lost or duplicated.
     async fn wake_ups(&self) -> Result<WakeUps>;
 
-    /// Returns a number that changes with every write, including those of other processes. While it is the same, all reads return the
-    /// same results, except for what expires. `None` if computing it would cost about as much as a read.
+    /// Returns the stamp: a number that changes with every write, including writes of other processes. While the stamp is the same, all
+    /// reads return the same results, except for data that expires. `None` if computing a stamp would cost about as much as a read.
     ///
     /// Stamps of different handles of a store cannot be compared.
     fn stamp(&self) -> Option<u64>;
 
-    /// Like [`Store::stamp`], for the records of users and tenants only: other writes may leave it unchanged.
+    /// Like [`Store::stamp`], but only for the records of users and tenants: other writes may leave this stamp unchanged.
     fn records_stamp(&self) -> Option<u64>;
 }
 
@@ -233,9 +235,9 @@ pub struct Backend {
 pub struct OpenThread {
     /// The id of a new thread.
     pub id: ThreadId,
-    /// The owner of a new thread, among whose threads the key is searched.
+    /// The owner of a new thread. A thread with the key is searched among the threads of this owner.
     pub owner: Owner,
-    /// The key of the thread in a channel.
+    /// The key of the thread.
     pub key: Option<ThreadKey>,
     /// The title of a new thread.
     pub title: Option<String>,
@@ -274,7 +276,7 @@ impl OpenThread {
     /// Checks that every store can store the values.
     ///
     /// # Errors
-    /// `Invalid` for NUL characters, `LimitExceeded` for sizes.
+    /// `Invalid` if a text contains NUL characters, `LimitExceeded` if a value is too large.
     pub fn check(&self) -> Result<()> {
         if let Some(title) = &self.title {
             limits::check_title(title)?;
@@ -286,7 +288,7 @@ impl OpenThread {
 
 /// The result of opening a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
+pub struct OpenOutcome {
     /// The thread.
     pub thread: Thread,
     /// Whether this call created it.
@@ -307,7 +309,7 @@ pub enum ThreadRef {
 pub struct ThreadQuery {
     /// The order.
     pub order: ThreadOrder,
-    /// Only threads of this owner. `None` for all threads with full access: the own threads of a user, all threads of a tenant.
+    /// Only threads of this owner. `None` for all threads with full access: a user's own threads, or all threads of a tenant.
     pub owner: Option<Owner>,
     /// The `next` of the previous page.
     pub after: Option<String>,
@@ -327,7 +329,7 @@ impl ThreadQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadOrder {
-    /// In the order in which this store created them. Stable.
+    /// In the order in which this store created the threads. The order never changes.
     Created,
     /// The most recently changed first.
     Recent,

@@ -10,9 +10,9 @@ use crate::{IdempotencyKey, StoreError};
 
 /// A tag of the commit that made a change: the first 4 bytes of the SHA-256 of its idempotency key. Text form: 8 hex digits.
 ///
-/// A failover can lose the last commits of a store and assign their numbers to other commits. The tags of these commits differ
-/// (except for one pair of keys in 2^32). A tag depends only on the key, so retrying a lost commit gives it the same tag, although
-/// possibly another number.
+/// A failover can lose the last commits of a store, and the store then assigns their numbers to other commits. The tags of two such
+/// commits differ (except with probability 2⁻³²). A tag depends only on the key, so retrying a lost commit gives it the same tag,
+/// although possibly another number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChangeTag([u8; 4]);
 
@@ -30,13 +30,13 @@ impl ChangeTag {
         Self([digest[0], digest[1], digest[2], digest[3]])
     }
 
-    /// Returns the tag as an integer for a column of four bytes.
+    /// Returns the tag as an integer, to be stored in a four-byte column.
     #[must_use]
     pub const fn to_stored(self) -> i32 {
         i32::from_be_bytes(self.0)
     }
 
-    /// Converts from the integer of [`ChangeTag::to_stored`].
+    /// Restores a tag from the integer that [`ChangeTag::to_stored`] returned.
     #[must_use]
     pub const fn from_stored(stored: i32) -> Self {
         Self(stored.to_be_bytes())
@@ -59,8 +59,8 @@ impl FromStr for ChangeTag {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        let is_plain = text.len() == 8 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let number = u32::from_str_radix(text, 16).ok().filter(|_| is_plain);
+        let is_canonical = text.len() == 8 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number = u32::from_str_radix(text, 16).ok().filter(|_| is_canonical);
         number
             .map(|number| Self(number.to_be_bytes()))
             .ok_or_else(|| StoreError::invalid("change tag", "not 8 lower-case hex digits"))
@@ -82,22 +82,23 @@ impl<'de> Deserialize<'de> for ChangeTag {
 /// A change number, or the version of a record, with the tag of the commit that made it. Text form: `17-a1b2c3d4`, or `17`
 /// without a tag.
 ///
-/// Without a tag are: data that earlier versions wrote, change 0, records of users and tenants, and numbers that a caller gives alone.
-/// A value without a tag is compared by its number, so [`TaggedNumber::may_be_same`] is not transitive. Use it to compare a position of a caller
-/// with a stored one, and `==` to compare two stored ones.
+/// The tag is absent from data that earlier versions wrote, from change 0, from versions of records of users and tenants, and if a
+/// caller supplies only a number.
+/// A value without a tag is compared by its number, so [`TaggedNumber::may_be_same`] is not transitive. Use that method to compare a
+/// value supplied by a caller with a stored one, and `==` to compare two stored values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaggedNumber {
-    /// The change, or the version.
+    /// The change number, or the version.
     pub number: u64,
-    /// The tag of the commit.
+    /// The tag of the commit; `None` if unknown.
     pub tag: Option<ChangeTag>,
 }
 
 impl TaggedNumber {
-    /// Whether both may be from the same commit: the numbers are equal, and so are the tags if both have one.
+    /// Whether both numbers may be from the same commit: the numbers are equal, and so are the tags if both have one.
     #[must_use]
     pub fn may_be_same(self, other: Self) -> bool {
-        self.number == other.number && self.tag.zip(other.tag).is_none_or(|(one, other)| one == other)
+        self.number == other.number && self.tag.zip(other.tag).is_none_or(|(a, b)| a == b)
     }
 }
 
@@ -138,7 +139,7 @@ mod tests {
         ChangeTag::of(&IdempotencyKey::FromCaller(key.to_owned()))
     }
 
-    /// Stores and clients retain tags: if the algorithm changed, every position would appear to be of a discarded history.
+    /// Stores and clients retain tags: if the algorithm changed, every change would appear to belong to a discarded history.
     #[test]
     fn tag_algorithm_is_stable() {
         assert_eq!(tag("a").to_string(), "1c335bbf");
@@ -161,10 +162,10 @@ mod tests {
 
     #[test]
     fn values_without_a_tag_are_compared_by_number() {
-        let (one, other) =
+        let (a, b) =
             (TaggedNumber { number: 17, tag: Some(tag("a")) }, TaggedNumber { number: 17, tag: Some(tag("b")) });
-        assert!(one.may_be_same(one) && !one.may_be_same(other) && !other.may_be_same(one));
-        assert!(one.may_be_same(17.into()) && TaggedNumber::from(17).may_be_same(other));
-        assert!(!one.may_be_same(18.into()) && !one.may_be_same(TaggedNumber { number: 18, ..one }));
+        assert!(a.may_be_same(a) && !a.may_be_same(b) && !b.may_be_same(a));
+        assert!(a.may_be_same(17.into()) && TaggedNumber::from(17).may_be_same(b));
+        assert!(!a.may_be_same(18.into()) && !a.may_be_same(TaggedNumber { number: 18, ..a }));
     }
 }

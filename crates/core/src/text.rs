@@ -23,7 +23,8 @@ pub const ANALYSIS_VERSION: u32 = 2;
 /// The maximum length of a term in characters. Longer words are truncated.
 const TERM_CHARS: usize = 64;
 
-/// A language with a stemmer. Text in other languages is stemmed in both, and so are queries, so that equal words still match.
+/// A language with a stemmer. Text in any other language is indexed with its stems in both languages. Queries use both stems, too, so
+/// equal words still match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
     /// English.
@@ -91,7 +92,7 @@ impl Stems {
 }
 
 /// Returns the terms of a text in order, including repetitions: words by Unicode word boundaries, in lower case, without accents,
-/// stemmed in the language of the text (English if none is detected). A term has only letters and digits.
+/// stemmed in the language of the text (English if none is detected). A term contains only letters and digits.
 ///
 /// ```
 /// assert_eq!(threadkeep_core::text::terms("The trains to Córdoba…"), ["the", "train", "to", "cordoba"]);

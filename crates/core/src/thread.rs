@@ -9,7 +9,7 @@ pub struct Thread {
     pub id: ThreadId,
     /// Its owner.
     pub owner: Owner,
-    /// Its key in a channel.
+    /// Its name in the application; `None` if it has only an id.
     pub key: Option<ThreadKey>,
     /// Its title.
     pub title: Option<String>,
@@ -19,7 +19,7 @@ pub struct Thread {
     pub state: Map,
     /// Its current positions.
     pub positions: Positions,
-    /// The number of messages, without erased and trimmed ones.
+    /// The number of messages, not counting erased and trimmed messages.
     pub message_count: u64,
     /// When it was created, here or in the system that it was imported from.
     pub created_at: Timestamp,
@@ -29,11 +29,11 @@ pub struct Thread {
     pub expires_at: Option<Timestamp>,
 }
 
-/// The metadata member that marks threads that were created for a single question, and each message in them. Such threads are not
-/// listed as conversations, are not searched or recalled from other threads, and expire.
+/// The metadata member that marks an ephemeral thread and each message in it. An ephemeral thread is created for a single question.
+/// It is not listed as a conversation, is not searched or recalled from other threads, and expires.
 pub const EPHEMERAL: &str = "threadkeep.ephemeral";
 
-/// Whether metadata contains the mark [`EPHEMERAL`].
+/// Whether the metadata of a thread or message marks it as ephemeral.
 pub(crate) fn is_marked_ephemeral(metadata: &Map) -> bool {
     metadata.get(EPHEMERAL).is_some_and(|mark| mark.as_bool() == Some(true))
 }
@@ -46,16 +46,16 @@ impl Thread {
     }
 }
 
-/// The positions of a thread.
+/// The numbers of a thread's last message, last change and first remaining message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positions {
     /// The position of the last appended message; 0 if there was none.
     pub seq: u64,
     /// The change number: the number of commits that changed the thread. It is used as event id and ETag.
     pub change: u64,
-    /// The first position that is not trimmed; `seq + 1` if all are.
+    /// The first position that is not trimmed; `seq + 1` if all positions are.
     pub first_seq: u64,
-    /// The tag of the commit that made `change`; `None` before the first commit, and if an earlier version without tags made it.
+    /// The tag of the commit that made `change`; `None` before the first commit, and if a version without tags made the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<ChangeTag>,
 }
@@ -70,11 +70,11 @@ impl Positions {
         TaggedNumber { number: self.change, tag: self.tag }
     }
 
-    /// Whether a reader that has read up to a position can continue with the changes after it. Otherwise the position is beyond the
-    /// current one or belongs to a discarded history. `logged` is the tag in the change log at that position, `None` if there is no
-    /// entry; it is not used for the current position.
+    /// Whether a reader that has read through the change `after` can continue with the changes that follow it. If not, `after` is
+    /// beyond the current change or belongs to a discarded history. `logged` is the tag of `after` in the change log, `None` if the log
+    /// has no such entry; `logged` is ignored if `after` is the current change.
     ///
-    /// A tag that cannot be compared, because the log is trimmed up to the position, counts as different.
+    /// If `after` has a tag but the log no longer has the entry to compare it with, the result is `false`.
     #[must_use]
     pub fn can_continue_from(&self, after: TaggedNumber, logged: Option<ChangeTag>) -> bool {
         if after.number >= self.change {
@@ -84,7 +84,7 @@ impl Positions {
     }
 }
 
-/// The key of a conversation in a channel, such as `slack:T1:C123:1717.0001`.
+/// The name of a thread in an application, such as `slack:T1:C123:1717.0001`.
 ///
 /// Unique per (tenant, owner). 1 to 500 bytes of UTF-8 without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for ThreadKey {
     }
 }
 
-/// A change of the attributes of a thread. Fields that are `None` are not changed.
+/// Changes to the attributes of a thread. Attributes whose field is `None` are not changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadPatch {
     /// The new title; `Some(None)` removes it.
@@ -150,7 +150,7 @@ impl ThreadPatch {
     /// Checks that every store can store the values.
     ///
     /// # Errors
-    /// `Invalid` for NUL characters, `LimitExceeded` for sizes.
+    /// `Invalid` if a text contains NUL characters, `LimitExceeded` if a value is too large.
     pub fn check(&self) -> Result<()> {
         if let Some(Some(title)) = &self.title {
             limits::check_title(title)?;

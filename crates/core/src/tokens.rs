@@ -79,7 +79,7 @@ pub struct ApproximateCounter;
 enum Run {
     Letters,
     Digits,
-    Alphabet,
+    OtherLetters,
     Space,
     Single,
 }
@@ -121,11 +121,11 @@ impl TokenCounter for ApproximateCounter {
 
 fn count_characters(text: &str) -> u64 {
     let (mut tokens, mut run, mut index) = (0, Run::Single, 0);
-    // Without branches at the ends of words: their mispredictions would take most of the time.
+    // The loop has no branches at the ends of words, because mispredicting them would take most of the time.
     for character in text.chars() {
         let next = match Run::ASCII.get(character as usize) {
             Some(run) => *run,
-            None if character <= '\u{7ff}' && character.is_alphabetic() => Run::Alphabet,
+            None if character <= '\u{7ff}' && character.is_alphabetic() => Run::OtherLetters,
             None => {
                 tokens += if character >= '\u{10000}' { 2 } else { 0 };
                 Run::Single
@@ -180,7 +180,7 @@ mod tests {
             for (character, expected) in rules {
                 let text = character.to_string().repeat(length as usize);
                 assert_eq!(ApproximateCounter.count(&text), TokenCount(expected), "{length} of {character:?}");
-                // Between runs of another kind.
+                // The run counts the same between runs of another kind.
                 let between = ApproximateCounter.count(&format!("東{text}東"));
                 let expected = if character == '東' { length + 2 } else { expected + 2 };
                 assert_eq!(between, TokenCount(expected), "{length} of {character:?}");

@@ -12,8 +12,8 @@ pub trait Tool: Portable + std::fmt::Debug {
     /// Returns the specification.
     fn spec(&self) -> &ToolSpec;
 
-    /// Returns whether a call with these arguments has side effects, which require an approval of the call. Aliases of arguments are
-    /// already replaced.
+    /// Returns whether a call with these arguments has side effects, and therefore requires an approval. Aliases of arguments are
+    /// already replaced by their names.
     fn effect(&self, arguments: &Map) -> ToolEffect;
 
     /// Runs the tool. Dropping the future cancels the call as far as possible; calls that time out are dropped.
@@ -27,18 +27,19 @@ pub trait Tool: Portable + std::fmt::Debug {
 pub struct ToolSpec {
     /// The description for the model.
     pub description: ToolDescription,
-    /// Aliases of arguments, as pairs of alias and name. An alias is used if the argument is not given by its name.
+    /// Aliases of arguments, as pairs of alias and name. An alias is used only if the call does not contain the name.
     pub aliases: Vec<(String, String)>,
     /// The timeout of a call.
     pub timeout: Duration,
-    /// The maximum characters (Unicode scalar values) of a result for the model. Longer results are truncated with a mark.
+    /// The maximum length of a result for the model, in characters (Unicode scalar values). A truncated result says that it is
+    /// truncated.
     pub output_characters: usize,
 }
 
 impl ToolSpec {
     /// The default timeout: 30 seconds.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
-    /// The default maximum of characters of a result: 16,000.
+    /// The default maximum length of a result: 16,000 characters.
     pub const OUTPUT_CHARACTERS: usize = 16_000;
 
     /// Creates a specification with the default limits and no aliases.
@@ -173,8 +174,8 @@ mod tests {
             ..ToolSpec::new(ToolDescription { name, description, parameters, is_strict: None })
         };
         let renamed = |json: &str| {
-            let given: Map = serde_json::from_str(json).unwrap();
-            serde_json::to_string(&spec.without_aliases(given)).unwrap()
+            let arguments: Map = serde_json::from_str(json).unwrap();
+            serde_json::to_string(&spec.without_aliases(arguments)).unwrap()
         };
         assert_eq!(renamed(r#"{"stop":"A"}"#), r#"{"station":"A"}"#);
         assert_eq!(renamed(r#"{"stop_name":"A"}"#), r#"{"station":"A"}"#);

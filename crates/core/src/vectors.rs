@@ -1,8 +1,8 @@
-//! Test vectors for commits: threads, and for each of them batches with every failure in the contract of
-//! [`crate::Store::commit`], and with every pair of failures, with the expected results.
+//! Test vectors for commits: threads, and batches for each thread with their expected results. The batches cover every failure in
+//! the contract of [`crate::Store::commit`], and every pair of failures.
 //!
-//! The expected results follow from the order of the contract, not from [`crate::decide`]. The conformance tests commit every batch
-//! to every store, so that stores which decide elsewhere check in the same order as those that call `decide`.
+//! The expected results follow from the order of checks in the contract, not from [`crate::decide`]. The conformance tests commit
+//! every batch to every store, which ensures that stores with their own logic check in the same order as those that call `decide`.
 
 mod failures;
 mod prepared;
@@ -31,7 +31,7 @@ pub struct CommitVectors {
 /// A batch and its expected result.
 #[derive(Debug)]
 pub struct CommitVector {
-    /// Describes its failures.
+    /// Describes the failures in the batch.
     pub name: String,
     /// The scope of the commit.
     pub scope: Scope,
@@ -40,40 +40,50 @@ pub struct CommitVector {
     /// The positions of the thread before the commit.
     positions: Positions,
     /// The expected result.
-    pub answer: Result<CommitOutcome>,
+    pub expected_result: Result<CommitOutcome>,
 }
 
-/// Creates the vectors, deterministically: for a thread with few positions left for messages, and for one with no position left
-/// for a change.
+/// Creates the same vectors in every call: for a thread with few positions left for messages, and for a thread with no change number
+/// left.
 #[must_use]
 pub fn commit_vectors() -> [CommitVectors; 2] {
     let first_seq = |seq: u64| seq + 1 - prepared::ENTRIES;
-    let seq = limits::LAST_POSITION - prepared::FREE;
+    let seq = limits::LAST_POSITION - prepared::FREE_POSITIONS;
     let tag = Some(ChangeTag::of(&prepared::used_key()));
     let few_left = Positions { seq, change: 9, first_seq: first_seq(seq), tag };
-    let mut filling = prepared::valid("nothing", few_left);
-    filling.batch.append.extend((0..prepared::FREE - 1).map(|number| prepared::message(40 + u128::from(number))));
-    let made = Some(ChangeTag::of(&filling.batch.key));
-    let outcome = CommitOutcome { change: 10, tag: made, first_seq: seq + 1, count: prepared::FREE, replayed: false };
-    filling.answer = Ok(outcome);
+    let mut last_append = prepared::valid_commit("nothing", few_left);
+    last_append
+        .batch
+        .append
+        .extend((0..prepared::FREE_POSITIONS - 1).map(|number| prepared::message(40 + u128::from(number))));
+    let new_tag = Some(ChangeTag::of(&last_append.batch.key));
+    let outcome = CommitOutcome {
+        change: 10,
+        tag: new_tag,
+        first_seq: seq + 1,
+        count: prepared::FREE_POSITIONS,
+        replayed: false,
+    };
+    last_append.expected_result = Ok(outcome);
 
     let none_left = Positions { seq: 20, change: limits::LAST_POSITION, first_seq: first_seq(20), tag };
-    let mut empty = prepared::valid("nothing", none_left);
+    let mut empty = prepared::valid_commit("nothing", none_left);
     empty.batch = Batch::new(empty.batch.key, empty.batch.fingerprint);
-    empty.answer = Ok(CommitOutcome { change: none_left.change, tag, first_seq: 21, count: 0, replayed: false });
-    [vectors(1, few_left, filling), vectors(2, none_left, empty)]
+    empty.expected_result =
+        Ok(CommitOutcome { change: none_left.change, tag, first_seq: 21, count: 0, replayed: false });
+    [create_vectors(1, few_left, last_append), create_vectors(2, none_left, empty)]
 }
 
-fn vectors(number: u128, positions: Positions, accepted: CommitVector) -> CommitVectors {
+fn create_vectors(thread_number: u128, positions: Positions, accepted: CommitVector) -> CommitVectors {
     let mut not_applied = Vec::new();
     for (index, failure) in FAILURES.iter().enumerate() {
-        not_applied.push(vector(positions, &[failure]));
+        not_applied.push(combine_failures(positions, &[failure]));
         let later = FAILURES[index + 1..].iter().filter(|later| failure.part.is_compatible_with(later.part));
-        not_applied.extend(later.map(|later| vector(positions, &[failure, later])));
+        not_applied.extend(later.map(|later| combine_failures(positions, &[failure, later])));
     }
     CommitVectors {
         tenant: prepared::tenant(),
-        thread: prepared::thread(number),
+        thread: prepared::thread(thread_number),
         dump: prepared::dump(positions),
         now: prepared::now(),
         not_applied,
@@ -81,11 +91,12 @@ fn vectors(number: u128, positions: Positions, accepted: CommitVector) -> Commit
     }
 }
 
-/// Creates a batch with some failures, of which the first determines the result.
-fn vector(positions: Positions, failures: &[&Failure]) -> CommitVector {
+/// Creates a batch with these failures. The first of them determines the expected result.
+fn combine_failures(positions: Positions, failures: &[&Failure]) -> CommitVector {
     let names: Vec<&str> = failures.iter().map(|failure| failure.name).collect();
-    let mut vector = prepared::valid(&names.join(", and "), positions);
+    let mut vector = prepared::valid_commit(&names.join(", and "), positions);
     failures.iter().for_each(|failure| (failure.apply)(&mut vector));
-    vector.answer = failures.first().map_or(vector.answer, |failure| (failure.answer)(positions));
+    vector.expected_result =
+        failures.first().map_or(vector.expected_result, |failure| (failure.expected_result)(positions));
     vector
 }

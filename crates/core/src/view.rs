@@ -23,8 +23,8 @@ impl ThreadRead {
     /// Checks the limits.
     ///
     /// # Errors
-    /// `Invalid` for a limit of 0, `LimitExceeded` over [`limits::PAGE`], and for more than [`limits::READ_RECORDS`] names
-    /// and lists.
+    /// `Invalid` if the limit of a page is 0, `LimitExceeded` if it exceeds [`limits::PAGE`], or if there are more than
+    /// [`limits::READ_RECORDS`] names and lists together.
     pub fn check(&self) -> Result<()> {
         limits::check_count("records of a read", self.records.len() + self.lists.len(), limits::READ_RECORDS)?;
         self.messages.as_ref().map_or(Ok(()), MessageQuery::check)?;
@@ -35,7 +35,7 @@ impl ThreadRead {
 /// A thread as of one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadView {
-    /// Its row.
+    /// The thread, without its messages.
     pub thread: Thread,
     /// The requested page of messages.
     pub page: Option<MessagePage>,

@@ -70,9 +70,9 @@ fn ids_are_sorted_by_time_or_derived_from_names() {
 
 #[test]
 fn idempotency_keys_round_trip_as_bytes() {
-    let minted = IdempotencyKey::Generated(MessageId::from_name(b"a").0);
-    let given = IdempotencyKey::FromCaller("0123456789".to_owned());
-    for key in [minted, given, IdempotencyKey::FromCaller("é".to_owned())] {
+    let generated = IdempotencyKey::Generated(MessageId::from_name(b"a").0);
+    let from_caller = IdempotencyKey::FromCaller("0123456789".to_owned());
+    for key in [generated, from_caller, IdempotencyKey::FromCaller("é".to_owned())] {
         assert_eq!(IdempotencyKey::from_bytes(&key.to_bytes()).unwrap(), key);
     }
     assert!(IdempotencyKey::from_bytes(b"neither").is_err());
@@ -124,8 +124,8 @@ fn duplicate_message_in_a_commit_is_rejected() {
 fn store_error_reports_whether_a_retry_may_help() {
     assert!(StoreError::unavailable(threadkeep_core::Reason::Busy).is_retryable());
     assert!(!StoreError::unavailable(threadkeep_core::Reason::Full).is_retryable());
-    let unknown =
+    let outcome_unknown =
         StoreError::Unavailable { reason: threadkeep_core::Reason::Timeout, maybe_applied: true, source: None };
-    assert!(unknown.maybe_applied());
-    assert_eq!(unknown.to_string(), "store unavailable: timed out (the change may have been applied)");
+    assert!(outcome_unknown.maybe_applied());
+    assert_eq!(outcome_unknown.to_string(), "store unavailable: timed out (the change may have been applied)");
 }

@@ -1,7 +1,7 @@
 //! Opening, finding, listing, changing and deleting threads.
 
 use threadkeep_core::{
-    Expected, Map, OpenThread, Opened, Scope, StoreError, StoreExt, TaggedNumber, Thread, ThreadId, ThreadKey,
+    Expected, Map, OpenOutcome, OpenThread, Scope, StoreError, StoreExt, TaggedNumber, Thread, ThreadId, ThreadKey,
     ThreadPage, ThreadPatch, ThreadQuery, ThreadRef,
 };
 
@@ -13,7 +13,7 @@ impl Memory {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn open(&self, scope: &Scope) -> Result<Opened> {
+    pub async fn open(&self, scope: &Scope) -> Result<OpenOutcome> {
         self.open_minted(scope, OpenThread::new(scope, self.mint_thread_id())).await
     }
 
@@ -21,7 +21,7 @@ impl Memory {
     ///
     /// # Errors
     /// `NotFound` for an id that belongs to another owner, or whose thread was deleted within the last days.
-    pub async fn open_by_id(&self, scope: &Scope, thread: ThreadId) -> Result<Opened> {
+    pub async fn open_by_id(&self, scope: &Scope, thread: ThreadId) -> Result<OpenOutcome> {
         self.open_thread(scope, OpenThread::new(scope, thread)).await
     }
 
@@ -29,7 +29,7 @@ impl Memory {
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid key; those of the store.
-    pub async fn open_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<Opened> {
+    pub async fn open_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<OpenOutcome> {
         let open = OpenThread::new(scope, self.mint_thread_id()).with_key(ThreadKey::new(key)?);
         self.open_minted(scope, open).await
     }
@@ -38,17 +38,17 @@ impl Memory {
     ///
     /// # Errors
     /// `NotFound` as [`Memory::open_by_id`], `Conflict` for an id whose thread has another key.
-    pub async fn open_thread(&self, scope: &Scope, open: OpenThread) -> Result<Opened> {
+    pub async fn open_thread(&self, scope: &Scope, open: OpenThread) -> Result<OpenOutcome> {
         let now = self.now();
         Ok(retry(self.runtime(), || self.store().open_thread(scope, open.clone(), now)).await?)
     }
 
     /// Opens a thread with a new id. If it is returned with that id, this call created it, even if the reply of the attempt
     /// that did so was lost.
-    async fn open_minted(&self, scope: &Scope, open: OpenThread) -> Result<Opened> {
+    async fn open_minted(&self, scope: &Scope, open: OpenThread) -> Result<OpenOutcome> {
         let id = open.id;
         let opened = self.open_thread(scope, open).await?;
-        Ok(Opened { created: opened.thread.id == id, ..opened })
+        Ok(OpenOutcome { created: opened.thread.id == id, ..opened })
     }
 
     /// Finds a thread by its id.

@@ -4,9 +4,9 @@ use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Conflict,
     DerivedWrite, DrivenThread, Dump, IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace,
-    OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchQuery,
-    Snapshot, StoreError, SweepReport, TaggedNumber, TenantId, Thread, ThreadId, ThreadPage, ThreadQuery, ThreadRead,
-    ThreadRef, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
+    OpenOutcome, OpenThread, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer,
+    SearchQuery, Snapshot, StoreError, SweepReport, TaggedNumber, TenantId, Thread, ThreadId, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
 };
 
 /// How often a call is attempted. With `FaultyStore`, about every third call fails at most.
@@ -46,7 +46,7 @@ impl Client {
         with_retries(|| self.backend.store.commit(scope, thread, batch.clone(), now)).await
     }
 
-    pub(crate) async fn open_thread(&self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<Opened> {
+    pub(crate) async fn open_thread(&self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         with_retries(|| self.backend.store.open_thread(scope, open.clone(), now)).await
     }
 

@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessagePage,
-    MessageQuery, MessageRef, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
-    Scope, Store, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp,
-    UserCursor, WakeUp, WakeUps, WriteOutcome,
+    MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, Store, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView,
+    Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -16,7 +16,7 @@ impl Store for MemoryStore {
         Ok(outcome)
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         let (opened, wake_up) = self.state().open_thread(scope, open, now)?;
         self.wake(wake_up);
         Ok(opened)

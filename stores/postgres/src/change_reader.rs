@@ -190,11 +190,11 @@ fn decode(rows: &[Row], after: TaggedNumber) -> error::Result<ChangesWithMessage
     let (changes, messages) = rows.split_at(rows.iter().position(|row| is_message(&row)).unwrap_or(rows.len()));
     let page = change_page(changes, 1, after)?;
     let ChangePage::Changes { positions, .. } = page else { return Ok(ChangesWithMessages::new(page, None)) };
-    if page.appended().is_none() {
+    if page.appended_positions().is_none() {
         return Ok(ChangesWithMessages::new(page, None));
     }
     let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(0, messages.len() + 1) };
-    let mut builder = PageBuilder::new(&query, positions).with_bytes(MAX_BYTES);
+    let mut builder = PageBuilder::new(&query, positions).with_max_bytes(MAX_BYTES);
     for row in messages {
         let bytes = get::<Option<&str>>(row, MESSAGE + 5)?.map_or(0, str::len);
         if !builder.push(bytes, || row::message(row, MESSAGE))? {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, ThreadId,
+    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenOutcome, OpenThread, Owner, Result, Scope, StoreError, ThreadId,
     ThreadKey, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
 };
 use tokio_postgres::types::Type;
@@ -13,7 +13,7 @@ use crate::row::{self, get, owner_name, thread_columns};
 /// How long deleted ids and idempotency keys are stored, in microseconds.
 pub(crate) const WINDOW: i64 = IDEMPOTENCY_WINDOW_MS * 1000;
 
-pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
     open.check()?;
     if scope.access(&open.owner) == Access::None {
         return Err(StoreError::NotFound(Kind::Thread));
@@ -40,7 +40,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
     let outcome: String = get(row, 0)?;
     match outcome.as_str() {
         "found" | "created" => {
-            let opened = Opened { thread: row::thread(row, 1)?, created: outcome == "created" };
+            let opened = OpenOutcome { thread: row::thread(row, 1)?, created: outcome == "created" };
             if opened.created {
                 wake(shared, scope, &opened.thread.owner, opened.thread.id, None);
             }

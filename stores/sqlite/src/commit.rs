@@ -5,7 +5,7 @@ mod facts;
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use threadkeep_core::decide::{CommitTarget, Decision, Plan, Replaced, StoredMessageFacts, decide};
+use threadkeep_core::decide::{CommitTarget, Decision, Plan, ReplacedMessage, StoredMessageFacts, decide};
 use threadkeep_core::{Access, Batch, CommitOutcome, EncodedBatch, JsonText, Result, Scope, ThreadId, Timestamp};
 
 use self::facts::RowFacts;
@@ -111,11 +111,11 @@ impl Commit<'_> {
         Ok(())
     }
 
-    fn replace(&self, replaced: &[Replaced]) -> error::Result<()> {
+    fn replace(&self, replaced: &[ReplacedMessage]) -> error::Result<()> {
         let sql =
             "UPDATE messages SET body = ?2, role = ?3, checksum = ?4, revision = revision + 1 WHERE position = ?1";
         let new = self.batch.replace.iter().zip(&self.encoded.replace);
-        for (Replaced { message, checksum }, (replacement, body)) in replaced.iter().zip(new) {
+        for (ReplacedMessage { message, checksum }, (replacement, body)) in replaced.iter().zip(new) {
             let key = row::key(self.row.no, message.seq);
             let role = replacement.content.role.to_stored();
             self.connection.prepare_cached(sql)?.execute(params![key, body, role, checksum.to_stored()])?;

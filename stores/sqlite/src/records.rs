@@ -382,7 +382,7 @@ fn record_at(row: &Row<'_>, first_column: usize) -> error::Result<Record> {
     Ok(Record {
         namespace: row::text(row, first_column)?.parse().map_err(corrupt)?,
         key: row.get(first_column + 1)?,
-        value: JsonText::stored(row::text(row, first_column + 4)?).map_err(corrupt)?,
+        value: JsonText::from_stored(row::text(row, first_column + 4)?).map_err(corrupt)?,
         version: row::unsigned(row, first_column + 2)?,
         tag: row::tag(row, first_column + 5)?,
         expires_at: expires_at.map(row::timestamp).transpose()?,

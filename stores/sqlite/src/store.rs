@@ -2,9 +2,10 @@ use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite,
-    IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenThread, Opened, Record, RecordOwner,
-    RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, TaggedNumber, ThreadId,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
+    IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record,
+    RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, TaggedNumber,
+    ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps,
+    WriteOutcome,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -16,7 +17,7 @@ impl Store for SqliteStore {
         commit::commit(&self.shared, scope, thread, batch, now).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         threads::open(&self.shared, scope, open, now).await
     }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, Thread,
+    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenOutcome, OpenThread, Owner, Result, Scope, StoreError, Thread,
     ThreadId, ThreadOrder, ThreadPage, ThreadQuery, ThreadRef, Timestamp, WakeUp, codec,
 };
 
@@ -106,14 +106,14 @@ fn find_by_key(
     rows.next()?.map(numbered_thread).transpose()
 }
 
-pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
     open.check()?;
     if scope.access(&open.owner) == Access::None {
         return Err(StoreError::NotFound(Kind::Thread));
     }
     let found = shared.read(|connection| find_opened(shared, connection, scope, &open, now))?;
     if let Some(thread) = found {
-        return Ok(Opened { thread, created: false });
+        return Ok(OpenOutcome { thread, created: false });
     }
     let (store, caller) = (Arc::clone(shared), scope.clone());
     let opened =
@@ -156,9 +156,9 @@ fn find_or_create(
     scope: &Scope,
     open: OpenThread,
     now: Timestamp,
-) -> error::Result<Opened> {
+) -> error::Result<OpenOutcome> {
     if let Some(thread) = find_opened(shared, connection, scope, &open, now)? {
-        return Ok(Opened { thread, created: false });
+        return Ok(OpenOutcome { thread, created: false });
     }
     let tenant = scope.tenant_id().as_str();
     let tenant_no = owners::find(shared, connection, tenant, "")?;
@@ -176,7 +176,7 @@ fn find_or_create(
     // A created thread is returned even if it has already expired.
     let created = find_by_id(connection, tenant_no, open.id, Timestamp::MIN)?;
     let (_, thread) = created.ok_or(StoreError::NotFound(Kind::Thread))?;
-    Ok(Opened { thread, created: true })
+    Ok(OpenOutcome { thread, created: true })
 }
 
 fn is_restoring(connection: &Connection, tenant_no: i64, id: ThreadId) -> error::Result<bool> {

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use threadkeep_agent::Agent;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, DerivedWrite, Finish, Message, MessagePage, MessageQuery, MessageRef, ModelError, Namespace, OpenThread,
-    Opened, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, TaggedNumber, ThreadId,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    DeltaSink, DerivedWrite, Finish, Message, MessagePage, MessageQuery, MessageRef, ModelError, Namespace,
+    OpenOutcome, OpenThread, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, TaggedNumber,
+    ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep_memory::{Memory, MemoryOptions};
 
@@ -86,7 +86,7 @@ impl Store for RecordingStore {
         self.inner.store.commit(scope, thread, batch, now).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.record("open_thread");
         self.inner.store.open_thread(scope, open, now).await
     }

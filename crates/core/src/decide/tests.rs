@@ -2,7 +2,7 @@ use super::*;
 use crate::vectors::{CommitVectors, commit_vectors};
 use crate::{Dump, DumpEntry, Owner};
 
-/// The facts of a dump. Records the names of the called methods.
+/// Facts that are read from a dump. Records the names of the called methods.
 struct DumpFacts<'a> {
     dump: &'a Dump,
     calls: Vec<&'static str>,
@@ -52,8 +52,8 @@ impl Facts for DumpFacts<'_> {
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>, StoreError> {
         self.calls.push("seq_of_id");
         Ok(self.dump.entries.iter().find_map(|entry| match entry {
-            DumpEntry::Message { seq, id: of, .. } | DumpEntry::Tombstone { seq, id: of, .. } => {
-                (*of == id).then_some(*seq)
+            DumpEntry::Message { seq, id: found, .. } | DumpEntry::Tombstone { seq, id: found, .. } => {
+                (*found == id).then_some(*seq)
             }
             DumpEntry::Lost { .. } => None,
         }))
@@ -67,7 +67,7 @@ impl Facts for DumpFacts<'_> {
 
     fn message(&mut self, id: MessageId) -> Result<Option<StoredMessageFacts>, StoreError> {
         self.calls.push("message");
-        Ok(self.messages().find(|(of, _)| *of == id).map(|(_, message)| message))
+        Ok(self.messages().find(|(found, _)| *found == id).map(|(_, message)| message))
     }
 
     fn count_messages(&mut self, seqs: Range<u64>) -> Result<u64, StoreError> {
@@ -81,9 +81,9 @@ impl Facts for DumpFacts<'_> {
     }
 }
 
-/// Commits a batch as a store does: checks the batch, then the scope, then decides.
-fn commit(facts: &mut DumpFacts<'_>, vectors: &CommitVectors, number: usize) -> Result<Decision, StoreError> {
-    let vector = vectors.not_applied.get(number).unwrap_or(&vectors.accepted);
+/// Decides about the batch with this index, as a store does: checks the batch, then the scope, then calls [`decide`].
+fn commit(facts: &mut DumpFacts<'_>, vectors: &CommitVectors, index: usize) -> Result<Decision, StoreError> {
+    let vector = vectors.not_applied.get(index).unwrap_or(&vectors.accepted);
     let encoded = vector.batch.encode()?;
     if *vector.scope.tenant_id() != vectors.tenant {
         return Err(StoreError::NotFound(Kind::Thread));
@@ -96,13 +96,13 @@ fn commit(facts: &mut DumpFacts<'_>, vectors: &CommitVectors, number: usize) -> 
 fn decide_reports_the_first_failure_in_the_order_of_the_contract() {
     for vectors in commit_vectors() {
         assert!(vectors.not_applied.len() > 170, "{}", vectors.not_applied.len());
-        for (number, vector) in vectors.not_applied.iter().chain([&vectors.accepted]).enumerate() {
-            let decided = commit(&mut DumpFacts::of(&vectors), &vectors, number);
+        for (index, vector) in vectors.not_applied.iter().chain([&vectors.accepted]).enumerate() {
+            let decided = commit(&mut DumpFacts::of(&vectors), &vectors, index);
             let answer = decided.map(|decision| match decision {
                 Decision::Answer(outcome) => outcome,
                 Decision::Write(plan) => plan.outcome,
             });
-            assert_eq!(format!("{answer:?}"), format!("{:?}", vector.answer), "{}", vector.name);
+            assert_eq!(format!("{answer:?}"), format!("{:?}", vector.expected_result), "{}", vector.name);
         }
     }
 }
@@ -111,9 +111,9 @@ fn decide_reports_the_first_failure_in_the_order_of_the_contract() {
 fn decide_queries_no_facts_after_the_first_failure() {
     let [vectors, _] = commit_vectors();
     let calls = |name: &str| {
-        let number = vectors.not_applied.iter().position(|vector| vector.name == name).unwrap_or(usize::MAX);
+        let index = vectors.not_applied.iter().position(|vector| vector.name == name).unwrap_or(usize::MAX);
         let mut facts = DumpFacts::of(&vectors);
-        drop(commit(&mut facts, &vectors, number));
+        drop(commit(&mut facts, &vectors, index));
         facts.calls
     };
     assert_eq!(calls("the caller may only append"), Vec::<&str>::new());
@@ -133,9 +133,9 @@ fn plan_counts_each_removed_message_once() {
     let ids: Vec<MessageId> = facts.messages().map(|(id, _)| id).collect();
     let target = CommitTarget { access: Access::Full, positions: facts.positions() };
     let mut removed = |erase: &[usize], trim_below| {
-        let plain = &vectors.accepted.batch;
+        let base = &vectors.accepted.batch;
         let erase = erase.iter().map(|index| ids[*index]).collect();
-        let batch = Batch { append: plain.append[..2].to_vec(), erase, trim_below, ..plain.clone() };
+        let batch = Batch { append: base.append[..2].to_vec(), erase, trim_below, ..base.clone() };
         match decide(&mut facts, target, &batch, &batch.encode().unwrap(), vectors.now).unwrap() {
             Decision::Write(plan) => plan.removed,
             Decision::Answer(outcome) => panic!("{outcome:?}"),

@@ -7,25 +7,25 @@ use foldhash::fast::RandomState;
 
 use super::Language;
 
-/// The length of the longest word, in bytes.
-const LONGEST: usize = 10;
+/// The maximum length of a function word, in bytes.
+const MAX_WORD_BYTES: usize = 10;
 
 /// Returns whether a word is a function word of each language, in the order of [`Language::ALL`].
 pub(super) fn languages_of(word: &str) -> [bool; Language::ALL.len()] {
     // The length is checked first because this runs for every word of every searched text.
-    let known = if word.len() <= LONGEST { FUNCTION_WORDS.get(word) } else { None };
+    let known = if word.len() <= MAX_WORD_BYTES { FUNCTION_WORDS.get(word) } else { None };
     known.copied().unwrap_or_default()
 }
 
 static FUNCTION_WORDS: LazyLock<HashMap<&str, [bool; Language::ALL.len()], RandomState>> = LazyLock::new(|| {
     let mut words: HashMap<_, [bool; Language::ALL.len()], _> = HashMap::default();
     for language in Language::ALL {
-        let of_language = match language {
+        let language_words = match language {
             Language::English => ENGLISH_WORDS,
             Language::Spanish => SPANISH_WORDS,
         };
-        for word in of_language.split_whitespace() {
-            debug_assert!(word.len() <= LONGEST, "{word} is longer than LONGEST");
+        for word in language_words.split_whitespace() {
+            debug_assert!(word.len() <= MAX_WORD_BYTES, "{word} is longer than MAX_WORD_BYTES");
             words.entry(word).or_default()[language as usize] = true;
         }
     }

@@ -10,7 +10,7 @@ pub(super) fn base_of(word: &str) -> &str {
     BASES.get(word).copied().unwrap_or(word)
 }
 
-/// Returns the words that do not have one of these prefixes, but whose base or stem may have it.
+/// Returns the words that have none of these prefixes, but whose base or stem may have one of them.
 pub(super) fn forms_with_other_prefixes(prefixes: &[Prefix]) -> Vec<&'static str> {
     let matches = |word: &str| prefixes.iter().any(|prefix| prefix.matches(word));
     let mut forms: Vec<&str> =

@@ -1,7 +1,7 @@
 //! The approximate count for ASCII text, processed in blocks of 64 bytes.
 //!
-//! For each kind of byte, a `u64` has a bit for each byte of the block, the lowest for the first. The bits of the previous block are
-//! retained for runs that cross blocks.
+//! For each kind of byte, a `u64` has a bit for each byte of the block: the lowest bit is for the first byte. The bits of the previous
+//! block are kept, because runs can cross blocks.
 
 /// Bytes in a block.
 const BLOCK: usize = 64;
@@ -27,7 +27,7 @@ pub(super) fn count(text: &[u8]) -> u64 {
 struct Runs<const EVERY: u32> {
     /// The bytes of this kind in the previous block.
     members: u64,
-    /// Those of them that begin a token.
+    /// The bytes of this kind in the previous block that begin a token.
     begins: u64,
 }
 
@@ -36,7 +36,7 @@ impl<const EVERY: u32> Runs<EVERY> {
     fn count(&mut self, members: u64) -> u32 {
         let before = |distance: u32| members << distance | self.members >> (64 - distance);
         let mut begins = members & !before(1);
-        // The bytes whose `EVERY` predecessors belong to the same run.
+        // The bytes whose previous `EVERY` bytes belong to the same run.
         let continued = (1..=EVERY).fold(members, |continued, distance| continued & before(distance));
         let mut next = (begins << EVERY | self.begins >> (64 - EVERY)) & continued;
         while next != 0 {
@@ -66,26 +66,29 @@ impl Kinds {
         // From the last bytes to the first, because each step shifts the earlier results up.
         for lanes in block.as_chunks::<LANES>().0.iter().rev() {
             let lanes = u64::from_le_bytes(*lanes);
-            let lower = lanes | each(b' ');
-            kinds.letters = kinds.letters << LANES | bits(at_least(lower, b'a') & !at_least(lower, b'z' + 1));
-            kinds.digits = kinds.digits << LANES | bits(at_least(lanes, b'0') & !at_least(lanes, b'9' + 1));
-            kinds.spaces = kinds.spaces << LANES | bits(at_least(lanes, b' ') & !at_least(lanes, b' ' + 1));
+            let lower = lanes | repeat_byte(b' ');
+            kinds.letters =
+                kinds.letters << LANES | collect_high_bits(at_least(lower, b'a') & !at_least(lower, b'z' + 1));
+            kinds.digits =
+                kinds.digits << LANES | collect_high_bits(at_least(lanes, b'0') & !at_least(lanes, b'9' + 1));
+            kinds.spaces =
+                kinds.spaces << LANES | collect_high_bits(at_least(lanes, b' ') & !at_least(lanes, b' ' + 1));
         }
         kinds
     }
 }
 
-const fn each(byte: u8) -> u64 {
+const fn repeat_byte(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; LANES])
 }
 
-/// Sets the highest bit of each byte that is at least `byte`. ASCII bytes have it clear, so the addition does not overflow into the
-/// next byte.
+/// Sets the highest bit of each byte that is at least `byte`. In ASCII bytes this bit is 0, so the addition does not overflow into
+/// the next byte.
 const fn at_least(lanes: u64, byte: u8) -> u64 {
-    lanes + each(0x80 - byte)
+    lanes + repeat_byte(0x80 - byte)
 }
 
-/// Collects the highest bits of the bytes, that of the first byte as the lowest bit.
-const fn bits(lanes: u64) -> u64 {
-    ((lanes & each(0x80)) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+/// Collects the highest bit of each byte. The bit of the first byte becomes the lowest bit.
+const fn collect_high_bits(lanes: u64) -> u64 {
+    ((lanes & repeat_byte(0x80)) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }

@@ -1,4 +1,4 @@
-//! The thread that batches are committed to, and a valid batch that failures are added to.
+//! The thread to which the batches are committed, and a valid batch to which failures are added.
 
 use uuid::Uuid;
 
@@ -11,8 +11,8 @@ use crate::{
 
 /// The number of messages and tombstones in the thread.
 pub(super) const ENTRIES: u64 = 7;
-/// The number of messages that can be appended to the thread that is nearly full. Only the last failure appends more.
-pub(super) const FREE: u64 = 4;
+/// The number of messages that can be appended to the nearly full thread. Only the last failure appends more.
+pub(super) const FREE_POSITIONS: u64 = 4;
 
 pub(super) fn tenant() -> TenantId {
     TenantId::new("vectors").expect("a valid name")
@@ -42,12 +42,13 @@ pub(super) fn null() -> JsonText {
     JsonText::new("null").expect("JSON")
 }
 
-/// The key of the second to last commit of the thread, which wrote its records.
+/// The key of the second to last commit on the thread. That commit wrote the thread's records, and is older than the idempotency
+/// window.
 fn expired_key() -> IdempotencyKey {
     IdempotencyKey::FromCaller("forgotten".to_owned())
 }
 
-/// The tag of a commit that the thread does not have.
+/// The tag of a commit that is not part of the thread's history.
 pub(super) fn lost_tag() -> ChangeTag {
     ChangeTag::of(&IdempotencyKey::FromCaller("lost".to_owned()))
 }
@@ -72,20 +73,20 @@ pub(super) fn record_version(positions: Positions) -> TaggedNumber {
     TaggedNumber { number: version(positions), tag: Some(ChangeTag::of(&expired_key())) }
 }
 
-/// A batch of the tenant that appends a message and writes a record. Its key was used for another request, longer ago than the
-/// idempotency window.
-pub(super) fn valid(name: &str, positions: Positions) -> CommitVector {
+/// Creates a valid commit in the tenant's scope, which appends a message and writes a record. Its key was used for another request,
+/// longer ago than the idempotency window.
+pub(super) fn valid_commit(name: &str, positions: Positions) -> CommitVector {
     let mut batch = Batch::new(expired_key(), Fingerprint::of(name.as_bytes()));
     batch.append = vec![message(10)];
     batch.put = vec![PutRecord { name: record("written"), value: null(), expires_at: None }];
     let Positions { seq, change, .. } = positions;
     let tag = Some(ChangeTag::of(&batch.key));
-    let answer = Ok(CommitOutcome { change: change + 1, tag, first_seq: seq + 1, count: 1, replayed: false });
-    CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, positions, answer }
+    let expected_result = Ok(CommitOutcome { change: change + 1, tag, first_seq: seq + 1, count: 1, replayed: false });
+    CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, positions, expected_result }
 }
 
-/// Messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the records `first`, `second` and `fourth`; an
-/// idempotency record within the window, and one outside it.
+/// Creates the dump of the thread: messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the records
+/// `first`, `second` and `fourth`; an idempotency record within the window, and one outside it.
 pub(super) fn dump(positions: Positions) -> Dump {
     let entry = |number: u64| {
         let (seq, id) = (positions.first_seq + number - 1, id(u128::from(number)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep_core::{
     Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message,
-    MessagePage, MessageQuery, MessageRef, Namespace, OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery,
+    MessagePage, MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Owner, Record, RecordOwner, RecordQuery,
     RecordWrite, Result, Scope, Store, StoreError, StoreExt, TaggedNumber, Thread, ThreadId, ThreadPage, ThreadQuery,
     ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
@@ -116,7 +116,7 @@ impl Store for RecordingStore {
         self.settle(receipt, written).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.inner.open_thread(scope, open, now).await
     }
 

@@ -73,7 +73,7 @@ impl Log {
             store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)
         })
         .await?;
-        let appended = read.page.appended();
+        let appended = read.page.appended_positions();
         match read.page {
             ChangePage::Reset { positions } => Ok(LogPage::Reset { positions }),
             ChangePage::Changes { changes, positions } => {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, Clock, CommitOutcome, DerivedWrite, Fingerprint,
-    IdempotencyKey, Kind, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenThread, Opened, Record,
+    IdempotencyKey, Kind, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record,
     RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, StoreError, TaggedNumber, ThreadId, ThreadPage,
     ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
@@ -124,7 +124,7 @@ impl Store for Managers {
         Ok(Some(ThreadView { thread: view.thread, page: Some(page), records: found, lists: view.lists }))
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.next().store().open_thread(scope, open, now).await
     }
 

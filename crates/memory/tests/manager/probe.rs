@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessagePage,
-    MessageQuery, MessageRef, Namespace, OpenThread, Opened, Reason, Record, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, Store, StoreError, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef,
-    ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Reason, Record, RecordOwner, RecordQuery,
+    RecordWrite, Result, Scope, Store, StoreError, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead,
+    ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use tokio::sync::oneshot;
@@ -102,7 +102,7 @@ impl Store for Probe {
         if matches!(scripted, Some(Outcome::LostResponse)) { Err(lost_response()) } else { Ok(outcome) }
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.count("open_thread");
         let scripted = self.outcomes.lock().unwrap().pop_front_if(|outcome| matches!(outcome, Outcome::LostResponse));
         let opened = self.inner.store.open_thread(scope, open, now).await?;

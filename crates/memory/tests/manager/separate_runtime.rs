@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, ChunkSize, Collection, CommitOutcome,
     Consistency, DerivedWrite, DrivenThread, Dump, IndexEntry, ListedThread, Maintenance, Message, MessagePage,
-    MessageQuery, MessageRef, Namespace, OpenThread, Opened, OwnedRecord, Owner, Record, RecordOwner, RecordQuery,
+    MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, OwnedRecord, Owner, Record, RecordOwner, RecordQuery,
     RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store, SweepReport,
     TaggedNumber, TenantId, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp,
     UserCursor, VerifyReport, WakeUps, WriteOutcome,
@@ -55,7 +55,7 @@ impl Store for SeparateRuntime {
         run_there!(self.store.commit(scope: &, thread, batch, now))
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         run_there!(self.store.open_thread(scope: &, open, now))
     }
 

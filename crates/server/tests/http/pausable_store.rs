@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use threadkeep::core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, MessagePage,
-    OpenThread, Opened, RecordQuery, RecordWrite, Result, Store, TaggedNumber, ThreadPage, ThreadQuery, ThreadRead,
-    ThreadRef, ThreadView, UserCursor, WakeUps, WriteOutcome,
+    OpenOutcome, OpenThread, RecordQuery, RecordWrite, Result, Store, TaggedNumber, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadRef, ThreadView, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep::{Message, MessageQuery, MessageRef, Namespace, Record, RecordOwner, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
@@ -82,7 +82,7 @@ impl Store for PausableStore {
         committed
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.calls.lock().unwrap().push("open_thread");
         self.inner.open_thread(scope, open, now).await
     }

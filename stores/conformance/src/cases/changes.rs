@@ -71,7 +71,7 @@ async fn read_changes(conversation: &Conversation, limit: usize, now: Timestamp)
         let client = &conversation.client;
         let read = client.list_changes_with_messages(&ana(), conversation.id, after, limit, now).await;
         let read = read.expect("reading works");
-        let appended = read.page.appended();
+        let appended = read.page.appended_positions();
         let ChangePage::Changes { changes: page, positions } = read.page else { panic!("unexpected reset") };
         assert!(
             page.len() <= limit && (after == positions.change) == page.is_empty(),

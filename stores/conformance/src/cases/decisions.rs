@@ -21,7 +21,7 @@ pub(super) async fn the_first_failed_check_decides_the_error(env: &TestEnv<'_>) 
         let before = thread.dump(1000).await;
         for vector in &vectors.not_applied {
             let answer = store.client.commit(&vector.scope, vectors.thread, &vector.batch, vectors.now).await;
-            assert_eq!(format!("{answer:?}"), format!("{:?}", vector.answer), "{}", vector.name);
+            assert_eq!(format!("{answer:?}"), format!("{:?}", vector.expected_result), "{}", vector.name);
         }
         assert_eq!(thread.dump(1000).await, before, "a rejected commit had effects");
         let outcome = thread.commit(&vectors.accepted.batch, vectors.now).await;

@@ -2,9 +2,9 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessagePage,
-    MessageQuery, MessageRef, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
-    Scope, Store, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp,
-    UserCursor, WakeUps, WriteOutcome,
+    MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, Store, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView,
+    Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use super::FailoverStore;
@@ -15,7 +15,7 @@ impl Store for FailoverStore {
         self.inner().store.commit(scope, thread, batch, now).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.inner().store.open_thread(scope, open, now).await
     }
 

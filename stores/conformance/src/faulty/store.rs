@@ -2,9 +2,9 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessagePage,
-    MessageQuery, MessageRef, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
-    Scope, Store, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp,
-    UserCursor, WakeUps, WriteOutcome,
+    MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, Store, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView,
+    Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use super::split_mix::SplitMix64;
@@ -21,7 +21,7 @@ impl Store for FaultyStore {
         if fault == 1 { Err(lost_response()) } else { Ok(outcome) }
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.maybe_fail()?;
         self.inner.store.open_thread(scope, open, now).await
     }

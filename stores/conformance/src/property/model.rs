@@ -4,9 +4,9 @@
 
 use threadkeep_core::{
     Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Effect, Expected, Fingerprint,
-    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery, Namespace, OpenThread, Opened,
-    OrderBy, Owner, Positions, RangeEnd, Record, RecordOwner, RecordState, RecordWrite, Result, Scope, StoreError,
-    TaggedNumber, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, WriteOutcome,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery, Namespace, OpenOutcome,
+    OpenThread, OrderBy, Owner, Positions, RangeEnd, Record, RecordOwner, RecordState, RecordWrite, Result, Scope,
+    StoreError, TaggedNumber, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, WriteOutcome,
 };
 
 use super::operation::DERIVED_KEY;
@@ -90,7 +90,7 @@ impl Model {
         self.index_of(scope, id).map(|(index, _)| &self.threads[index])
     }
 
-    pub(super) fn open_thread(&mut self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<Opened> {
+    pub(super) fn open_thread(&mut self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         if scope.access(&open.owner) == Access::None {
             return Err(thread_not_found());
         }
@@ -98,7 +98,7 @@ impl Model {
         if open.key.is_some() {
             let by_key = |it: &&ModelThread| it.thread.key == open.key && it.thread.owner == open.owner;
             if let Some(existing) = self.threads.iter().filter(in_tenant).find(by_key) {
-                return Ok(Opened { thread: existing.counted(), created: false });
+                return Ok(OpenOutcome { thread: existing.counted(), created: false });
             }
         }
         if let Some(existing) = self.threads.iter().filter(in_tenant).find(|it| it.thread.id == open.id) {
@@ -108,7 +108,7 @@ impl Model {
             if open.key.is_some() {
                 return Err(Conflict::Thread.into());
             }
-            return Ok(Opened { thread: existing.counted(), created: false });
+            return Ok(OpenOutcome { thread: existing.counted(), created: false });
         }
         if self.deleted.iter().any(|(tenant, id, _)| tenant == scope.tenant_id() && *id == open.id) {
             return Err(thread_not_found());
@@ -135,7 +135,7 @@ impl Model {
             past_commits: Vec::new(),
             log: Vec::new(),
         });
-        Ok(Opened { thread, created: true })
+        Ok(OpenOutcome { thread, created: true })
     }
 
     pub(super) fn commit(

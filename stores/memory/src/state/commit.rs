@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use threadkeep_core::decide::{
-    CommitRecord, CommitTarget, Decision, Facts, Plan, Replaced, StoredMessageFacts, decide,
+    CommitRecord, CommitTarget, Decision, Facts, Plan, ReplacedMessage, StoredMessageFacts, decide,
 };
 use threadkeep_core::{
     Batch, CommitOutcome, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind, MessageId, NewMessage,
@@ -126,7 +126,7 @@ impl StoredThread {
         self.insert_commit(DumpedCommit { change, at: now, key, fingerprint, first_seq, count, effects });
     }
 
-    fn replace(&mut self, replaced: &Replaced, new_body: String) {
+    fn replace(&mut self, replaced: &ReplacedMessage, new_body: String) {
         if let Some(DumpEntry::Message { body, revision, checksum, .. }) = self.entries.get_mut(&replaced.message.seq) {
             *checksum = Some(replaced.checksum);
             *body = new_body;

@@ -1,7 +1,7 @@
 //! Opening, reading, listing and deleting of threads.
 
 use threadkeep_core::{
-    Access, Conflict, DumpedThread, Kind, OpenThread, Opened, Owner, Positions, Result, Scope, StoreError, Thread,
+    Access, Conflict, DumpedThread, Kind, OpenOutcome, OpenThread, Owner, Positions, Result, Scope, StoreError, Thread,
     ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, WakeUp,
     codec::{self, ThreadAttributes},
 };
@@ -15,7 +15,7 @@ impl State {
         scope: &Scope,
         open: OpenThread,
         now: Timestamp,
-    ) -> Result<(Opened, Option<WakeUp>)> {
+    ) -> Result<(OpenOutcome, Option<WakeUp>)> {
         open.check()?;
         if scope.access(&open.owner) == Access::None {
             return Err(StoreError::NotFound(Kind::Thread));
@@ -23,7 +23,7 @@ impl State {
         if let Some(tenant) = self.tenants.get(scope.tenant_id())
             && let Some(thread) = tenant.find_existing(scope, &open, now)?
         {
-            return Ok((Opened { thread, created: false }, None));
+            return Ok((OpenOutcome { thread, created: false }, None));
         }
         let stamp = self.next_stamp();
         let tenant = self.tenants.entry(scope.tenant_id().clone()).or_default();
@@ -34,7 +34,7 @@ impl State {
         let stored = StoredThread::new(new_row(open, now), stamp);
         let thread = stored.to_thread(id)?;
         tenant.threads.insert(id, stored);
-        Ok((Opened { thread, created: true }, Some(wake_up)))
+        Ok((OpenOutcome { thread, created: true }, Some(wake_up)))
     }
 
     pub(crate) fn read_thread(

@@ -26,7 +26,7 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: Pat
     let thread = app.memory().get_thread(&caller.scope, path_params.thread()?).await?;
     let change = thread.positions.tagged();
     let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-    let is_known = |known: &str| known.split(',').filter_map(parse_etag).any(|known| known.is_same(change));
+    let is_known = |known: &str| known.split(',').filter_map(parse_etag).any(|known| known.may_be_same(change));
     if known.is_some_and(is_known) {
         return Ok(with_etag(StatusCode::NOT_MODIFIED.into_response(), change));
     }

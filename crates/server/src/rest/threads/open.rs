@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{OpenThread, Opened};
+use threadkeep::core::{OpenOutcome, OpenThread};
 use threadkeep::{Map, Owner, ThreadId, ThreadKey, Timestamp};
 use utoipa::ToSchema;
 
@@ -69,7 +69,7 @@ pub(crate) async fn open(
         created_at: None,
         expires_at: body.expires_at,
     };
-    let Opened { mut thread, created } = app.memory().open_thread(scope, open).await?;
+    let OpenOutcome { mut thread, created } = app.memory().open_thread(scope, open).await?;
     if !is_named && attempt.record_creation(&app, scope, id).await? {
         // The note changed the thread.
         thread = app.memory().get_thread(scope, id).await?;

@@ -59,7 +59,7 @@ impl From<PluginError> for Failure {
         let code = match error.fault() {
             Fault::Caller => USER_ERROR,
             Fault::Usage => USAGE,
-            Fault::OtherSide => SYSTEM_ERROR,
+            Fault::External => SYSTEM_ERROR,
         };
         let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
         Self { what: join(causes), hint: error.hint().map(str::to_owned), code }

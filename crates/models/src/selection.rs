@@ -150,13 +150,13 @@ const PROVIDERS: [ProviderVariables; 5] = [
 /// Anthropic, Ollama. Incomplete configurations are returned as errors.
 pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<AvailableModel, SelectionError>> {
     let read = |name: &str| read(environment, name);
-    let is_given = |variables: &&ProviderVariables| match variables.provider {
+    let has_parameter = |variables: &&ProviderVariables| match variables.provider {
         Provider::OpenAi => read("OPENAI_API_KEY").is_some() && !has_other_address(environment),
         Provider::Compatible => has_other_address(environment),
         Provider::Ollama => read(variables.base_url).is_some(),
         _ => variables.key.and_then(read).is_some(),
     };
-    PROVIDERS.iter().filter(is_given).map(|variables| resolve_model(variables, None, environment)).collect()
+    PROVIDERS.iter().filter(has_parameter).map(|variables| resolve_model(variables, None, environment)).collect()
 }
 
 /// Selects a model by name, which is one of

@@ -9,12 +9,12 @@ use crate::event::{EventSink, Events};
 use crate::record::{self, RunRecord};
 use crate::{AgentError, ApprovalState, Result, Stop, Turn};
 
-/// The state that a run is claimed from.
+/// The state of a run before a driver claims it.
 #[derive(Clone, Copy, Debug)]
 enum ClaimFrom {
-    /// The run of a dead driver, which still holds the thread.
+    /// The run's driver has died, but the run still holds the thread's lock.
     DeadDriver,
-    /// A waiting run whose approvals have all been decided.
+    /// The run waited for approvals, which have all been decided.
     Waiting,
 }
 
@@ -22,20 +22,20 @@ impl Agent {
     /// Resumes the interrupted turn of a thread, if there is one, and waiting turns whose approvals have all been decided.
     /// Returns the turns that were resumed; usually none.
     ///
-    /// Model answers in the journal are reused, and finished tools do not run again. A call with side effects that may have
-    /// been made is not repeated; its outcome is recorded as unknown. [`Agent::chat`] also does this before its own turn.
+    /// Model answers in the journal are reused, and finished tools do not run again. A call with side effects that may have been made
+    /// is not repeated; its outcome is recorded as unknown. [`Agent::chat`] also resumes an interrupted turn before its own turn.
     ///
     /// # Errors
-    /// `NotFound` if the scope does not include the thread; errors of the store. A turn that another driver is running is
-    /// left alone.
+    /// `NotFound` if the scope does not include the thread; errors of the store. A turn that another driver is running is neither
+    /// resumed nor an error.
     pub async fn resume(&self, scope: &Scope, thread: ThreadId, sink: EventSink<'_>) -> Result<Vec<Turn>> {
         self.resume_with(scope, thread, &Stop::new(), sink).await
     }
 
-    /// As [`Agent::resume`], with a way to stop the turns.
+    /// Like [`Agent::resume`], with a handle that stops the turns.
     ///
     /// # Errors
-    /// As [`Agent::resume`].
+    /// The same as [`Agent::resume`].
     pub async fn resume_with(
         &self,
         scope: &Scope,
@@ -66,7 +66,7 @@ impl Agent {
         Ok(turns)
     }
 
-    /// Takes over the run of a dead driver.
+    /// Takes over a run whose driver has died.
     pub(super) async fn take_over(
         &self,
         access: &ThreadAccess,
@@ -74,12 +74,12 @@ impl Agent {
         stop: &Stop,
         events: &Events<'_>,
     ) -> Result<Turn> {
-        let Some((seq, question)) = self.question(access, &active.value).await? else {
+        let Some((seq, question)) = self.find_question(access, &active.value).await? else {
             return self.close_erased(access, &active).await;
         };
-        let driving = Driver::begin(self.memory());
+        let driver = Driver::begin(self.memory());
         active.value.taken_over += 1;
-        let run = self.claim(access, active, ClaimFrom::DeadDriver, &driving).await?;
+        let run = self.claim(access, active, ClaimFrom::DeadDriver, &driver).await?;
         let claimed_run = ClaimedRun { run, seq, question, stop, claimed_approval: None, read: None };
         Box::pin(self.drive_claimed(access, claimed_run, events)).await
     }
@@ -93,26 +93,26 @@ impl Agent {
         events: &Events<'_>,
     ) -> Result<Turn> {
         let turn = waiting.value.turn.clone();
-        let Some((seq, question)) = self.question(access, &waiting.value).await? else {
+        let Some((seq, question)) = self.find_question(access, &waiting.value).await? else {
             return Err(AgentError::Superseded { turn });
         };
-        let driving = Driver::begin(self.memory());
-        let run = self.claim(access, waiting, ClaimFrom::Waiting, &driving).await?;
+        let driver = Driver::begin(self.memory());
+        let run = self.claim(access, waiting, ClaimFrom::Waiting, &driver).await?;
         let claimed_run = ClaimedRun { run, seq, question, stop, claimed_approval: None, read: None };
         Box::pin(self.drive_claimed(access, claimed_run, events)).await
     }
 
-    /// Claims a run for this driver. Of several concurrent claims one succeeds.
+    /// Claims a run for this driver. Of several concurrent claims, one succeeds; the others return [`AgentError::Superseded`].
     async fn claim(
         &self,
         access: &ThreadAccess,
         run: Versioned<RunRecord>,
         from: ClaimFrom,
-        driving: &Driver,
+        driver: &Driver,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = run;
-        driving.name().clone_into(&mut record.driver);
+        driver.name().clone_into(&mut record.driver);
         record.lease_until = lease_until(memory);
         let (batch, version, mut legacy) = (memory.batch(), RecordState::Version(version), lock::LegacyLock::default());
         let batch = match from {
@@ -132,7 +132,11 @@ impl Agent {
     }
 
     /// Returns the position and text of a run's user message; `None` if it was erased.
-    pub(super) async fn question(&self, access: &ThreadAccess, record: &RunRecord) -> Result<Option<(u64, String)>> {
+    pub(super) async fn find_question(
+        &self,
+        access: &ThreadAccess,
+        record: &RunRecord,
+    ) -> Result<Option<(u64, String)>> {
         let found = messages_of(self.memory(), access, &record.turn, record.started_at, 1).await?;
         Ok(found.first().map(|message| (message.seq, message.plain_text().into_owned())))
     }

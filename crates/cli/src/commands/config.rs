@@ -164,7 +164,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
     match (path, setting.built_in) {
         (Some(path), _) => path,
         (None, _) if setting.kind == Kind::Secret => "(not set)".to_owned(),
-        (None, SettingDefault::Shown(text)) => text.to_owned(),
+        (None, SettingDefault::Description(text)) => text.to_owned(),
         (None, SettingDefault::DataFile(name)) => match data_folder() {
             Some(folder) => folder.join(name).display().to_string(),
             None => format!("{name} in the data folder"),

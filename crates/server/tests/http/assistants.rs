@@ -104,7 +104,7 @@ pub(crate) fn keeper(name: &str) -> (Definition, Arc<Keeper>) {
             Ok::<_, ToolError>(ToolOutput::text(format!("{} deleted", thing(&arguments))))
         }
     });
-    let delete = delete.changing_the_world(move |arguments| format!("rm {}", thing(arguments)));
+    let delete = delete.with_side_effects(move |arguments| format!("rm {}", thing(arguments)));
     let mut definition = Definition::new(name, model.clone()).with_tool(look).with_tool(delete);
     definition.description = "Follows commands.".to_owned();
     (definition, model)

@@ -101,10 +101,10 @@ async fn several_assistants_are_served_below_their_names_only() {
 
 /// The tools of the endpoints, with the names of the subway assistant's. Arguments have the names of the query parameters.
 pub(crate) const LOOKUPS: [Lookup; 4] = [
-    Lookup { endpoint: "route", if_given: None, tool: "get_route", arguments: &[] },
-    Lookup { endpoint: "arrivals", if_given: None, tool: "get_train_arrivals", arguments: &[] },
-    Lookup { endpoint: "stations", if_given: Some("line"), tool: "find_stations_on_line", arguments: &[] },
-    Lookup { endpoint: "stations", if_given: None, tool: "get_station_info", arguments: &[] },
+    Lookup { endpoint: "route", required_parameter: None, tool: "get_route", arguments: &[] },
+    Lookup { endpoint: "arrivals", required_parameter: None, tool: "get_train_arrivals", arguments: &[] },
+    Lookup { endpoint: "stations", required_parameter: Some("line"), tool: "find_stations_on_line", arguments: &[] },
+    Lookup { endpoint: "stations", required_parameter: None, tool: "get_station_info", arguments: &[] },
 ];
 
 /// An assistant with tools that have the names of the subway assistant's.
@@ -118,7 +118,7 @@ fn subway() -> Definition {
             }
         })
     };
-    let changing = tool("get_station_info").changing_the_world(|_| "rm".to_owned());
+    let changing = tool("get_station_info").with_side_effects(|_| "rm".to_owned());
     let (mut definition, _) = keeper("subway");
     definition = definition.with_tool(tool("get_route")).with_tool(tool("get_train_arrivals"));
     definition.with_tool(tool("find_stations_on_line")).with_tool(changing)
@@ -155,9 +155,14 @@ async fn tool_endpoints_call_their_tools() {
 async fn the_plugin_of_an_assistant_defines_the_tools_of_endpoints() {
     const GARDENER: AssistantPlugin = AssistantPlugin {
         lookups: &[
-            Lookup { endpoint: "arrivals", if_given: None, tool: "look", arguments: &[("station", "thing")] },
-            Lookup { endpoint: "stations", if_given: None, tool: "delete", arguments: &[("station", "thing")] },
-            Lookup { endpoint: "route", if_given: Some("from"), tool: "nothing", arguments: &[] },
+            Lookup { endpoint: "arrivals", required_parameter: None, tool: "look", arguments: &[("station", "thing")] },
+            Lookup {
+                endpoint: "stations",
+                required_parameter: None,
+                tool: "delete",
+                arguments: &[("station", "thing")],
+            },
+            Lookup { endpoint: "route", required_parameter: Some("from"), tool: "nothing", arguments: &[] },
         ],
         ..AssistantPlugin::new("gardener", "Follows commands.", |_, _| Ok(Arc::new(keeper("gardener").0)))
     };

@@ -26,7 +26,7 @@ pub(super) async fn the_first_failed_check_decides_the_error(env: &TestEnv<'_>) 
         assert_eq!(thread.dump(1000).await, before, "a rejected commit had effects");
         let outcome = thread.commit(&vectors.accepted.batch, vectors.now).await;
         assert!(!outcome.replayed || env.has_faults(), "a first commit is not a replay");
-        let expected = vectors.accepted.answer.as_ref().expect("the vector is accepted");
+        let expected = vectors.accepted.expected_result.as_ref().expect("the vector is accepted");
         assert_eq!(CommitOutcome { replayed: false, ..outcome }, *expected);
     }
 }

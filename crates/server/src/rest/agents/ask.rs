@@ -79,7 +79,7 @@ pub(crate) async fn ask(
     // Checked before a thread is created: an invalid question must not leave an empty thread behind.
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
-    let ask = TurnRequest { author: body.author, given: body.given, ..TurnRequest::new(body.text) };
+    let ask = TurnRequest { author: body.author, extra_input: body.given, ..TurnRequest::new(body.text) };
     let request = AskRequest {
         service: app.service().clone(),
         agent,

@@ -88,10 +88,10 @@ where
     app.metrics().count_request(method.as_str(), route, status, took);
     if let Some(mut span) = traced.take() {
         span.set_name(format!("{method} {route}"));
-        span.text("http.request.method", method.as_str());
-        span.text("http.route", route);
-        span.number("http.response.status_code", u64::from(status));
-        span.text("threadkeep.request_id", request_id);
+        span.add_text("http.request.method", method.as_str());
+        span.add_text("http.route", route);
+        span.add_number("http.response.status_code", u64::from(status));
+        span.add_text("threadkeep.request_id", request_id);
         if status >= 500 {
             span.set_failed();
         }

@@ -9,14 +9,14 @@ use threadkeep::core::Embedder;
 
 use crate::telemetry::Instrumentation;
 
-/// The maximum bytes of an assistant's name.
+/// The maximum length of an assistant's name, in bytes.
 const NAME_BYTES: usize = 64;
 
 /// An invalid assistant name. Names are part of paths, model names (`threadkeep/NAME`), metrics and HTML pages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssistantNameError {
-    /// It has invalid characters, or too many.
+    /// The name is empty or too long, or contains an invalid character.
     #[error(
         "invalid assistant name `{name}`: use 1 to {NAME_BYTES} ASCII letters, digits, `-`, `_` and `.`, beginning with a \
          letter or a digit"
@@ -25,7 +25,7 @@ pub enum AssistantNameError {
         /// The name, truncated and without control characters.
         name: String,
     },
-    /// A path of the server begins with it.
+    /// Paths of the server begin with the name, or it is reserved for a version of an API.
     #[error("invalid assistant name `{name}`: the server has paths under /{name}")]
     Reserved {
         /// The name.
@@ -33,14 +33,15 @@ pub enum AssistantNameError {
     },
 }
 
-/// Checks the name of an assistant. `is_reserved` returns whether paths of the server begin with a name.
+/// Checks the name of an assistant. `is_reserved` returns whether paths of the server begin with a name. Names such as `v1` are always
+/// reserved.
 ///
 /// # Errors
 /// [`AssistantNameError`] for an invalid name.
 pub fn check_assistant_name(name: &str, is_reserved: impl FnOnce(&str) -> bool) -> Result<(), AssistantNameError> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let has_valid_start = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    if !has_valid_start || name.len() > NAME_BYTES || !name.bytes().all(is_plain) {
+    if !has_valid_start || name.len() > NAME_BYTES || !name.bytes().all(is_allowed) {
         let printable = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect();
         return Err(AssistantNameError::Characters { name: printable });
     }
@@ -52,8 +53,8 @@ pub fn check_assistant_name(name: &str, is_reserved: impl FnOnce(&str) -> bool) 
     Ok(())
 }
 
-/// The assistants of one server, by name. Cheap to clone. All clones share their state, so that assistants can be added while the
-/// server runs.
+/// The assistants of one server, by name. Cheap to clone. Clones share their state, so that assistants can be added while the server
+/// runs.
 #[derive(Clone, Debug, Default)]
 pub struct Assistants {
     by_name: Arc<RwLock<BTreeMap<String, Entry>>>,
@@ -68,7 +69,7 @@ struct Entry {
 }
 
 impl Assistants {
-    /// Reserves names, with which paths of doors begin.
+    /// Reserves the names with which paths of doors begin.
     ///
     /// # Errors
     /// [`AssistantNameError`] if a registered assistant has a reserved name.
@@ -82,9 +83,9 @@ impl Assistants {
         check_assistant_name(name, |name| reserved.contains(name))
     }
 
-    /// Registers an assistant, and replaces one with the same name. Running turns continue with the assistant that started them.
+    /// Registers an assistant, replacing any assistant with the same name. Running turns continue with the assistant that started them.
     ///
-    /// The calls of the model, the tools and the embedder in its definition are counted and traced.
+    /// Calls to the model, the tools and the embedder in the assistant's definition are counted and traced.
     ///
     /// # Errors
     /// [`AssistantNameError`] for an invalid name.
@@ -92,13 +93,13 @@ impl Assistants {
         self.put_with_lookups(agent, &[])
     }
 
-    /// Like [`Assistants::put`], with tools that are exposed as HTTP endpoints. Without any, these endpoints do not exist for the
-    /// assistant.
+    /// Like [`Assistants::put`], but also exposes `lookups`, tools of the assistant, as HTTP endpoints. An assistant without lookups has
+    /// no such endpoints.
     ///
     /// # Errors
     /// The same as [`Assistants::put`].
     pub fn put_with_lookups(&self, agent: Agent, lookups: &'static [Lookup]) -> Result<(), AssistantNameError> {
-        let agent = self.instrumentation.agent(&agent);
+        let agent = self.instrumentation.wrap_agent(&agent);
         let name = agent.assistant().definition().name.clone();
         self.check(&name)?;
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, Entry { agent, lookups });
@@ -110,10 +111,11 @@ impl Assistants {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    /// Returns an embedder whose calls are counted and traced, for an assistant that uses one outside its definition.
+    /// Wraps an embedder so that calls to it are counted and traced. This is for assistants that use an embedder outside their
+    /// definition.
     #[must_use]
     pub fn instrumented(&self, embedder: Arc<dyn Embedder>) -> Arc<dyn Embedder> {
-        self.instrumentation.embedder(embedder)
+        self.instrumentation.wrap_embedder(embedder)
     }
 
     pub(crate) fn instrumentation(&self) -> &Instrumentation {

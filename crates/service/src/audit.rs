@@ -1,9 +1,9 @@
-//! The audit log: who performed which action that requires the role of an administrator or approver, and when.
+//! The audit log, which records actions that require the role `admin` or `approve`: who performed them, and when.
 //!
-//! It is stored as messages of a thread of the internal tenant, which no API can access. All instances write to the same thread, and
-//! each record contains the hash of the previous one ([`chain`]). A record is written before the action, and another one with the
-//! outcome after it. If the first one cannot be written, the action is not performed. Records contain ids, but no request bodies, no
-//! message content and no secrets.
+//! The log is stored as messages in a thread of the internal tenant, which no API can access. All instances write to the same thread,
+//! and each record contains the hash of the previous record ([`chain`]). One record is written before an action, and another one with
+//! the outcome after the action. If the first record cannot be written, the action is not performed. Records contain ids, but no
+//! request bodies, no message content and no secrets.
 
 mod chain;
 
@@ -19,10 +19,11 @@ pub use chain::{AuditFinding, AuditVerification};
 
 use crate::caller::{Caller, Credential};
 
-/// The maximum bytes of the target of an action.
+/// The maximum length of the target of an action, in bytes.
 const TARGET_BYTES: usize = 200;
-/// The maximum number of threads to read: the chain, and one for each month in which an earlier version wrote.
+/// The maximum number of threads to read. The chain is one thread; earlier versions used another thread for each month.
 const THREADS: usize = 1_000;
+/// The number of messages to read at once.
 const PAGE: usize = 500;
 
 /// An action that was performed or was about to be performed.
@@ -35,20 +36,20 @@ pub struct AuditRecord {
     pub by: String,
     /// The tenant.
     pub tenant: String,
-    /// The user on whose behalf it was performed; `None` for the tenant.
+    /// The user on whose behalf the action was performed; `None` if it was performed for the whole tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The action: a method and a route, or a command such as `keys create`.
     pub act: String,
-    /// The target: the path, without names that are not ids, or the id of a key.
+    /// The target: the id of a key, or the path of the request, in which parts that are not ids are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The outcome: `begun` before the action, then the status of the response, `done` or `failed`.
+    /// The outcome: `begun` in the record before the action; in the record after it, the status of the response, `done` or `failed`.
     pub outcome: String,
-    /// The request id, as in the server's log.
+    /// The request id, which also appears in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The hash of the previous record, as a lower-case hexadecimal SHA-256; `None` in records of earlier versions.
+    /// The SHA-256 of the previous record, as lower-case hexadecimal digits; `None` in records written by earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
 }
@@ -58,16 +59,16 @@ pub struct AuditRecord {
 pub struct AuditAction {
     /// The action: a method and a route, or a door's name for it.
     pub act: String,
-    /// The target: an id, or a path without names that are not ids.
+    /// The target: an id, or a path in which parts that are not ids are left out.
     pub target: Option<String>,
-    /// The request id, as in the log.
+    /// The request id, which also appears in the server's log.
     pub request_id: Option<String>,
 }
 
 impl AuditRecord {
-    /// Creates the record before an action.
+    /// Creates the record to be written before an action.
     pub(crate) fn started(caller: &Caller, action: AuditAction, at: Timestamp) -> Self {
-        let (tenant, user) = names(&caller.scope);
+        let (tenant, user) = tenant_and_user(&caller.scope);
         let AuditAction { act, target, request_id } = action;
         let by = match &caller.credential {
             Credential::Key(id) => format!("key {id}"),
@@ -75,7 +76,7 @@ impl AuditRecord {
             Credential::Local { .. } => "this machine".to_owned(),
             Credential::Door(name) => name.clone(),
         };
-        let (target, outcome) = (target.as_deref().map(truncate), "begun".to_owned());
+        let (target, outcome) = (target.as_deref().map(truncate_target), "begun".to_owned());
         Self { at, by, tenant, user, act, target, outcome, request_id, previous: None }
     }
 }
@@ -89,7 +90,7 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the log in the store of a memory.
+    /// Opens the log in the store that `memory` uses.
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
         // The retention of conversations does not apply to the audit log.
@@ -103,12 +104,12 @@ impl AuditLog {
     /// # Errors
     /// The errors of the store.
     pub async fn record_command(&self, tenant: &TenantId, act: &str, target: &str) -> Result<(), MemoryError> {
-        let record = self.command(&Scope::Tenant(tenant.clone()), act, target);
+        let record = self.command_record(&Scope::Tenant(tenant.clone()), act, target);
         self.write(&AuditRecord { outcome: "done".to_owned(), ..record }).await
     }
 
-    /// Performs an action on the command line, with a record before it and one with its outcome after it. If the first record cannot
-    /// be written, the action is not performed. `target` is an id.
+    /// Performs an action of the command line. Writes a record before the action, and another with the outcome after it. If the first
+    /// record cannot be written, the action is not performed. `target` is an id.
     ///
     /// # Errors
     /// The errors of the action and of the store.
@@ -119,26 +120,27 @@ impl AuditLog {
         target: &str,
         action: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let started = self.command(scope, act, target);
+        let started = self.command_record(scope, act, target);
         self.write(&started).await?;
         let result = action.await;
         let outcome = if result.is_ok() { "done" } else { "failed" }.to_owned();
         let written = self.write(&AuditRecord { at: self.memory.now(), outcome, ..started }).await;
-        // An error of the action takes precedence over one of the second record.
+        // An error from the action takes precedence over an error from writing the second record.
         let value = result?;
         written?;
         Ok(value)
     }
 
-    fn command(&self, scope: &Scope, act: &str, target: &str) -> AuditRecord {
-        let (tenant, user) = names(scope);
+    /// Creates the record to be written before an action of the command line.
+    fn command_record(&self, scope: &Scope, act: &str, target: &str) -> AuditRecord {
+        let (tenant, user) = tenant_and_user(scope);
         AuditRecord {
             at: self.memory.now(),
             by: "command line".to_owned(),
             tenant,
             user,
             act: act.to_owned(),
-            target: Some(truncate(target)),
+            target: Some(truncate_target(target)),
             outcome: "begun".to_owned(),
             request_id: None,
             previous: None,
@@ -173,7 +175,7 @@ impl AuditLog {
         Ok(newest_first)
     }
 
-    /// Returns the threads with records, newest first.
+    /// Returns the threads that contain records, newest first.
     async fn threads(&self) -> Result<Vec<Thread>, MemoryError> {
         let page = self.memory.list_threads(&self.scope, &ThreadQuery::new(ThreadOrder::Created, THREADS)).await?;
         let is_log = |thread: &Thread| thread.key.as_ref().is_some_and(|key| key.as_str().starts_with("audit:"));
@@ -181,14 +183,14 @@ impl AuditLog {
     }
 }
 
-/// Returns the names of a scope's tenant and user.
-fn names(scope: &Scope) -> (String, Option<String>) {
+/// Returns the tenant and the user of a scope.
+fn tenant_and_user(scope: &Scope) -> (String, Option<String>) {
     match scope {
         Scope::Tenant(tenant) => (tenant.as_str().to_owned(), None),
         Scope::User(tenant, user) => (tenant.as_str().to_owned(), Some(user.as_str().to_owned())),
     }
 }
 
-fn truncate(text: &str) -> String {
+fn truncate_target(text: &str) -> String {
     text.char_indices().take_while(|(start, _)| *start < TARGET_BYTES).map(|(_, char)| char).collect()
 }

@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::keys::KeyRole;
 use crate::service::Service;
 
-/// Whether reading a turn or a response may resume it if it was interrupted, and store its outcome.
+/// Whether reading a turn or a response may resume its turn if the turn was interrupted, and store the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MayResume {
-    /// It may resume the turn.
+    /// Reading may resume the turn.
     Yes,
-    /// It only reads.
+    /// Reading changes nothing.
     No,
 }
 
@@ -22,15 +22,15 @@ pub enum Credential {
     Key(String),
     /// A token of a [`TokenIssuer`](crate::TokenIssuer).
     Token {
-        /// When it expires, in seconds since 1970.
+        /// When the token expires, in seconds since 1970.
         until_seconds: i64,
     },
     /// The local token of this machine's user, which is valid as long as there is no API key.
     Local {
-        /// When the session expires, in seconds since 1970; `None` for the token itself.
+        /// When the session that was started with the token expires, in seconds since 1970; `None` if the caller sent the token itself.
         until_seconds: Option<i64>,
     },
-    /// A door authenticated the caller itself. The name is that of the [`Sender`].
+    /// The caller was authenticated by a door. Contains [`Sender::name`].
     Door(String),
 }
 
@@ -65,7 +65,7 @@ impl From<Sender> for Caller {
 }
 
 impl Caller {
-    /// Whether the caller has a role.
+    /// Whether the caller has a role. An administrator who uses the local token also has `Operate`.
     #[must_use]
     pub fn has(&self, role: KeyRole) -> bool {
         let is_granted = self.roles.iter().any(|granted| granted.implies(role));
@@ -79,19 +79,19 @@ impl Caller {
         if let Credential::Key(id) = &self.credential { Some(id) } else { None }
     }
 
-    /// Returns whether turns that this caller reads may be resumed.
+    /// Returns whether a turn may be resumed when this caller reads it.
     #[must_use]
     pub fn may_resume(&self) -> MayResume {
         if self.has(KeyRole::Write) { MayResume::Yes } else { MayResume::No }
     }
 
-    /// Whether the caller used a key or token of this user, not one of an application that names the user.
+    /// Whether the caller's key or token belongs to this user, rather than to an application that names the user.
     #[must_use]
     pub fn is_user(&self, user: &UserId) -> bool {
         !self.is_user_named && matches!(&self.scope, Scope::User(_, own) if own == user)
     }
 
-    /// Whether the credential is still valid, for long-lived connections.
+    /// Whether the credential is still valid. Long-lived connections check this periodically.
     pub async fn is_still_valid(&self, service: &Service) -> bool {
         let now_seconds = service.memory().now().as_millis().div_euclid(1000);
         match &self.credential {
@@ -108,10 +108,10 @@ impl Caller {
         }
     }
 
-    /// Requires a role.
+    /// Checks that the caller has a role.
     ///
     /// # Errors
-    /// `Forbidden` for a caller without the role.
+    /// `Forbidden` if the caller does not have the role.
     pub fn require(&self, role: KeyRole) -> Result<()> {
         if self.has(role) {
             return Ok(());

@@ -10,7 +10,7 @@ use crate::keys::KeyError;
 /// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of an error, by what the caller can do about it.
+/// The kind of an error, which determines what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -20,21 +20,21 @@ pub enum ErrorKind {
     Unauthenticated,
     /// The caller lacks permission.
     Forbidden,
-    /// The resource does not exist, or not for this caller.
+    /// The resource does not exist, or the caller cannot access it.
     NotFound,
     /// The request conflicts with the stored state.
     Conflict,
-    /// The resource has changed since the caller read it. Read it again.
+    /// The resource has changed since the caller read it, and has to be read again.
     Outdated,
-    /// Too many requests.
+    /// The caller has sent too many requests.
     TooMany,
     /// The server failed.
     Internal,
-    /// The server does not have the feature.
+    /// The server does not support the feature.
     Unsupported,
     /// A model provider failed.
     Provider,
-    /// The server or a provider is unavailable. Retry later.
+    /// The server or a provider is unavailable. The caller can retry later.
     Unavailable,
     /// A model provider did not respond in time.
     ProviderTimedOut,
@@ -54,7 +54,7 @@ pub struct Error {
     pub param: Option<String>,
     /// How long to wait before a retry.
     pub retry_after: Option<Duration>,
-    /// The actual version of the resource, if the request required another one.
+    /// The current version of the resource, if the request required a different version.
     pub version: Option<TaggedNumber>,
     /// Details for the server's log, not for the caller.
     pub internal: Option<Box<str>>,
@@ -131,7 +131,7 @@ impl From<AgentError> for Error {
         let conflict = |message| Self::new(ErrorKind::Conflict, code, message);
         match error {
             AgentError::Memory(error) => error.into(),
-            AgentError::Busy => conflict(message).retry_after(SOON),
+            AgentError::Busy => conflict(message).retry_after(RETRY_DELAY),
             AgentError::Superseded { .. } | AgentError::ApprovalClosed { .. } => conflict(message),
             AgentError::ApprovalNotFound { .. } => Self::not_found("approval"),
             AgentError::NotAllowed { .. } => Self::forbidden(code, message),
@@ -195,8 +195,8 @@ impl From<KeyError> for Error {
     }
 }
 
-/// The retry delay for transient conflicts and outages.
-const SOON: Duration = Duration::from_secs(1);
+/// How long clients should wait before a retry after a transient conflict or outage.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 fn conflict_error(conflict: &Conflict, message: String) -> Error {
     let outdated = |message, version| {
@@ -215,5 +215,5 @@ fn conflict_error(conflict: &Conflict, message: String) -> Error {
 }
 
 fn unavailable(message: String) -> Error {
-    Error::new(ErrorKind::Unavailable, "unavailable", message).retry_after(SOON)
+    Error::new(ErrorKind::Unavailable, "unavailable", message).retry_after(RETRY_DELAY)
 }

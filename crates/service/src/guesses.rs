@@ -13,23 +13,23 @@ use std::time::{Duration, Instant};
 
 use crate::rate::{Bucket, RateLimit};
 
-/// Failures of one source.
+/// The limit of failures from one source.
 const PER_SOURCE: RateLimit = RateLimit { per_minute: 30 };
-/// Failures of all sources together, without the first of each.
+/// The limit of failures from all sources together, not counting the first failure of each source.
 const TOTAL: RateLimit = RateLimit { per_minute: 600 };
 /// The maximum number of tracked sources.
-const SOURCES: usize = 10_000;
-/// How long a source is trusted after it used a valid key.
+const MAX_SOURCES: usize = 10_000;
+/// How long a source is trusted after it has used a valid key.
 const TRUSTED_FOR: Duration = Duration::from_hours(1);
 
-/// The source of an attempt: an IPv4 address, or an IPv6 network of 64 bits, which a single client may have.
+/// The source of an attempt: an IPv4 address, or an IPv6 network with a 64-bit prefix, because a single client may own a whole network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(IpAddr);
 
 impl Source {
     /// Returns the source of a request: the peer of the connection, or the client of a proxy on this machine.
     ///
-    /// `forwarded_for` is the list of addresses that the proxy sent, separated by commas.
+    /// `forwarded_for` is the comma-separated list of addresses that the proxy sent.
     #[must_use]
     pub fn of(peer: SocketAddr, forwarded_for: Option<&str>) -> Self {
         let peer = peer.ip().to_canonical();
@@ -42,12 +42,12 @@ impl Source {
     }
 }
 
-/// Returns the last address, which the proxy itself added.
+/// Returns the last address of the list, which the proxy itself added.
 fn last_address(forwarded_for: &str) -> Option<IpAddr> {
     forwarded_for.rsplit(',').next()?.trim().parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// Limits failed attempts.
+/// Limits failed attempts to authenticate.
 #[derive(Default)]
 pub struct GuessLimiter {
     state: Mutex<State>,
@@ -70,7 +70,7 @@ impl SourceState {
         self.succeeded_at.is_some_and(|at| now.saturating_duration_since(at) < TRUSTED_FOR)
     }
 
-    /// Whether the state is the same as that of a new source.
+    /// Whether the state is equivalent to that of a new source.
     fn is_unused(&self, now: Instant) -> bool {
         !self.is_trusted(now) && self.failures.is_full(PER_SOURCE, now)
     }
@@ -86,27 +86,27 @@ impl GuessLimiter {
     /// Checks whether an attempt of a source is allowed.
     ///
     /// # Errors
-    /// The time that the source has to wait.
+    /// Returns the time that the source has to wait if the attempt is not allowed.
     pub fn admit(&self, source: Source, now: Instant) -> Result<(), Duration> {
         let state = self.lock();
         let found = state.sources.get(&source).filter(|found| !found.is_trusted(now) && !found.is_unused(now));
         let Some(found) = found else { return Ok(()) };
-        let wait = found.failures.wait(PER_SOURCE, now).max(state.total.wait(TOTAL, now));
+        let wait = found.failures.time_until_token(PER_SOURCE, now).max(state.total.time_until_token(TOTAL, now));
         if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 
     /// Records that a source used a valid key.
     pub fn record_success(&self, source: Source, now: Instant) {
-        self.lock().source(source, now).succeeded_at = Some(now);
+        self.lock().source_mut(source, now).succeeded_at = Some(now);
     }
 
     /// Records a failed attempt.
     ///
     /// # Errors
-    /// The time that the source has to wait, after too many failures.
+    /// Returns the time that the source has to wait if there were too many failures.
     pub fn record_failure(&self, source: Source, now: Instant) -> Result<(), Duration> {
         let mut state = self.lock();
-        let failures = &mut state.source(source, now).failures;
+        let failures = &mut state.source_mut(source, now).failures;
         let is_first = failures.is_full(PER_SOURCE, now);
         failures.take(PER_SOURCE, now)?;
         if is_first { Ok(()) } else { state.total.take(TOTAL, now) }
@@ -118,11 +118,11 @@ impl GuessLimiter {
 }
 
 impl State {
-    fn source(&mut self, source: Source, now: Instant) -> &mut SourceState {
-        if self.sources.len() >= SOURCES && !self.sources.contains_key(&source) {
+    fn source_mut(&mut self, source: Source, now: Instant) -> &mut SourceState {
+        if self.sources.len() >= MAX_SOURCES && !self.sources.contains_key(&source) {
             self.sources.retain(|_, state| !state.is_unused(now));
-            if self.sources.len() >= SOURCES {
-                // A cleared source gets new attempts. Rejecting new sources would be worse.
+            if self.sources.len() >= MAX_SOURCES {
+                // This gives the cleared sources new attempts, but rejecting new sources would be worse.
                 self.sources.clear();
             }
         }
@@ -166,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn total_failures_are_limited_except_the_first_of_each_source() {
+    fn total_failures_are_limited_not_counting_the_first_of_each_source() {
         let (limiter, now) = (GuessLimiter::default(), Instant::now());
-        let counted: usize = (0..100).map(|number| failures_until_rejected(&limiter, source(number), now)).sum();
-        // The first of each, and 600 others.
-        assert_eq!(counted, 700);
+        let total: usize = (0..100).map(|number| failures_until_rejected(&limiter, source(number), now)).sum();
+        // The first failure of each of 100 sources, and 600 others.
+        assert_eq!(total, 700);
         assert!(limiter.admit(source(99), now).is_err());
         assert_eq!(limiter.admit(source(100), now), Ok(()));
     }
@@ -178,20 +178,20 @@ mod tests {
     #[test]
     fn number_of_tracked_sources_is_limited() {
         let (limiter, now) = (GuessLimiter::default(), Instant::now());
-        for number in 0..3 * u32::try_from(SOURCES).unwrap() {
+        for number in 0..3 * u32::try_from(MAX_SOURCES).unwrap() {
             let _ = limiter.record_failure(source(number), now);
-            assert!(limiter.lock().sources.len() <= SOURCES);
+            assert!(limiter.lock().sources.len() <= MAX_SOURCES);
         }
     }
 
     #[test]
     fn forwarded_address_is_used_for_local_proxies_only() {
-        let of = |peer: &str, forwarded_for: &str| {
+        let source_address = |peer: &str, forwarded_for: &str| {
             Source::of(format!("{peer}:1").parse().unwrap(), Some(forwarded_for)).0.to_string()
         };
-        assert_eq!(of("127.0.0.1", "198.51.100.7, 203.0.113.9"), "203.0.113.9");
-        assert_eq!(of("[::1]", "2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(of("[::ffff:127.0.0.1]", "invalid"), "127.0.0.1");
-        assert_eq!(of("192.0.2.1", "203.0.113.9"), "192.0.2.1", "the header of other peers is ignored");
+        assert_eq!(source_address("127.0.0.1", "198.51.100.7, 203.0.113.9"), "203.0.113.9");
+        assert_eq!(source_address("[::1]", "2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(source_address("[::ffff:127.0.0.1]", "invalid"), "127.0.0.1");
+        assert_eq!(source_address("192.0.2.1", "203.0.113.9"), "192.0.2.1", "the header of other peers is ignored");
     }
 }

@@ -1,7 +1,7 @@
-//! JSON Web Tokens of external issuers. Issuer, audience and expiry are required.
+//! JSON Web Tokens of external issuers. The claims for the issuer, the audience and the expiry are required.
 //!
-//! The algorithm is determined by the configuration of the issuer (HS256 with a secret) or by its published key (`key_set`), never by
-//! the token.
+//! The algorithm is determined by the configuration of the issuer (HS256 with a secret) or by the issuer's published key (`key_set`),
+//! never by the token.
 
 mod key_set;
 mod signature;
@@ -19,12 +19,12 @@ use crate::keys::KeyRole;
 use crate::outgoing::OutgoingProxy;
 use key_set::KeySet;
 
-/// The maximum bytes of a token.
+/// The maximum length of a token, in bytes.
 const TOKEN_BYTES: usize = 8 * 1024;
-/// The minimum bytes of a secret: the size of the hash.
+/// The minimum length of a secret, in bytes: the size of the hash.
 const SECRET_BYTES: usize = 32;
 /// The tolerated clock skew in seconds.
-const LEEWAY: i64 = 30;
+const LEEWAY_SECONDS: i64 = 30;
 
 /// An issuer whose tokens are accepted.
 #[derive(Clone)]
@@ -33,12 +33,12 @@ pub struct TokenIssuer {
     pub issuer: String,
     /// The required `aud` claim.
     pub audience: String,
-    /// The tenant of all users. It is never read from the token.
+    /// The tenant of all users. The tenant is never read from the token.
     pub tenant: TenantId,
     /// The roles of all users.
     pub roles: Vec<KeyRole>,
-    /// Whether tokens with the role `service_role` (Supabase's name for the application itself) are accepted, for the whole tenant.
-    /// Otherwise they are rejected.
+    /// Whether tokens with the role `service_role` (Supabase's name for the application itself) are accepted. They are valid for the
+    /// whole tenant.
     pub accepts_service_role: bool,
     verifier: Verifier,
 }
@@ -50,7 +50,7 @@ enum Verifier {
     Keys(Arc<KeySet>),
 }
 
-/// Counts the keys of a set that can verify tokens; for the fuzz targets.
+/// Counts the keys of a set that can verify tokens. Returns `None` if `bytes` are not a JSON Web Key Set. For the fuzz targets.
 pub fn count_keys(bytes: &[u8]) -> Option<usize> {
     Some(key_set::parse(bytes)?.len())
 }
@@ -70,22 +70,22 @@ pub enum IssuerError {
     /// The secret is too short.
     #[error("the secret for HS256 must have at least {SECRET_BYTES} bytes")]
     ShortSecret,
-    /// Issuer or audience is empty.
+    /// The issuer or the audience is empty.
     #[error("issuer and audience must not be empty")]
     Unnamed,
-    /// The tenant is the internal one.
+    /// The tenant is the internal tenant.
     #[error("the tenant is reserved for keys and the audit log")]
     Tenant,
     /// The location of the keys is not trustworthy: it must be a file, an https URL, or a URL on this machine.
     #[error("the location of keys must be a file, an https URL, or a URL on this machine")]
     Location,
-    /// The HTTP client to fetch keys cannot be created.
+    /// The HTTP client that fetches keys cannot be created.
     #[error("cannot set up TLS or the proxy to fetch keys")]
     Client,
 }
 
 impl TokenIssuer {
-    /// Accepts tokens that are signed with a secret by HS256, for users of a tenant with the role `write`.
+    /// Creates an issuer whose tokens are signed with a secret, by HS256. Its users belong to `tenant` and have the role `write`.
     ///
     /// # Errors
     /// `ShortSecret`, `Unnamed` and `Tenant`.
@@ -103,9 +103,10 @@ impl TokenIssuer {
         Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    /// Accepts tokens of an issuer that publishes its keys (JWKS) in a file or at a URL, for users of a tenant with the role `write`.
-    /// The keys are read when the first token is received, through the proxy if there is one. They are cached for ten minutes, and
-    /// read again when a token names an unknown key, at most four times a minute.
+    /// Creates an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role `write`.
+    ///
+    /// The keys are read when the first token is received, through the proxy if there is one. They are read again when they are ten
+    /// minutes old or a token names an unknown key, but at most four times a minute.
     ///
     /// # Errors
     /// `Location`, `Client`, `Unnamed` and `Tenant`.
@@ -116,7 +117,7 @@ impl TokenIssuer {
         audience: impl Into<String>,
         tenant: TenantId,
     ) -> Result<Self, IssuerError> {
-        let verifier = Verifier::Keys(Arc::new(KeySet::at(location, proxy)?));
+        let verifier = Verifier::Keys(Arc::new(KeySet::new(location, proxy)?));
         Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
@@ -135,9 +136,9 @@ impl TokenIssuer {
         Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], accepts_service_role: false, verifier })
     }
 
-    /// Returns the caller with a token; `None` for an invalid token.
-    pub(crate) async fn caller(&self, token: &str, now_seconds: i64) -> Option<Caller> {
-        let claims = self.claims(token, now_seconds).await?;
+    /// Authenticates the caller who sent a token; `None` if the token is invalid.
+    pub(crate) async fn authenticate(&self, token: &str, now_seconds: i64) -> Option<Caller> {
+        let claims = self.verify(token, now_seconds).await?;
         let scope = match claims.role.as_deref() {
             None | Some("authenticated") => Scope::User(self.tenant.clone(), UserId::new(claims.sub?).ok()?),
             Some("service_role") if self.accepts_service_role => Scope::Tenant(self.tenant.clone()),
@@ -151,15 +152,16 @@ impl TokenIssuer {
         })
     }
 
-    async fn claims(&self, token: &str, now_seconds: i64) -> Option<Claims> {
+    /// Returns the claims of a token if the token is valid.
+    async fn verify(&self, token: &str, now_seconds: i64) -> Option<Claims> {
         if token.len() > TOKEN_BYTES {
             return None;
         }
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, payload) = signed.split_once('.')?;
-        let header: Header = decoded(header)?;
-        let claims: Claims = decoded(payload)?;
-        // Checked before the signature, so that tokens with invalid claims do not cause a fetch of keys.
+        let header: Header = decode_part(header)?;
+        let claims: Claims = decode_part(payload)?;
+        // The claims are checked before the signature, so that tokens with invalid claims do not make the server fetch keys.
         if header.crit.is_some() || !self.accepts(&claims, now_seconds) {
             return None;
         }
@@ -177,14 +179,14 @@ impl TokenIssuer {
     }
 
     fn accepts(&self, claims: &Claims, now_seconds: i64) -> bool {
-        let is_audience = match &claims.aud {
+        let is_for_audience = match &claims.aud {
             Value::String(audience) => *audience == self.audience,
             Value::Array(audiences) => audiences.iter().any(|audience| *audience == *self.audience),
             _ => false,
         };
-        let is_current = claims.exp.0.saturating_add(LEEWAY) > now_seconds
-            && claims.nbf.is_none_or(|not_before| not_before.0.saturating_sub(LEEWAY) <= now_seconds);
-        is_audience && is_current && claims.iss == self.issuer
+        let is_current = claims.exp.0.saturating_add(LEEWAY_SECONDS) > now_seconds
+            && claims.nbf.is_none_or(|not_before| not_before.0.saturating_sub(LEEWAY_SECONDS) <= now_seconds);
+        is_for_audience && is_current && claims.iss == self.issuer
     }
 }
 
@@ -197,7 +199,7 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// Seconds since 1970, which may have a fraction.
+/// Seconds since 1970. In JSON they may have a fraction, which is rounded down.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(from = "serde_json::Number")]
 struct Seconds(i64);
@@ -222,7 +224,7 @@ struct Claims {
     role: Option<String>,
 }
 
-fn decoded<T: serde::de::DeserializeOwned>(part: &str) -> Option<T> {
+fn decode_part<T: serde::de::DeserializeOwned>(part: &str) -> Option<T> {
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
@@ -253,23 +255,23 @@ mod tests {
 
     async fn scope(claims: &Value) -> Option<Scope> {
         issuer()
-            .caller(&token(&json!({ "alg": "HS256", "typ": "JWT" }), claims, SECRET), NOW)
+            .authenticate(&token(&json!({ "alg": "HS256", "typ": "JWT" }), claims, SECRET), NOW)
             .await
             .map(|caller| caller.scope)
     }
 
     #[tokio::test]
-    async fn valid_token_gives_its_user_in_the_configured_tenant() {
+    async fn valid_token_authenticates_its_user_in_the_configured_tenant() {
         assert_eq!(scope(&claims()).await, Some(Scope::user("acme", "ana").unwrap()));
-        let mut several = claims();
-        several["aud"] = json!(["other", "authenticated"]);
-        assert!(scope(&several).await.is_some());
-        let mut fractions = claims();
-        fractions["exp"] = json!(1_800_000_060.25);
-        fractions["nbf"] = json!(1_799_999_999.75);
-        assert!(scope(&fractions).await.is_some());
-        fractions["exp"] = json!(1_799_999_969.75);
-        assert!(scope(&fractions).await.is_none());
+        let mut several_audiences = claims();
+        several_audiences["aud"] = json!(["other", "authenticated"]);
+        assert!(scope(&several_audiences).await.is_some());
+        let mut with_fractions = claims();
+        with_fractions["exp"] = json!(1_800_000_060.25);
+        with_fractions["nbf"] = json!(1_799_999_999.75);
+        assert!(scope(&with_fractions).await.is_some());
+        with_fractions["exp"] = json!(1_799_999_969.75);
+        assert!(scope(&with_fractions).await.is_none());
     }
 
     #[tokio::test]
@@ -283,9 +285,9 @@ mod tests {
             ("role", vec![json!("anon"), json!("service_role"), json!("postgres")]),
         ] {
             for value in values {
-                let mut wrong = claims();
-                wrong[claim] = value.clone();
-                assert_eq!(scope(&wrong).await, None, "{claim}: {value}");
+                let mut invalid = claims();
+                invalid[claim] = value.clone();
+                assert_eq!(scope(&invalid).await, None, "{claim}: {value}");
             }
         }
     }
@@ -294,16 +296,15 @@ mod tests {
     async fn token_cannot_choose_the_algorithm() {
         for algorithm in ["none", "None", "HS512", "RS256", "hs256"] {
             let header = json!({ "alg": algorithm });
-            assert!(issuer().caller(&token(&header, &claims(), SECRET), NOW).await.is_none(), "{algorithm}");
+            assert!(issuer().authenticate(&token(&header, &claims(), SECRET), NOW).await.is_none(), "{algorithm}");
         }
         let header = json!({ "alg": "HS256" });
-        assert!(
-            issuer().caller(&token(&header, &claims(), "another secret with enough bytes in it"), NOW).await.is_none()
-        );
-        let good = token(&header, &claims(), SECRET);
-        let unsigned = good.rsplit_once('.').unwrap().0;
-        for text in [format!("{unsigned}."), unsigned.to_owned(), format!("{good}x"), String::new(), "..".to_owned()] {
-            assert!(issuer().caller(&text, NOW).await.is_none(), "{text}");
+        let other_secret = token(&header, &claims(), "another secret with enough bytes in it");
+        assert!(issuer().authenticate(&other_secret, NOW).await.is_none());
+        let valid = token(&header, &claims(), SECRET);
+        let unsigned = valid.rsplit_once('.').unwrap().0;
+        for text in [format!("{unsigned}."), unsigned.to_owned(), format!("{valid}x"), String::new(), "..".to_owned()] {
+            assert!(issuer().authenticate(&text, NOW).await.is_none(), "{text}");
         }
     }
 
@@ -313,7 +314,7 @@ mod tests {
         let mut service = claims();
         service["role"] = json!("service_role");
         let token = token(&json!({ "alg": "HS256" }), &service, SECRET);
-        assert_eq!(issuer.caller(&token, NOW).await.unwrap().scope, Scope::tenant("acme").unwrap());
+        assert_eq!(issuer.authenticate(&token, NOW).await.unwrap().scope, Scope::tenant("acme").unwrap());
     }
 
     #[test]

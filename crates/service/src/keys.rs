@@ -1,8 +1,9 @@
-//! API keys. Their secrets are stored as hashes only, and they are checked with every request, so that revoking takes effect
+//! API keys. Only hashes of their secrets are stored. Keys are checked with every request, so that revoking a key takes effect
 //! immediately.
 //!
-//! They are stored as system records of the internal tenant, for which no key can be created, so that all instances share them and no
-//! API exposes them. Revoked keys remain stored: a server that has had a key does not become open when the last key is revoked.
+//! Keys are stored as system records of the internal tenant, so that all instances share them. No API exposes these records, because
+//! no key can be created for the internal tenant. Revoked keys remain stored: a server that has had a key does not accept requests
+//! without keys again when the last key is revoked.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -89,17 +90,18 @@ impl FromStr for KeyRole {
 pub struct NewKey {
     /// The tenant.
     pub tenant: TenantId,
-    /// The only user on whose behalf it may be used. Without one it is for the whole tenant, or for the user that a request names.
+    /// The only user on whose behalf the key may be used. A key without a user is valid for the whole tenant, and its requests may name
+    /// any user.
     pub user: Option<UserId>,
     /// A name for people.
     pub name: String,
     /// The roles; at least one.
     pub roles: Vec<KeyRole>,
-    /// When it expires.
+    /// When the key expires; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
-    /// The rate limit of its requests.
+    /// The rate limit of the key's requests; `None` for the server's default.
     pub rate_limit: Option<RateLimit>,
-    /// The daily quota of its requests.
+    /// The daily quota of the key's requests; `None` for the server's default.
     pub quota: Option<Quota>,
 }
 
@@ -110,7 +112,7 @@ pub struct KeyRecord {
     pub id: String,
     /// The tenant.
     pub tenant: TenantId,
-    /// The only user on whose behalf it may be used.
+    /// The only user on whose behalf the key may be used; `None` if its requests may name any user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// A name for people.
@@ -119,31 +121,31 @@ pub struct KeyRecord {
     pub roles: Vec<KeyRole>,
     /// The SHA-256 of the secret, in hexadecimal. For 256 random bits, a slow password hash is not necessary.
     secret_sha256: String,
-    /// When it was created.
+    /// When the key was created.
     pub created_at: Timestamp,
-    /// When it expires.
+    /// When the key expires; `None` if it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// When the key was revoked; `None` if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// The rate limit of its requests.
+    /// The rate limit of the key's requests; `None` for the server's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
-    /// The daily quota of its requests.
+    /// The daily quota of the key's requests; `None` for the server's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Quota>,
 }
 
 impl KeyRecord {
-    /// Whether it is neither revoked nor expired.
+    /// Whether the key is neither revoked nor expired.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| expires_at > now)
     }
 }
 
-/// The full text of a key, which is only available when it is created or rotated.
+/// The full text of a key, which is available only when the key is created or rotated.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeySecret(String);
 
@@ -177,7 +179,7 @@ pub enum KeyError {
     /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An error of the memory.
+    /// An error of [`Memory`].
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
@@ -190,7 +192,7 @@ pub struct Keys {
     cache: Arc<Mutex<KeyCache>>,
 }
 
-/// Cached keys. They are current as long as the store's records stamp is the same.
+/// Cached keys. They are valid while the records stamp, which the store changes with every write of a record, is unchanged.
 #[derive(Default)]
 struct KeyCache {
     stamp: u64,
@@ -204,14 +206,14 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Opens the keys in the store of a memory.
+    /// Opens the keys in the store that `memory` uses.
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
         let scope = Scope::Tenant(TenantId::internal());
         Self { memory: memory.clone(), scope, cache: Arc::default() }
     }
 
-    /// Creates a key and returns its full text, which cannot be read again later.
+    /// Creates a key. Returns its record and its full text, which cannot be read later.
     ///
     /// # Errors
     /// `Invalid` for an invalid name, no roles, or the internal tenant; errors of the store.
@@ -286,7 +288,7 @@ impl Keys {
         Ok(record)
     }
 
-    /// Replaces the secret of a key. The old one becomes invalid immediately.
+    /// Replaces the secret of a key. The old secret becomes invalid immediately.
     ///
     /// # Errors
     /// `Unknown` if the tenant has no key with the id, `Invalid` for a revoked key; errors of the store.
@@ -301,7 +303,7 @@ impl Keys {
         Ok((record, secret))
     }
 
-    /// Whether the store has any key, including revoked ones.
+    /// Whether the store contains any key, even a revoked one.
     ///
     /// # Errors
     /// The errors of the store.
@@ -311,7 +313,7 @@ impl Keys {
         Ok(!store.list_records(&self.scope, &query, self.memory.now()).await?.is_empty())
     }
 
-    /// Finds the key with this full text, if it is valid.
+    /// Finds the key with this full text. Returns `None` unless the key exists and is valid.
     pub(crate) async fn find(&self, text: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
         let parts = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
         let Some((id, secret)) = parts.filter(|(id, _)| id.len() == ID_BYTES * 2) else { return Ok(None) };
@@ -320,10 +322,10 @@ impl Keys {
         Ok(Some(record).filter(|record| is_same && record.is_valid(self.memory.now())))
     }
 
-    /// Finds the current state of a key by id. The cache is valid until any record is written, so that revoking takes effect
-    /// immediately in all instances.
+    /// Finds the current record of a key by id. The cache is valid only until any record is written, so that revoking a key takes
+    /// effect immediately in all instances.
     async fn find_current(&self, id: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
-        // Taken before the key is read, so that later writes invalidate the cache.
+        // The stamp is read before the key, so that a write in between invalidates the cache.
         let stamp = self.memory.backend().store.records_stamp();
         let lock = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stamp) = stamp {
@@ -346,7 +348,7 @@ impl Keys {
         Ok(Some(record))
     }
 
-    /// Whether a key is still valid, for long-lived connections.
+    /// Whether the key with this id is still valid. Long-lived connections check this periodically.
     pub(crate) async fn is_valid(&self, id: &str) -> Result<bool, KeyError> {
         let found = self.find_record(id).await?;
         Ok(found.is_some_and(|(record, _)| record.is_valid(self.memory.now())))
@@ -358,16 +360,16 @@ impl Keys {
     }
 
     async fn find_record(&self, id: &str) -> Result<Option<(KeyRecord, u64)>, KeyError> {
-        // Ids are hexadecimal digits of a fixed length.
+        // Every id has a fixed number of hexadecimal digits.
         if id.len() != ID_BYTES * 2 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
         let (owner, now) = (RecordOwner::Tenant, self.memory.now());
         let store = &self.memory.backend().store;
         let found = store.find_record(&self.scope, &owner, &namespace(), id, now).await?;
-        let read = |record: Record| Ok::<_, StoreError>((record.value.read::<KeyRecord>()?, record.version));
-        let found = found.map(read).transpose()?;
-        // No key is valid for the internal tenant, even if such a record was written.
+        let decode = |record: Record| Ok::<_, StoreError>((record.value.read::<KeyRecord>()?, record.version));
+        let found = found.map(decode).transpose()?;
+        // No key is valid for the internal tenant, even if a record of one was written.
         Ok(found.filter(|(record, _)| !record.tenant.is_internal()))
     }
 

@@ -9,13 +9,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Histogram buckets for requests, in seconds.
-const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
-/// Histogram buckets for calls, in seconds.
+/// Upper bounds of the histogram buckets for requests, in seconds.
+const REQUEST_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+/// Upper bounds of the histogram buckets for calls, in seconds.
 const CALL_SECONDS: [f64; 9] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// The metrics of a server. Labels are routes, statuses, and names of models, tools and assistants; they contain no tenants and nothing
-/// that a caller chooses.
+/// The metrics of a server. Labels are methods, routes, statuses, outcomes, and names of models, tools and assistants. They contain no
+/// tenants and no text that a caller chooses.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
@@ -30,7 +30,7 @@ pub struct Metrics {
     turns: Calls,
 }
 
-/// Metrics of calls of one kind, labelled by the name of the callee.
+/// The metrics of one kind of call, labelled with the name of the model, tool or assistant that is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Calls {
     label: &'static str,
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
-/// Increments a gauge until it is dropped.
+/// A guard that decrements a gauge when it is dropped.
 #[derive(Debug)]
 pub struct CountGuard(Gauge);
 
@@ -89,7 +89,7 @@ impl Default for Metrics {
         let metrics = Self {
             registry: Arc::default(),
             requests: Family::default(),
-            request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            request_seconds: Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS)),
             running: Gauge::default(),
             connections: Gauge::default(),
             models: Calls::new("model"),
@@ -176,10 +176,10 @@ impl Metrics {
         }
     }
 
-    /// Returns the metrics in the text format of OpenMetrics.
+    /// Encodes the metrics in the text format of OpenMetrics.
     ///
     /// # Errors
-    /// If a label cannot be encoded.
+    /// Fails if a label cannot be encoded.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry.lock().unwrap_or_else(PoisonError::into_inner))?;

@@ -7,12 +7,13 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, NoProxy, Proxy, Url};
 
-/// The proxy for outgoing calls. It is not used for this machine.
+/// The proxy for outgoing calls. Calls to this machine do not use it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OutgoingProxy {
     /// The URL, which may contain a user name and password.
     pub url: String,
-    /// The exceptions, in the format of the variable `NO_PROXY`: hosts, domains and addresses, separated by commas.
+    /// The destinations for which the proxy is not used, in the format of the variable `NO_PROXY`: hosts, domains and addresses,
+    /// separated by commas.
     pub exceptions: Option<String>,
 }
 
@@ -22,7 +23,8 @@ impl fmt::Debug for OutgoingProxy {
     }
 }
 
-/// Creates a client for a URL. `None` if the proxy's URL is invalid or TLS cannot be set up.
+/// Creates an HTTP client for requests to a URL. Returns `None` if the proxy's URL is invalid or TLS cannot be set up.
+
 pub(crate) fn client(url: &Url, proxy: Option<&OutgoingProxy>, timeout: Duration) -> Option<Client> {
     let tls = threadkeep::models::client_tls().ok()?;
     let client = Client::builder().tls_backend_preconfigured(tls).timeout(timeout).redirect(Policy::none()).no_proxy();

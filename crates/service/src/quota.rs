@@ -1,4 +1,4 @@
-//! Daily quotas (UTC), counted in the store: across all instances and restarts.
+//! Daily quotas (UTC). Requests are counted in the store, across all instances and restarts.
 //!
 //! An instance reserves requests in small blocks, so that not every request causes a write. When an instance ends, the rest of its
 //! block is lost, at most 1% of the quota. The quota is never exceeded.
@@ -18,11 +18,11 @@ use crate::hex::hex;
 use crate::keys::KeyError;
 
 const DAY_MS: i64 = 86_400_000;
-/// The number of blocks of a quota, and so the minimum number of writes to use it up.
+/// The number of blocks into which a quota is divided, and therefore the minimum number of writes to use it up.
 const BLOCKS: u32 = 100;
-/// The attempts to reserve a block that conflict with other instances.
+/// The maximum number of attempts to reserve a block while other instances reserve blocks too.
 const ATTEMPTS: usize = 16;
-/// The number of blocks in memory after which those of other days are removed.
+/// Once this many blocks are in memory, the blocks of other days are removed.
 const MAX_BLOCKS: usize = 10_000;
 
 /// A maximum number of requests per day.
@@ -66,15 +66,16 @@ pub(crate) struct Quotas {
 struct Block {
     day: i64,
     remaining: u32,
-    /// The quota that is used up, if it is.
+    /// The quota per day that was found to be used up, if it was. Another quota of the same caller may not be used up.
     exceeded: Option<u32>,
 }
 
-/// The stored count of a day.
+/// The stored number of requests that all instances have reserved on a day.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Count {
     day: i64,
-    given: u32,
+    #[serde(rename = "given")]
+    reserved: u32,
 }
 
 impl fmt::Debug for Quotas {
@@ -91,7 +92,7 @@ impl Quotas {
         let exceeded = || {
             Uncounted::Exceeded(Duration::from_millis(u64::try_from((day + 1) * DAY_MS - now.as_millis()).unwrap_or(0)))
         };
-        match self.take(caller, day, quota) {
+        match self.take_reserved(caller, day, quota) {
             Some(true) => return Ok(()),
             Some(false) => return Err(exceeded()),
             None => {}
@@ -114,8 +115,8 @@ impl Quotas {
     }
 
     /// Takes a request from the reserved block. Returns whether the request is within the quota, or `None` if another block has to be
-    /// reserved.
-    fn take(&self, caller: &str, day: i64, quota: Quota) -> Option<bool> {
+    /// reserved first.
+    fn take_reserved(&self, caller: &str, day: i64, quota: Quota) -> Option<bool> {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let block = blocks.get_mut(caller).filter(|block| block.day == day)?;
         if block.remaining > 0 {
@@ -126,19 +127,19 @@ impl Quotas {
     }
 }
 
-/// Reserves a block in the store. Returns its number of requests, 0 if the quota is used up.
+/// Reserves a block in the store. Returns the number of requests in the block, or 0 if the quota is used up.
 async fn reserve(memory: &Memory, caller: &str, day: i64, quota: Quota, now: Timestamp) -> Result<u32, StoreError> {
     let scope = Scope::Tenant(TenantId::internal());
     let (owner, namespace) = (RecordOwner::Tenant, Namespace::System("server.quotas".to_owned()));
     let key = hex(&Sha256::digest(caller.as_bytes()));
     let store = &memory.backend().store;
-    let mut failed = StoreError::unavailable(threadkeep::core::Reason::Busy);
+    let mut last_error = StoreError::unavailable(threadkeep::core::Reason::Busy);
     for _ in 0..ATTEMPTS {
         let found = store.find_record(&scope, &owner, &namespace, &key, now).await?;
         let version = found.as_ref().map_or(0, |record| record.version);
         let count = found.map(|record| record.value.read::<Count>()).transpose()?;
-        let given = count.filter(|count| count.day == day).map_or(0, |count| count.given);
-        let granted = (quota.per_day / BLOCKS).max(1).min(quota.per_day.saturating_sub(given));
+        let reserved = count.filter(|count| count.day == day).map_or(0, |count| count.reserved);
+        let granted = (quota.per_day / BLOCKS).max(1).min(quota.per_day.saturating_sub(reserved));
         if granted == 0 {
             return Ok(0);
         }
@@ -147,14 +148,14 @@ async fn reserve(memory: &Memory, caller: &str, day: i64, quota: Quota, now: Tim
             namespace: namespace.clone(),
             key: key.clone(),
             expected: Some(version),
-            value: Some(JsonText::of(&Count { day, given: given + granted })?),
+            value: Some(JsonText::of(&Count { day, reserved: reserved + granted })?),
             expires_at: Some(now.plus_ms(2 * DAY_MS)),
         };
         match store.write_record(&scope, write, now).await {
             Ok(_) => return Ok(granted),
-            Err(error @ StoreError::Conflict(Conflict::Record { .. })) => failed = error,
+            Err(error @ StoreError::Conflict(Conflict::Record { .. })) => last_error = error,
             Err(error) => return Err(error),
         }
     }
-    Err(failed)
+    Err(last_error)
 }

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::KeyError;
 
-/// The number of buckets after which full ones are removed.
+/// Once there are this many buckets, full buckets are removed.
 const MAX_BUCKETS: usize = 10_000;
 
-/// A maximum number of requests per minute, which is also the maximum burst. Capacity is regained evenly.
+/// A maximum number of requests per minute, which is also the maximum burst. Tokens are refilled at a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RateLimit {
@@ -41,7 +41,7 @@ pub(crate) struct RateLimits {
 /// A token bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
-    /// The tokens after the last one was taken, and when that was; `None` for a full bucket.
+    /// The number of tokens left when the last token was taken, and the time of that; `None` for a full bucket.
     last: Option<(f64, Instant)>,
 }
 
@@ -49,9 +49,9 @@ impl Bucket {
     /// Takes a token.
     ///
     /// # Errors
-    /// The time until there is a token.
+    /// Returns the time until there is a token, if there is none.
     pub(crate) fn take(&mut self, limit: RateLimit, now: Instant) -> Result<(), Duration> {
-        let wait = self.wait(limit, now);
+        let wait = self.time_until_token(limit, now);
         if !wait.is_zero() {
             return Err(wait);
         }
@@ -59,8 +59,8 @@ impl Bucket {
         Ok(())
     }
 
-    /// Returns the time until there is a token.
-    pub(crate) fn wait(&self, limit: RateLimit, now: Instant) -> Duration {
+    /// Returns the time until there is a token; zero if there is one.
+    pub(crate) fn time_until_token(&self, limit: RateLimit, now: Instant) -> Duration {
         let missing = (1.0 - self.tokens(limit, now)).max(0.0);
         Duration::from_secs_f64(missing * 60.0 / capacity(limit))
     }
@@ -75,7 +75,7 @@ impl Bucket {
         (tokens + refilled).min(capacity(limit))
     }
 
-    /// Whether the bucket is full for any limit, which it is one minute after the last token was taken.
+    /// Whether the bucket is full whatever its limit is: one minute after the last token was taken, every bucket is full.
     fn is_refilled(&self, now: Instant) -> bool {
         self.last.is_none_or(|(_, at)| now.saturating_duration_since(at) >= Duration::from_secs(60))
     }
@@ -95,7 +95,7 @@ impl RateLimits {
     /// Counts a request of a caller.
     ///
     /// # Errors
-    /// The time to wait if the limit is exceeded.
+    /// Returns the time to wait if the limit is exceeded.
     pub(crate) fn count(&self, key: &str, limit: RateLimit, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {

@@ -1,8 +1,8 @@
 //! Detection of retried requests.
 //!
 //! Requests with the same `Idempotency-Key` are retries for as long as the store retains idempotency records. A request without a key
-//! whose client marks it as a retry (as OpenAI's clients do) is treated as one only if nothing has happened since the first attempt:
-//! the same body was appended at most two minutes ago and is still the end of the thread.
+//! that the client marks as a retry (as OpenAI's clients do) is treated as a retry only if nothing has happened since the first
+//! attempt: the same body was appended at most two minutes ago, and its messages are still the end of the thread.
 //!
 //! Detection uses stored data only. An append without a key is committed with a key derived from its time and its body. A retry reads
 //! the time of the last append from the change log and derives the same key; other requests read nothing. The time is the first
@@ -20,27 +20,28 @@ use threadkeep::{
 use crate::error::Result;
 use crate::service::Service;
 
-/// How long after an append a request without a key may be its retry, in milliseconds.
+/// How long after an append a request without a key may be a retry of it, in milliseconds.
 pub const RETRY_WINDOW_MS: i64 = 120_000;
-/// The number of changes that are searched for the first attempt.
+/// The number of changes at the end of the change log that are searched for the first attempt.
 const CHANGES: usize = 64;
-/// The attempts of an append that conflicts with others.
+/// The maximum number of attempts of an append that conflicts with others.
 const ATTEMPTS: usize = 64;
-/// Hexadecimal digits of the digest that keys omit: 128 bits are sufficient.
+/// The number of hexadecimal digits of the digest that are omitted from derived keys: the remaining 128 bits are sufficient.
 const OMITTED_DIGITS: usize = 32;
 
-/// The identity of a request among its retries.
+/// One attempt of a request: what identifies the request among all its attempts, and whether this attempt is a retry.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     key: Option<String>,
-    /// The digest of the route and the body, after the name of the API.
+    /// The name of the API, and the digest of the route and the body, separated by a colon.
     digest: String,
+    /// The number of earlier attempts that the client states.
     retries: u64,
 }
 
 impl Attempt {
-    /// Creates an attempt of a request to an API, with its idempotency key, a digest of its contents, and the number of earlier attempts
-    /// that the client states.
+    /// Creates an attempt of a request to an API. `key` is its `Idempotency-Key`, `digest` the digest of its route and body, and
+    /// `retries` the number of earlier attempts that the client states.
     #[must_use]
     pub fn new(api: &str, key: Option<String>, digest: &str, retries: u64) -> Self {
         Self { key, digest: format!("{api}:{digest}"), retries }
@@ -51,15 +52,15 @@ impl Attempt {
         self.key.as_deref()
     }
 
-    /// Returns the digest of the route and the body.
+    /// Returns the digest of the API, the route and the body.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Checks that the digest of an earlier request with the same key is the same.
+    /// Checks that an earlier request with the same key had the same digest.
     ///
     /// # Errors
-    /// `Conflict::IdempotencyKey` otherwise.
+    /// `Conflict::IdempotencyKey` if `digest` differs from the digest of this request.
     pub fn check_same(&self, digest: &str) -> Result<()> {
         if digest == self.digest {
             return Ok(());
@@ -72,12 +73,13 @@ impl Attempt {
         self.retries > 0
     }
 
-    /// Whether it may be a retry: the client marked it as one, or sent a key.
+    /// Whether the request may be a retry: the client marked it as a retry, or sent a key.
     pub fn may_be_retry(&self) -> bool {
         self.is_retry() || self.key.is_some()
     }
 
-    /// Returns the id for a resource that the request creates, always the same for the same key; `None` without a key.
+    /// Returns the id for a resource that the request creates. The id is derived from the key, so that it is the same for all
+    /// attempts; `None` without a key.
     pub fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
         let key = self.key.as_ref()?;
         let user = match scope {
@@ -88,13 +90,14 @@ impl Attempt {
         Some(ThreadId::from_name(format!("http\n{}\n{user}\n{api}\n{key}", scope.tenant_id()).as_bytes()))
     }
 
-    /// Returns the id of a thread that the request creates, always the same for the same key.
+    /// Returns the id for a thread that the request creates: the same id for all attempts with the same key, or a random id without a
+    /// key.
     pub fn thread_id(&self, service: &Service, scope: &Scope) -> ThreadId {
         self.named_id(scope).unwrap_or_else(|| service.memory().mint_thread_id())
     }
 
-    /// Stores the digest of the request that created a thread, if the request has a key. The same key with another body is a conflict.
-    /// Returns whether the digest is stored.
+    /// Stores the digest of the request that created a thread, if the request has a key, so that the same key with another body is a
+    /// conflict. Returns whether the digest is stored.
     pub async fn record_creation(&self, service: &Service, scope: &Scope, thread: ThreadId) -> Result<bool> {
         if self.key.is_none() {
             return Ok(false);
@@ -131,15 +134,15 @@ impl Attempt {
                     return Ok(appended);
                 }
                 expected.map_or(Ok(()), |expected| expected.check(positions))?;
-                // If the first attempt is applied only now, this conflicts, and the next iteration finds it.
+                // If the first attempt is applied only now, this append conflicts with it, and the next iteration finds it.
                 expected.or(Some(Expected::Seq(positions.seq)))
             } else {
                 expected
             };
-            let at = later(service.memory().now(), attempt);
+            let at = plus_micros(service.memory().now(), attempt);
             let options = AppendOptions { expected, at: Some(at), ..self.options_at(at) };
             match service.memory().append_all(scope, thread, drafts.clone(), &options).await {
-                // Another request with the same body had the same time, so this one was not applied.
+                // Another request with the same body was appended at the same time, so this append was not applied.
                 Ok(appended) if appended.replayed => {}
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::Change { .. })))
                     if self.is_retry() => {}
@@ -149,7 +152,7 @@ impl Attempt {
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS }.into())
     }
 
-    /// Returns the idempotency key and fingerprint of an append of this body at a time.
+    /// Returns the idempotency key and fingerprint for appending this body at a time.
     fn options_at(&self, at: Timestamp) -> AppendOptions {
         let digest = self.digest.get(..self.digest.len().saturating_sub(OMITTED_DIGITS)).unwrap_or(&self.digest);
         let idempotency_key = Some(format!("wire:{:016x}:{digest}", at.as_micros()));
@@ -179,11 +182,12 @@ impl Attempt {
     }
 }
 
-fn later(now: Timestamp, micros: usize) -> Timestamp {
-    Timestamp::from_micros(now.as_micros() + micros as i64).unwrap_or(now)
+fn plus_micros(time: Timestamp, micros: usize) -> Timestamp {
+    Timestamp::from_micros(time.as_micros() + micros as i64).unwrap_or(time)
 }
 
-/// Returns when a single commit appended all messages from a position to the end of the thread, if that was within the window.
+/// Returns the time at which a single commit appended all messages from the position `first` to the end of the thread. Returns `None`
+/// if there is no such commit within [`RETRY_WINDOW_MS`].
 async fn find_append_time(
     service: &Service,
     scope: &Scope,
@@ -203,7 +207,7 @@ async fn find_append_time(
     Ok(found.map(|change| change.at).filter(|at| at.plus_ms(RETRY_WINDOW_MS) >= now))
 }
 
-/// Reads the current content of appended messages.
+/// Reads appended messages with their current content.
 pub async fn appended_messages(
     service: &Service,
     scope: &Scope,

@@ -22,9 +22,9 @@ use crate::turns::resuming::{self, Resumptions};
 pub struct ServiceOptions {
     /// The issuers whose tokens are accepted in addition to API keys.
     pub token_issuers: Vec<TokenIssuer>,
-    /// The rate limit of callers without their own.
+    /// The rate limit of callers that have no limit of their own.
     pub rate_limit: Option<RateLimit>,
-    /// The daily quota of callers without their own.
+    /// The daily quota of callers that have no quota of their own.
     pub quota: Option<Quota>,
     /// How long accepted requests may take to finish after the service is asked to stop.
     pub grace: Duration,
@@ -57,7 +57,7 @@ struct Inner {
     stopping: watch::Sender<Option<tokio::time::Instant>>,
 }
 
-/// Delays shutdown until it is dropped, within the grace period.
+/// Delays shutdown until the guard is dropped or the grace period ends.
 #[derive(Debug)]
 pub struct ShutdownGuard(Arc<Inner>);
 
@@ -68,7 +68,7 @@ impl Drop for ShutdownGuard {
 }
 
 impl Service {
-    /// Creates a service over a memory. Calls of the model, the embedder and the assistants are counted and traced.
+    /// Creates a service that uses `memory`. Calls to the model, the embedder and the assistants are counted and traced.
     #[must_use]
     pub fn new(
         memory: Memory,
@@ -87,8 +87,8 @@ impl Service {
             rate_limits: RateLimits::default(),
             quotas: Quotas::default(),
             audit,
-            model: model.map(|model| instrumentation.model(model)),
-            embedder: embedder.map(|embedder| instrumentation.embedder(embedder)),
+            model: model.map(|model| instrumentation.wrap_model(model)),
+            embedder: embedder.map(|embedder| instrumentation.wrap_embedder(embedder)),
             instrumentation,
             assistants,
             resumptions: Resumptions::new(),
@@ -128,18 +128,18 @@ impl Service {
         &self.inner.instrumentation.telemetry
     }
 
-    /// Returns the instrumentation of calls.
+    /// Returns the instrumentation, which counts and traces calls.
     pub(crate) fn instrumentation(&self) -> &Instrumentation {
         &self.inner.instrumentation
     }
 
-    /// Returns the configured model.
+    /// Returns the configured model, if there is one.
     #[must_use]
     pub fn model(&self) -> Option<&Arc<dyn ChatModel>> {
         self.inner.model.as_ref()
     }
 
-    /// Returns the configured embedder.
+    /// Returns the configured embedder, if there is one.
     #[must_use]
     pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.inner.embedder.as_ref()
@@ -151,19 +151,20 @@ impl Service {
         &self.inner.assistants
     }
 
-    /// Returns the limit of turns that this instance resumes concurrently.
+    /// Returns the limiter of the turns that this instance resumes concurrently.
     pub(crate) fn resumptions(&self) -> &Resumptions {
         &self.inner.resumptions
     }
 }
 
-/// Callers.
+/// Authentication, limits and auditing of callers.
 impl Service {
-    /// Authenticates a caller by an API key or a token of an issuer, and counts the request. `user` returns the user that the request
-    /// names. Returns `None` if the credential is neither a valid key nor a valid token.
+    /// Authenticates a caller by an API key or by a token of an issuer, and counts the request. `user` returns the user that the
+    /// request names. Returns `None` if the credential is neither a valid key nor a valid token.
     ///
     /// # Errors
-    /// `TooMany` if a limit of the caller is exceeded, `Forbidden` if the caller may not act for the user; errors of the store.
+    /// `TooMany` if a limit of the caller is exceeded, `Forbidden` if the caller may not act for the named user; errors of `user` and
+    /// of the store.
     pub async fn authenticate(
         &self,
         credential: &str,
@@ -175,8 +176,8 @@ impl Service {
         }
         let now_seconds = self.memory().now().as_millis().div_euclid(1000);
         for issuer in &self.inner.options.token_issuers {
-            // Boxed: tokens are rare, so their futures should not enlarge those of all requests.
-            if let Some(caller) = Box::pin(issuer.caller(credential, now_seconds)).await {
+            // Boxed: tokens are rare, so the futures that check them should not enlarge those of all requests.
+            if let Some(caller) = Box::pin(issuer.authenticate(credential, now_seconds)).await {
                 return Box::pin(self.token_caller(caller, user()?)).await.map(Some);
             }
         }
@@ -192,7 +193,8 @@ impl Service {
         Ok(sender.into())
     }
 
-    /// Whether all callers need a key or a token of an issuer: an issuer is configured, or a key was created at some time.
+    /// Whether all callers need a key or a token of an issuer. This is the case if an issuer is configured, or if a key was ever
+    /// created, even if it has been revoked.
     ///
     /// # Errors
     /// The errors of the store.
@@ -200,11 +202,12 @@ impl Service {
         Ok(!self.inner.options.token_issuers.is_empty() || self.keys().has_any().await?)
     }
 
-    /// Determines the caller of a valid token. The request may name the user of the token; with a token of the application, any user.
-    async fn token_caller(&self, caller: Caller, named: Option<UserId>) -> Result<Caller> {
+    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may name only that user; a
+    /// request with a token of the application may name any user.
+    async fn token_caller(&self, caller: Caller, named_user: Option<UserId>) -> Result<Caller> {
         let is_user_named = matches!(caller.scope, Scope::Tenant(_));
-        let scope = match (caller.scope, named) {
-            (Scope::User(_, own), Some(named)) if own != named => return Err(other_user()),
+        let scope = match (caller.scope, named_user) {
+            (Scope::User(_, token_user), Some(named)) if token_user != named => return Err(other_user_error()),
             (Scope::Tenant(tenant), Some(user)) => Scope::User(tenant, user),
             (scope, _) => scope,
         };
@@ -216,7 +219,8 @@ impl Service {
         Ok(Caller { scope, is_user_named, ..caller })
     }
 
-    /// Counts a request against the limits of a caller, or the default limits if the caller has none.
+    /// Counts a request of the caller with this name against the caller's limits, or against the default limits if the caller has
+    /// none.
     ///
     /// # Errors
     /// `TooMany` with the time to wait; errors of the store.
@@ -235,8 +239,8 @@ impl Service {
         }
     }
 
-    /// Performs an action of a caller, with a record in the audit log before it and one with its outcome after it. If the first record
-    /// cannot be written, the action is not performed.
+    /// Performs an action on behalf of a caller. Writes a record to the audit log before the action, and another with the outcome after
+    /// it. If the first record cannot be written, the action is not performed.
     ///
     /// # Errors
     /// The errors of the store when writing the first record.
@@ -244,12 +248,12 @@ impl Service {
         &self,
         caller: &Caller,
         action: AuditAction,
-        performing: impl Future<Output = T>,
+        operation: impl Future<Output = T>,
         outcome: impl FnOnce(&T) -> String,
     ) -> Result<T> {
         let started = AuditRecord::started(caller, action, self.memory().now());
         self.audit().write(&started).await?;
-        let result = performing.await;
+        let result = operation.await;
         let ended = AuditRecord { at: self.memory().now(), outcome: outcome(&result), ..started };
         if let Err(error) = self.audit().write(&ended).await {
             tracing::error!(%error, act = ended.act, "cannot write the outcome of an action to the audit log");
@@ -265,7 +269,7 @@ impl Service {
         resuming::start(self)
     }
 
-    /// Returns a guard that delays shutdown until it is dropped, for turns and for requests that a door has accepted.
+    /// Returns a guard that delays shutdown until it is dropped. Doors hold one for each turn and each accepted request.
     #[must_use]
     pub fn delay_shutdown(&self) -> ShutdownGuard {
         self.inner.guards.send_modify(|count| *count += 1);
@@ -303,25 +307,26 @@ impl Service {
 
     /// Waits until 90% of the grace period has passed. Doors then inform clients that are still waiting.
     pub async fn shutdown_deadline_near(&self) {
-        self.stopping_for(self.inner.options.grace * 9 / 10).await;
+        self.wait_after_stop(self.inner.options.grace * 9 / 10).await;
     }
 
     /// Waits until 95% of the grace period has passed. Doors then close the remaining connections.
     pub async fn shutdown_timed_out(&self) {
-        self.stopping_for(self.inner.options.grace * 19 / 20).await;
+        self.wait_after_stop(self.inner.options.grace * 19 / 20).await;
     }
 
-    async fn stopping_for(&self, duration: Duration) {
+    /// Waits until `duration` has passed since the service was asked to stop.
+    async fn wait_after_stop(&self, duration: Duration) {
         self.stopped().await;
         let since = *self.inner.stopping.borrow();
         tokio::time::sleep_until(since.unwrap_or_else(tokio::time::Instant::now) + duration).await;
     }
 }
 
-fn key_caller(key: &KeyRecord, named: Option<UserId>) -> Result<Caller> {
+fn key_caller(key: &KeyRecord, named_user: Option<UserId>) -> Result<Caller> {
     let KeyRecord { id, tenant, user, roles, .. } = key;
-    let scope = match (user, named) {
-        (Some(own), Some(named)) if *own != named => return Err(other_user()),
+    let scope = match (user, named_user) {
+        (Some(key_user), Some(named)) if *key_user != named => return Err(other_user_error()),
         (Some(user), _) => Scope::User(tenant.clone(), user.clone()),
         (None, Some(user)) => Scope::User(tenant.clone(), user),
         (None, None) => Scope::Tenant(tenant.clone()),
@@ -330,11 +335,11 @@ fn key_caller(key: &KeyRecord, named: Option<UserId>) -> Result<Caller> {
     Ok(Caller { scope, is_user_named: user.is_none(), roles: roles.clone(), credential })
 }
 
-fn other_user() -> Error {
+fn other_user_error() -> Error {
     Error::forbidden("other_user", "this key is limited to another user")
 }
 
-/// Creates an error for an exceeded limit.
+/// Creates an error for an exceeded limit. `wait` is the time until the caller may retry.
 pub fn too_many(code: &'static str, message: &str, wait: Duration) -> Error {
     Error::new(ErrorKind::TooMany, code, message).retry_after(wait)
 }

@@ -1,7 +1,7 @@
-//! Tracing of requests, turns of assistants, and calls of models, embedders and tools, by the conventions of OpenTelemetry.
+//! Tracing of requests, turns of assistants, and calls to models, embedders and tools, following the conventions of OpenTelemetry.
 //!
 //! Spans are exported to a collector by OTLP over HTTP, as JSON (`export`). They contain names, numbers and outcomes, but no message
-//! content, no ids of users and no keys. Calls of assistants are traced and counted by the wrappers in `instrumented`.
+//! content, no ids of users and no keys. The wrappers in `instrumented` trace and count the calls that assistants make.
 
 mod export;
 mod instrumented;
@@ -26,7 +26,7 @@ pub struct TelemetryOptions {
     pub headers: Vec<(String, String)>,
     /// The service name of this server in traces.
     pub service: String,
-    /// The proxy, which is not used for a collector on this machine.
+    /// The proxy for requests to the collector. It is not used for a collector on this machine.
     pub proxy: Option<OutgoingProxy>,
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Debug for TelemetryOptions {
     }
 }
 
-/// Creates spans and exports them, if a collector is configured.
+/// Creates spans and exports them if a collector is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Telemetry {
     exporter: Arc<OnceLock<Exporter>>,
@@ -77,21 +77,21 @@ impl Telemetry {
     /// Starts to export spans.
     pub(crate) fn start(&self, options: Option<&TelemetryOptions>) {
         match options.map(Exporter::start) {
-            // An exporter that was set before remains in use.
+            // If an exporter was set before, it remains in use.
             Some(Some(exporter)) => drop(self.exporter.set(exporter)),
             Some(None) => tracing::error!("traces are not exported: the collector's URL or the proxy is invalid"),
             None => {}
         }
     }
 
-    /// Starts the span of a request; `None` without a collector. `traceparent` returns the W3C `traceparent` of the client, and is only
-    /// called if there is a collector.
+    /// Starts the span of a request. Returns `None` without a collector. `traceparent` returns the W3C `traceparent` header of the
+    /// client; it is called only if there is a collector.
     pub fn begin_request<'a>(&self, traceparent: impl FnOnce() -> Option<&'a str>) -> Option<Span> {
         self.exporter.get()?;
         Span::start(traceparent().and_then(parse_traceparent), SpanKind::Server)
     }
 
-    /// Starts a child of the current span.
+    /// Starts a child of the current span, or a new trace if there is no current span. Returns `None` without a collector.
     fn start_child(&self, kind: SpanKind) -> Option<Span> {
         self.exporter.get()?;
         Span::start(CURRENT.try_with(|context| *context).ok(), kind)
@@ -100,7 +100,7 @@ impl Telemetry {
     /// Ends a span and exports it.
     pub fn end(&self, span: Span) {
         if let Some(exporter) = self.exporter.get() {
-            exporter.send(span.into_json(nanoseconds()));
+            exporter.send(span.into_json(unix_nanoseconds()));
         }
     }
 
@@ -113,13 +113,14 @@ impl Telemetry {
 }
 
 impl Span {
+    /// Starts a span. Returns `None` if the operating system provides no random bytes for its id.
     fn start(parent: Option<SpanContext>, kind: SpanKind) -> Option<Self> {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
         getrandom::fill(&mut trace).and_then(|()| getrandom::fill(&mut span)).ok()?;
         let context = SpanContext { trace: parent.map_or(trace, |parent| parent.trace), span };
         let parent = parent.map(|parent| parent.span);
         let (name, attributes) = (String::new(), Vec::new());
-        Some(Self { context, parent, name, kind, started_at: nanoseconds(), attributes, is_error: false })
+        Some(Self { context, parent, name, kind, started_at: unix_nanoseconds(), attributes, is_error: false })
     }
 
     /// Sets the name.
@@ -133,26 +134,26 @@ impl Span {
     }
 
     /// Adds a string attribute.
-    pub fn text(&mut self, key: &str, value: &str) {
+    pub fn add_text(&mut self, key: &str, value: &str) {
         self.attributes.push(json!({ "key": key, "value": { "stringValue": value } }));
     }
 
     /// Adds an integer attribute.
-    pub fn number(&mut self, key: &str, value: u64) {
+    pub fn add_number(&mut self, key: &str, value: u64) {
         // OTLP represents 64-bit integers as strings in JSON.
         self.attributes.push(json!({ "key": key, "value": { "intValue": value.to_string() } }));
     }
 
-    fn texts(&mut self, key: &str, values: &[&str]) {
+    fn add_texts(&mut self, key: &str, values: &[&str]) {
         let values: Vec<Value> = values.iter().map(|value| json!({ "stringValue": value })).collect();
         self.attributes.push(json!({ "key": key, "value": { "arrayValue": { "values": values } } }));
     }
 
-    fn decimal(&mut self, key: &str, value: f64) {
+    fn add_decimal(&mut self, key: &str, value: f64) {
         self.attributes.push(json!({ "key": key, "value": { "doubleValue": value } }));
     }
 
-    /// Runs a future with this span as the current one.
+    /// Runs a future with this span as the current span.
     pub async fn in_scope<T>(&self, future: impl Future<Output = T>) -> T {
         CURRENT.scope(self.context, future).await
     }
@@ -171,7 +172,7 @@ impl Span {
     }
 }
 
-/// Runs a future in the current span, also if it is spawned as another task.
+/// Wraps a future so that it runs in the span that is current now, even if the future is spawned as another task.
 pub fn in_current_span<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
     let context = CURRENT.try_with(|context| *context).ok();
     async move {
@@ -182,7 +183,7 @@ pub fn in_current_span<T>(future: impl Future<Output = T>) -> impl Future<Output
     }
 }
 
-/// Parses a W3C `traceparent`.
+/// Parses a W3C `traceparent` header; `None` if it is invalid.
 fn parse_traceparent(text: &str) -> Option<SpanContext> {
     let mut parts = text.split('-');
     let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
@@ -202,7 +203,8 @@ fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-fn nanoseconds() -> u128 {
+/// Returns the current time in nanoseconds since the Unix epoch.
+fn unix_nanoseconds() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 

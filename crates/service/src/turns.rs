@@ -1,8 +1,8 @@
 //! Turns of assistants for clients. An accepted request is completed whether or not the client waits for it.
 //!
-//! Each turn runs in its own task, which owns a guard, such as that of the connection, so that shutdown waits for it. A turn that a
-//! crash interrupted can be resumed from the journal of its thread. Instances resume such turns periodically; a turn is also resumed
-//! when a client retries the request, reads the turn with write access, or starts the next turn of the thread.
+//! Each turn runs in its own task. The task owns a guard, such as that of the connection, so that shutdown waits for the turn. A turn
+//! that a crash interrupted can be resumed from the journal of its thread. Instances resume such turns periodically; a turn is also
+//! resumed when a client retries the request, reads the turn with write access, or starts the next turn of the thread.
 
 mod asking;
 mod deciding;
@@ -52,8 +52,8 @@ pub enum TurnUpdate {
 pub type TurnUpdates = mpsc::UnboundedReceiver<TurnUpdate>;
 
 impl TurnTask {
-    /// Returns the instrumentation, the agent and the thread.
-    fn parts(&self) -> (Instrumentation, Agent, ThreadId) {
+    /// Returns the service's instrumentation, the agent and the thread of the turn.
+    fn instrumented_parts(&self) -> (Instrumentation, Agent, ThreadId) {
         let (service, agent, thread): (&Service, _, _) = match self {
             Self::Ask(AskRequest { service, agent, thread, .. })
             | Self::Decide(DecisionRequest { service, agent, thread, .. }) => (service, agent, thread),
@@ -69,23 +69,23 @@ impl TurnTask {
     }
 }
 
-/// Starts a turn in its own task, which continues if the updates are dropped. `guard` is dropped when the turn ends.
+/// Starts a turn in its own task, which continues if the returned receiver is dropped. `guard` is dropped when the turn ends.
 pub fn start(guard: impl Send + 'static, request: TurnTask) -> TurnUpdates {
-    // The limits of a turn also bound the number of its events.
+    // The channel needs no bound, because the limits of a turn also limit the number of its events.
     let (sender, updates) = mpsc::unbounded_channel();
     tokio::spawn(telemetry::in_current_span(async move {
         let mut send_event = |event| {
             if !matches!(event, TurnEvent::Completed(_) | TurnEvent::Failed(_)) {
-                // Fails if the client is no longer waiting.
+                // Sending fails if the client is no longer waiting.
                 drop(sender.send(TurnUpdate::Event(event)));
             }
         };
-        let (instrumentation, agent, thread) = request.parts();
-        let mut call = instrumentation.turn(&agent, thread);
+        let (instrumentation, agent, thread) = request.instrumented_parts();
+        let mut call = instrumentation.start_turn(&agent, thread);
         let result = Box::pin(call.in_scope(request.run(&mut send_event))).await;
         match &result {
             Ok(result) if result.replayed => call.discard(),
-            Ok(result) => call.set_turn(&result.turn),
+            Ok(result) => call.set_turn_outcome(&result.turn),
             Err(error) => call.set_failed(error.code),
         }
         drop(call);
@@ -95,7 +95,7 @@ pub fn start(guard: impl Send + 'static, request: TurnTask) -> TurnUpdates {
     updates
 }
 
-/// Waits until a turn has ended or waits for an approval.
+/// Waits until a turn has ended or waits for an approval, and returns its result.
 pub async fn wait_for_result(mut updates: TurnUpdates) -> Result<Box<TurnResult>> {
     while let Some(update) = updates.recv().await {
         if let TurnUpdate::End(result) = update {

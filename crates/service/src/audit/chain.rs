@@ -1,9 +1,9 @@
-//! The hash chain of the audit log: each record contains the hash of the previous one, so that anyone who has stored a hash can
-//! detect whether records up to it were changed, removed or inserted.
+//! The hash chain of the audit log. Each record contains the hash of the previous record, so that anyone who has stored the hash of a
+//! record can detect whether that record or an earlier one was changed, removed or inserted.
 //!
-//! All instances append to one thread, each at the position after the last record that it read. Of two concurrent appends, the store
-//! rejects one, which then reads again. The hash of a record is the SHA-256 of its stored text, which contains the hash of the
-//! previous record. Records of earlier versions are in separate threads, outside the chain.
+//! All instances append to one thread, each at the position after the last record that the instance read. Of two concurrent appends,
+//! the store rejects one; that instance then reads the last record again and retries. The hash of a record is the SHA-256 of its stored
+//! text, which contains the hash of the previous record. Records of earlier versions are in separate threads, outside the chain.
 
 use std::time::Duration;
 
@@ -21,28 +21,28 @@ use crate::hex::hex;
 const KEY: &str = "audit:chain";
 /// The previous hash in the first record.
 const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// The attempts of an append that conflicts with others.
+/// The maximum number of attempts of an append that conflicts with others.
 const ATTEMPTS: usize = 64;
-/// The maximum number of reported findings. A log that was replaced completely has one for each record.
+/// The maximum number of reported findings. A log that was replaced completely would have a finding for each record.
 const FINDINGS: usize = 100;
 
 /// The result of verifying a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AuditVerification {
-    /// Records in the chain.
+    /// The number of records in the chain.
     pub records: u64,
-    /// Records of earlier versions, which are not in the chain.
+    /// The number of records of earlier versions, which are not in the chain.
     pub unchained: u64,
     /// The hash of the newest record; `None` for an empty chain.
     pub head: Option<String>,
-    /// The inconsistencies; empty for an intact log.
+    /// The inconsistencies, at most 100; empty for an intact log.
     pub findings: Vec<AuditFinding>,
 }
 
 /// An inconsistency in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditFinding {
-    /// The number of the record, from 1, if the finding is about one.
+    /// The number of the record, counted from 1, if the finding is about a single record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<u64>,
     /// A description.
@@ -58,21 +58,21 @@ impl AuditVerification {
 }
 
 impl AuditLog {
-    /// Returns the hash of the newest record, with which the log can be verified later; `None` for an empty chain.
+    /// Returns the hash of the newest record, which can be passed to [`AuditLog::verify`] later; `None` for an empty chain.
     ///
     /// # Errors
     /// The errors of the store.
     pub async fn head(&self) -> Result<Option<String>, MemoryError> {
         let Some(thread) = self.find_chain().await? else { return Ok(None) };
         let newest = self.memory.newest(&self.scope, thread, 1).await?;
-        Ok(newest.last().map(|message| hash(&message.plain_text())))
+        Ok(newest.last().map(|message| hash_record(&message.plain_text())))
     }
 
-    /// Verifies the whole log: each record against the previous one, the chain against its positions, and optionally against `head`,
-    /// the hash of an earlier record.
+    /// Verifies the whole log: that each record contains the hash of the previous record, that no position is missing, and, if `head` is
+    /// given, that a record has this hash. `head` is a hash that [`AuditLog::head`] returned earlier.
     ///
     /// # Errors
-    /// The errors of the store. Inconsistencies of the log are findings, not errors.
+    /// The errors of the store. Inconsistencies in the log are findings, not errors.
     pub async fn verify(&self, head: Option<&str>) -> Result<AuditVerification, MemoryError> {
         let mut verifier =
             ChainVerifier { head, is_head_seen: false, position: 0, verification: AuditVerification::default() };
@@ -107,13 +107,13 @@ impl AuditLog {
 
     /// Appends a record to the chain.
     pub(crate) async fn write(&self, record: &AuditRecord) -> Result<(), MemoryError> {
-        // Concurrent appends of this process would only conflict with each other.
+        // Without this lock, concurrent appends in this process would conflict with each other.
         let _lock = self.writing.lock().await;
         let thread = self.memory.open_by_key(&self.scope, KEY).await?.thread.id;
         for attempt in 0..ATTEMPTS {
             let page = self.memory.messages(&self.scope, thread, &MessageQuery::newest(1)).await?;
             let newest = page.messages.last();
-            let previous = newest.map_or_else(|| NO_PREVIOUS.to_owned(), |message| hash(&message.plain_text()));
+            let previous = newest.map_or_else(|| NO_PREVIOUS.to_owned(), |message| hash_record(&message.plain_text()));
             let record = AuditRecord { previous: Some(previous), ..record.clone() };
             let text = serde_json::to_string(&record)
                 .map_err(|_| MemoryError::Invalid { field: "audit", reason: "it cannot be represented in JSON" })?;
@@ -121,7 +121,9 @@ impl AuditLog {
             let options =
                 AppendOptions { expected: Some(Expected::Seq(page.positions.seq)), ..AppendOptions::default() };
             match self.memory.append_all(&self.scope, thread, vec![draft], &options).await {
-                Err(error) if matches!(error.conflict(), Some(Conflict::Seq { .. })) => pause(attempt).await,
+                Err(error) if matches!(error.conflict(), Some(Conflict::Seq { .. })) => {
+                    wait_before_retry(attempt).await
+                }
                 appended => return appended.map(drop),
             }
         }
@@ -132,7 +134,7 @@ impl AuditLog {
         Ok(self.memory.find_thread_by_key(&self.scope, KEY).await?.map(|thread| thread.id))
     }
 
-    /// Counts the records outside the chain, and those of them that were written after the start of the chain.
+    /// Counts the records outside the chain. Returns their number, and how many of them were written after the start of the chain.
     async fn count_unchained(&self, started_at: Option<Timestamp>) -> Result<(u64, u64), MemoryError> {
         let (mut count, mut late) = (0, 0);
         for thread in self.threads().await? {
@@ -178,7 +180,7 @@ impl ChainVerifier<'_> {
             }
             Err(_) => self.verification.add_finding(Some(position), "it is not a record of the audit log"),
         }
-        let hash = hash(&text);
+        let hash = hash_record(&text);
         self.is_head_seen |= self.head.is_some_and(|head| head.eq_ignore_ascii_case(&hash));
         self.verification.records += 1;
         self.verification.head = Some(hash);
@@ -200,14 +202,14 @@ impl ChainVerifier<'_> {
 }
 
 /// Waits for a random duration that increases with the number of attempts.
-async fn pause(attempt: usize) {
+async fn wait_before_retry(attempt: usize) {
     let mut byte = [0];
-    // Without randomness, concurrent writers wait equally long.
+    // If there are no random bytes, all concurrent writers wait for the same time.
     getrandom::fill(&mut byte).unwrap_or_default();
     let steps = u64::from(byte[0]) * (1 + attempt.min(10) as u64);
     tokio::time::sleep(Duration::from_micros(40 * steps)).await;
 }
 
-fn hash(text: &str) -> String {
+fn hash_record(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }

@@ -1,6 +1,7 @@
-//! The published keys of an issuer (JWKS), read from a file or a URL, cached, and read again when a token names an unknown key.
+//! The published keys of an issuer (JWKS). They are read from a file or a URL and cached. They are read again when they are old or when
+//! a token names an unknown key.
 //!
-//! The frequency of reads is limited, so that clients cannot make the server flood an issuer.
+//! The frequency of reads is limited, so that clients cannot make the server flood an issuer with requests.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -17,14 +18,16 @@ use crate::outgoing::{self, OutgoingProxy};
 use crate::rate::{RateLimit, RateLimits};
 
 /// The age after which the set is refreshed.
-const FRESH: Duration = Duration::from_secs(600);
-/// The age up to which the set is used if it cannot be refreshed.
-const USABLE: Duration = Duration::from_secs(24 * 3600);
+const REFRESH_AGE: Duration = Duration::from_secs(600);
+/// The age up to which the set is still used if it cannot be refreshed.
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The maximum frequency of reads.
-const READS: RateLimit = RateLimit { per_minute: 4 };
+const READ_LIMIT: RateLimit = RateLimit { per_minute: 4 };
 const TIMEOUT: Duration = Duration::from_secs(5);
-const BYTES: usize = 256 * 1024;
-const KEYS: usize = 100;
+/// The maximum size of a set, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
+/// The maximum number of keys; further keys of a set are ignored.
+const MAX_KEYS: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct KeySet {
@@ -46,35 +49,35 @@ struct CachedKeys {
     read_at: Option<Instant>,
 }
 
-/// Why reading a set failed. Contains no data of the response.
+/// Why reading a set failed. Errors contain no data from the response.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("cannot read the file")]
     File(#[from] std::io::Error),
-    #[error("cannot fetch the URL")]
+    #[error("the HTTP request failed")]
     Fetch(#[source] reqwest::Error),
     #[error("the response has status {0}")]
     Status(u16),
-    #[error("the set exceeds {BYTES} bytes")]
+    #[error("the set exceeds {MAX_BYTES} bytes")]
     TooLong,
     #[error("not a JSON Web Key Set")]
     Format,
 }
 
 impl KeySet {
-    pub(super) fn at(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Self, IssuerError> {
+    pub(super) fn new(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Self, IssuerError> {
         let is_url = location.starts_with("http://") || location.starts_with("https://");
         let source = if is_url { from_url(location, proxy)? } else { Source::File(PathBuf::from(location)) };
         Ok(Self { source, cache: RwLock::default(), reading: Mutex::default() })
     }
 
-    /// Finds the key with an id; without an id, the key if there is only one.
+    /// Finds the key with an id. Without an id, returns the only key of the set, or `None` if the set has several keys.
     pub(super) async fn find(self: &Arc<Self>, id: Option<&str>) -> Option<PublicKey> {
         let (cached, now) = (self.cached(), Instant::now());
-        let found = cached.find(id).filter(|_| cached.is_younger(USABLE, now));
+        let found = cached.find(id).filter(|_| cached.is_younger_than(MAX_AGE, now));
         if found.is_some() {
-            if !cached.is_younger(FRESH, now) {
-                // Refreshed in the background, because the cached key can be used.
+            if !cached.is_younger_than(REFRESH_AGE, now) {
+                // The set is refreshed in the background, because the cached key can still be used.
                 let this = Arc::clone(self);
                 tokio::spawn(async move { this.refresh(cached.read_at).await });
             }
@@ -84,10 +87,10 @@ impl KeySet {
         self.cached().find(id)
     }
 
-    /// Reads the set again, unless it was read after `seen`, or too often.
-    async fn refresh(&self, seen: Option<Instant>) {
+    /// Reads the set again, unless it was already read again after `last_read_at` or was read too often.
+    async fn refresh(&self, last_read_at: Option<Instant>) {
         let limits = self.reading.lock().await;
-        if self.cached().read_at != seen || limits.count("", READS, Instant::now()).is_err() {
+        if self.cached().read_at != last_read_at || limits.count("", READ_LIMIT, Instant::now()).is_err() {
             return;
         }
         match self.read().await {
@@ -123,12 +126,12 @@ impl CachedKeys {
         }
     }
 
-    fn is_younger(&self, age: Duration, now: Instant) -> bool {
+    fn is_younger_than(&self, age: Duration, now: Instant) -> bool {
         self.read_at.is_some_and(|read_at| now.saturating_duration_since(read_at) < age)
     }
 }
 
-/// Keys determine who is authenticated, so they must be fetched over TLS or from this machine.
+/// Creates a source for a URL. Keys determine who is authenticated, so they must be fetched over TLS or from this machine.
 fn from_url(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Source, IssuerError> {
     let url = Url::parse(location).map_err(|_| IssuerError::Location)?;
     if url.scheme() != "https" && !outgoing::is_local(&url) {
@@ -145,7 +148,7 @@ async fn fetch(client: &reqwest::Client, url: Url) -> Result<Vec<u8>, ReadError>
     }
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        if bytes.len() + chunk.len() > BYTES {
+        if bytes.len() + chunk.len() > MAX_BYTES {
             return Err(ReadError::TooLong);
         }
         bytes.extend_from_slice(&chunk);
@@ -153,12 +156,12 @@ async fn fetch(client: &reqwest::Client, url: Url) -> Result<Vec<u8>, ReadError>
     Ok(bytes)
 }
 
-/// Reads synchronously: the file is small and rarely read.
+/// Reads a file synchronously, because it is small and rarely read.
 fn read_file(path: &std::path::Path) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
-    let limit = u64::try_from(BYTES).unwrap_or(u64::MAX);
+    let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
     std::fs::File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > BYTES { Err(ReadError::TooLong) } else { Ok(bytes) }
+    if bytes.len() > MAX_BYTES { Err(ReadError::TooLong) } else { Ok(bytes) }
 }
 
 impl From<reqwest::Error> for ReadError {
@@ -168,9 +171,9 @@ impl From<reqwest::Error> for ReadError {
     }
 }
 
-/// Parses a set. Ignores keys that are not for signatures of tokens. `None` if it is not a JSON Web Key Set.
+/// Parses a set. Ignores keys that cannot verify signatures of tokens. Returns `None` if `bytes` are not a JSON Web Key Set.
 pub(super) fn parse(bytes: &[u8]) -> Option<Vec<PublicKey>> {
     let set: Value = serde_json::from_slice(bytes).ok()?;
     let keys = set.get("keys")?.as_array()?;
-    Some(keys.iter().take(KEYS).filter_map(PublicKey::read).collect())
+    Some(keys.iter().take(MAX_KEYS).filter_map(PublicKey::read).collect())
 }

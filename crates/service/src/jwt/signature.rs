@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub(super) struct PublicKey {
     /// The key id (`kid`).
     pub(super) id: Option<String>,
-    /// The only algorithm that it may be used with.
+    /// The only algorithm with which the key may be used.
     pub(super) algorithm: &'static str,
     material: Material,
 }
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Material {
     }
 }
 
-/// The used members of a JSON Web Key (RFC 7517).
+/// A JSON Web Key (RFC 7517), with only the members that are used here.
 #[derive(Debug, Deserialize)]
 struct Jwk {
     kty: String,
@@ -64,7 +64,7 @@ const RSA: [(&str, &RsaParameters); 6] = [
 ];
 
 impl PublicKey {
-    /// Reads a key; `None` for one that cannot verify tokens: another type or use, or a published secret.
+    /// Reads a key. Returns `None` if it cannot verify tokens: it has an unsupported type, is for another use, or is a published secret.
     pub(super) fn read(jwk: &serde_json::Value) -> Option<Self> {
         let jwk = Jwk::deserialize(jwk).ok()?;
         let is_for_signing = jwk.usage.as_deref().is_none_or(|usage| usage == "sig")
@@ -73,16 +73,19 @@ impl PublicKey {
             return None;
         }
         let (algorithm, material) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            // RS256 is the default of RSA keys without an algorithm.
+            // RS256 is the default for RSA keys that name no algorithm.
             ("RSA", _) => {
                 let named = jwk.alg.as_deref().unwrap_or("RS256");
                 let (algorithm, parameters) = RSA.into_iter().find(|(name, _)| *name == named)?;
-                (algorithm, Material::Rsa { modulus: bytes(&jwk.n)?, exponent: bytes(&jwk.e)?, parameters })
+                (
+                    algorithm,
+                    Material::Rsa { modulus: decode_member(&jwk.n)?, exponent: decode_member(&jwk.e)?, parameters },
+                )
             }
-            ("EC", Some("P-256")) => ("ES256", point(&jwk, 32, &signature::ECDSA_P256_SHA256_FIXED)?),
-            ("EC", Some("P-384")) => ("ES384", point(&jwk, 48, &signature::ECDSA_P384_SHA384_FIXED)?),
+            ("EC", Some("P-256")) => ("ES256", curve_point(&jwk, 32, &signature::ECDSA_P256_SHA256_FIXED)?),
+            ("EC", Some("P-384")) => ("ES384", curve_point(&jwk, 48, &signature::ECDSA_P384_SHA384_FIXED)?),
             ("OKP", Some("Ed25519")) => {
-                ("EdDSA", Material::Other { key: bytes(&jwk.x)?, algorithm: &signature::ED25519 })
+                ("EdDSA", Material::Other { key: decode_member(&jwk.x)?, algorithm: &signature::ED25519 })
             }
             _ => return None,
         };
@@ -90,7 +93,7 @@ impl PublicKey {
         is_consistent.then_some(Self { id: jwk.kid, algorithm, material })
     }
 
-    /// Whether a signature of a text is valid.
+    /// Whether `signature` is a valid signature of `text`.
     pub(super) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
         let verified = match &self.material {
             Material::Rsa { modulus, exponent, parameters } => {
@@ -105,14 +108,15 @@ impl PublicKey {
     }
 }
 
-/// Returns a key of an elliptic curve, as an uncompressed point.
-fn point(jwk: &Jwk, length: usize, algorithm: &'static dyn VerificationAlgorithm) -> Option<Material> {
-    let (x, y) = (bytes(&jwk.x)?, bytes(&jwk.y)?);
+/// Returns the key on an elliptic curve, encoded as an uncompressed point. Returns `None` if a coordinate does not have `length` bytes.
+fn curve_point(jwk: &Jwk, length: usize, algorithm: &'static dyn VerificationAlgorithm) -> Option<Material> {
+    let (x, y) = (decode_member(&jwk.x)?, decode_member(&jwk.y)?);
     let has_valid_length = x.len() == length && y.len() == length;
     has_valid_length.then(|| Material::Other { key: [vec![4], x, y].concat(), algorithm })
 }
 
-fn bytes(text: &str) -> Option<Vec<u8>> {
+/// Decodes a base64url member of a key; `None` if it is invalid or empty.
+fn decode_member(text: &str) -> Option<Vec<u8>> {
     BASE64_URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| !bytes.is_empty())
 }
 
@@ -124,21 +128,22 @@ mod tests {
 
     #[test]
     fn key_has_one_algorithm() {
-        let rsa = |rest: serde_json::Value| {
+        let rsa_algorithm = |members: serde_json::Value| {
             let mut jwk = json!({ "kty": "RSA", "kid": "a", "n": "AQAB", "e": "AQAB" });
-            jwk.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            jwk.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
             PublicKey::read(&jwk).map(|key| key.algorithm)
         };
-        assert_eq!(rsa(json!({})), Some("RS256"));
-        assert_eq!(rsa(json!({ "alg": "PS384", "use": "sig", "key_ops": ["verify"] })), Some("PS384"));
+        assert_eq!(rsa_algorithm(json!({})), Some("RS256"));
+        assert_eq!(rsa_algorithm(json!({ "alg": "PS384", "use": "sig", "key_ops": ["verify"] })), Some("PS384"));
         for rejected in
             [json!({ "alg": "HS256" }), json!({ "alg": "none" }), json!({ "use": "enc" }), json!({ "n": "" })]
         {
-            assert_eq!(rsa(rejected.clone()), None, "{rejected}");
+            assert_eq!(rsa_algorithm(rejected.clone()), None, "{rejected}");
         }
-        assert!(rsa(json!({ "key_ops": ["encrypt"] })).is_none());
+        assert!(rsa_algorithm(json!({ "key_ops": ["encrypt"] })).is_none());
         let secret = json!({ "kty": "oct", "k": "c2VjcmV0", "alg": "HS256" });
-        assert!(PublicKey::read(&secret).is_none(), "a published secret is not a key");
+        assert!(PublicKey::read(&secret).is_none(), "a published secret is not accepted as a key");
+
         let short = json!({ "kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB" });
         assert!(PublicKey::read(&short).is_none());
     }

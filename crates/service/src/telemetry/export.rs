@@ -8,10 +8,11 @@ use tokio::task::JoinHandle;
 use super::TelemetryOptions;
 use crate::outgoing;
 
-/// The capacity of the queue of spans, which bounds the memory while the collector is unavailable.
+/// The maximum number of queued spans, which limits the memory used while the collector is unavailable.
 const QUEUE_CAPACITY: usize = 2_048;
 /// The maximum number of spans in one request.
 const BATCH: usize = 512;
+/// The maximum time between two attempts to send spans.
 const INTERVAL: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -23,7 +24,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Starts the background task. `None` if the URL or the proxy is invalid.
+    /// Starts the background task. Returns `None` if the URL or the proxy is invalid.
     pub(super) fn start(options: &TelemetryOptions) -> Option<Self> {
         let url = Url::parse(&format!("{}/v1/traces", options.endpoint.trim_end_matches('/'))).ok()?;
         let client = outgoing::client(&url, options.proxy.as_ref(), TIMEOUT)?;
@@ -41,7 +42,7 @@ impl Exporter {
         }
     }
 
-    /// Exports all queued spans and ends the background task.
+    /// Exports all queued spans and ends the background task. Stops waiting after [`TIMEOUT`].
     pub(super) async fn flush(&self) {
         drop(self.spans.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
         if let Some(task) = self.task.lock().await.take() {
@@ -83,6 +84,7 @@ impl BatchSender {
         }
     }
 
+    /// Sends spans to the collector. Returns whether the collector accepted them.
     async fn send(&self, spans: Vec<Value>) -> bool {
         let attribute = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
         let body = json!({ "resourceSpans": [{

@@ -1,4 +1,5 @@
-//! Wrappers that count and trace calls, by the OpenTelemetry conventions for generative AI: names, numbers and outcomes, no content.
+//! Wrappers that count and trace calls, following the OpenTelemetry conventions for generative AI. They record names, numbers and
+//! outcomes, but no content.
 
 mod assistant;
 mod embedder;
@@ -21,7 +22,7 @@ use tool::InstrumentedTool;
 
 /// The outcome of a successful call.
 const ANSWERED: &str = "answered";
-/// The outcome of a call whose future was dropped, after a timeout or because the client has disconnected.
+/// The outcome of a call whose future was dropped after a timeout or because the client disconnected.
 const CANCELLED: &str = "cancelled";
 /// The outcome of a call that panicked.
 const PANICKED: &str = "panicked";
@@ -34,30 +35,30 @@ pub(crate) struct Instrumentation {
 }
 
 impl Instrumentation {
-    pub(crate) fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+    pub(crate) fn wrap_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(InstrumentedModel { model, instrumentation: self.clone() })
     }
 
-    pub(crate) fn embedder(&self, embedder: Arc<dyn Embedder>) -> Arc<dyn Embedder> {
+    pub(crate) fn wrap_embedder(&self, embedder: Arc<dyn Embedder>) -> Arc<dyn Embedder> {
         Arc::new(InstrumentedEmbedder { embedder, instrumentation: self.clone() })
     }
 
-    pub(crate) fn tool(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
+    pub(crate) fn wrap_tool(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
         Arc::new(InstrumentedTool { tool, instrumentation: self.clone() })
     }
 
     /// Wraps the model, the tools and the embedder of an agent's definition.
-    pub(crate) fn agent(&self, agent: &Agent) -> Agent {
+    pub(crate) fn wrap_agent(&self, agent: &Agent) -> Agent {
         let assistant = InstrumentedAssistant::new(Arc::clone(agent.assistant()), self.clone());
         Agent::with_assistant(agent.memory().clone(), Arc::new(assistant))
     }
 
     /// Starts to count and trace a call.
-    fn call<'a>(&'a self, operation: Operation, calls: &'a Calls, name: &'a str) -> Call<'a> {
+    fn start_call<'a>(&'a self, operation: Operation, calls: &'a Calls, name: &'a str) -> Call<'a> {
         let mut span = self.telemetry.start_child(operation.kind());
         if let Some(span) = &mut span {
             span.set_name(format!("{} {name}", operation.as_str()));
-            span.text("gen_ai.operation.name", operation.as_str());
+            span.add_text("gen_ai.operation.name", operation.as_str());
         }
         Call {
             telemetry: &self.telemetry,
@@ -71,7 +72,7 @@ impl Instrumentation {
     }
 }
 
-/// The operation, with the names of the conventions.
+/// The operation of a call, named as in the OpenTelemetry conventions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Chat,
@@ -98,7 +99,7 @@ impl Operation {
     }
 }
 
-/// A running call. It is counted, and its span is exported, when it is dropped, so that cancelled calls count as well.
+/// A running call. When it is dropped, the call is counted and its span is exported, so that cancelled calls count as well.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     telemetry: &'a Telemetry,
@@ -125,7 +126,7 @@ impl Call<'_> {
         }
     }
 
-    /// Runs a future with the span of the call as the current one.
+    /// Runs a future with the span of the call as the current span.
     pub(crate) async fn in_scope<T>(&self, future: impl Future<Output = T>) -> T {
         match &self.span {
             Some(span) => span.in_scope(future).await,
@@ -141,7 +142,7 @@ impl Call<'_> {
         self.outcome = Some(Outcome { name: name.into(), is_error: true });
     }
 
-    /// Neither counts nor traces the call, because it did nothing.
+    /// Makes sure that the call is neither counted nor traced, because it did nothing.
     pub(crate) fn discard(&mut self) {
         self.is_discarded = true;
     }
@@ -152,14 +153,14 @@ impl Drop for Call<'_> {
         if self.is_discarded {
             return;
         }
-        let unfinished = || {
+        let unfinished_outcome = || {
             let name = if std::thread::panicking() { PANICKED } else { CANCELLED };
             Outcome { name: name.to_owned(), is_error: true }
         };
-        let Outcome { name, is_error } = self.outcome.take().unwrap_or_else(unfinished);
+        let Outcome { name, is_error } = self.outcome.take().unwrap_or_else(unfinished_outcome);
         if let Some(mut span) = self.span.take() {
             if is_error {
-                span.text("error.type", &name);
+                span.add_text("error.type", &name);
                 span.set_failed();
             }
             self.telemetry.end(span);

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::repeats::{Attempt, RETRY_WINDOW_MS};
 use crate::service::Service;
 
-/// The number of messages at the end of a thread that are searched for the question of an earlier attempt.
+/// The number of messages at the end of a thread that are searched for the question of the first attempt.
 const NEWEST_MESSAGES: usize = 200;
 /// How long a retried request waits for the turn that the first attempt started.
 const RETRY_WAIT: Duration = Duration::from_secs(600);
@@ -34,19 +34,19 @@ pub struct AskRequest {
     pub thread: ThreadId,
     /// The question. Its idempotency key is set from the attempt.
     pub ask: TurnRequest,
-    /// The identity of the request among its retries.
+    /// This attempt of the request.
     pub attempt: Attempt,
-    /// Whether the thread was created for this question only, and is deleted after the answer.
+    /// Whether the thread was created only for this question, so that it is deleted after the answer.
     pub is_ephemeral: bool,
 }
 
 impl AskRequest {
     /// Runs the turn, or returns the turn of an earlier attempt.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
-        // If the request may be retried by its key, or its turn waits for an approval, the thread is left to expire.
+        // A thread is not deleted but expires if the request may be retried with its key, or if its turn waits for an approval.
         let deletes_thread = self.is_ephemeral && self.attempt.key().is_none();
         let (memory, scope, thread) = (self.agent.memory().clone(), self.scope.clone(), self.thread);
-        let result = Box::pin(self.run_once(events)).await;
+        let result = Box::pin(self.run_or_find(events)).await;
         let is_waiting = matches!(&result, Ok(result) if result.turn.status == TurnStatus::WaitingForApproval);
         if deletes_thread
             && !is_waiting
@@ -57,12 +57,12 @@ impl AskRequest {
         result
     }
 
-    async fn run_once(mut self, events: EventSink<'_>) -> Result<TurnResult> {
+    async fn run_or_find(mut self, events: EventSink<'_>) -> Result<TurnResult> {
         self.ask.is_ephemeral = self.is_ephemeral;
         if let Some(key) = self.attempt.key() {
             self.ask.idempotency_key = Some(self.user_key(key));
             let result = Box::pin(self.ask(events)).await?;
-            self.check_same(&result).await?;
+            self.check_same_request(&result).await?;
             return Ok(result);
         }
         if self.attempt.is_retry()
@@ -73,8 +73,9 @@ impl AskRequest {
         Box::pin(self.ask(events)).await
     }
 
-    /// Returns the id of the turn, which is derived from the key of the request, or from `default_key` if the request has none.
-    pub fn name_turn(&mut self, default_key: String) -> String {
+    /// Returns the id that the turn will have. It is derived from the key of the request. If the request has no key, `default_key` is
+    /// set as its idempotency key.
+    pub fn determine_turn_id(&mut self, default_key: String) -> String {
         let key = match self.attempt.key() {
             Some(key) => self.user_key(key),
             None => self.ask.idempotency_key.insert(default_key).clone(),
@@ -95,16 +96,16 @@ impl AskRequest {
             }
             events(event);
         };
-        let answering = self.agent.chat_with(&self.scope, self.thread, self.ask.clone(), &mut forward);
+        let chat = self.agent.chat_with(&self.scope, self.thread, self.ask.clone(), &mut forward);
         let turn = tokio::select! {
-            turn = answering => turn?,
+            turn = chat => turn?,
             never = self.stop_on_request(running) => match never {},
         };
         let replayed = started.borrow().is_none();
         Ok(TurnResult { turn, replayed })
     }
 
-    /// Stops the turn when a client requests it, once its id is known. Never returns.
+    /// Waits until the id of the turn is known, then stops the turn when a client requests that. Never returns.
     async fn stop_on_request(&self, mut running: watch::Receiver<Option<String>>) -> Infallible {
         let turn = running.wait_for(Option::is_some).await.ok().and_then(|turn| turn.clone());
         match turn {
@@ -115,13 +116,16 @@ impl AskRequest {
         }
     }
 
-    /// Rejects a key that was used for another question or another assistant.
-    async fn check_same(&self, result: &TurnResult) -> Result<()> {
+    /// Checks that the request that started the turn asked the same assistant the same question.
+    ///
+    /// # Errors
+    /// `Conflict::IdempotencyKey` if the key was used for another question or another assistant.
+    async fn check_same_request(&self, result: &TurnResult) -> Result<()> {
         let TurnResult { turn, replayed: true } = result else { return Ok(()) };
         let question = turn.stored.first().map(|stored| MessageRef::Seq(stored.seq));
         let question = self.agent.memory().find_messages(&self.scope, self.thread, question.as_slice()).await?;
-        let is_other = |message: &Message| message.content.role == Role::User && !self.is_question(message);
-        if turn.agent != self.name() || question.iter().any(is_other) {
+        let is_other_question = |message: &Message| message.content.role == Role::User && !self.is_question(message);
+        if turn.agent != self.assistant_name() || question.iter().any(is_other_question) {
             return Err(StoreError::from(Conflict::IdempotencyKey).into());
         }
         Ok(())
@@ -152,17 +156,18 @@ impl AskRequest {
             if tokio::time::Instant::now() > deadline {
                 return Err(AgentError::Busy.into());
             }
-            // If its driver has ended, the turn is resumed here.
+            // If the task that drove the turn has ended, the turn is resumed here.
             resume(&self.service, &self.agent, scope, thread, &running.turn).await?;
             match &mut waiting {
-                // Subscribes first: the next iteration reads the state again.
+                // The first iteration only subscribes to changes; the next one reads the state again, so that none is missed.
                 None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
                 Some(waiting) => waiting.wait(None).await,
             }
         }
     }
 
-    /// Returns the turn of the question at a position, if it is the last one in these newest messages of the thread.
+    /// Returns the turn that starts with the question at a position, if it is the turn of the last of these newest messages of the
+    /// thread. Returns `None` if the last message is too old for this request to be a retry.
     async fn find_turn(&self, newest: &[Message], question: u64) -> Result<Option<TurnState>> {
         let memory = self.agent.memory();
         let Some(last) = newest.last().filter(|last| last.created_at.plus_ms(RETRY_WINDOW_MS) >= memory.now()) else {
@@ -173,7 +178,7 @@ impl AskRequest {
         let is_same = |found: &TurnState| match found {
             TurnState::Settled(turn) => {
                 let seqs = (turn.stored.first().map(|stored| stored.seq), turn.stored.last().map(|stored| stored.seq));
-                turn.agent == self.name() && seqs == (Some(question), Some(last.seq))
+                turn.agent == self.assistant_name() && seqs == (Some(question), Some(last.seq))
             }
             _ => true,
         };
@@ -183,14 +188,15 @@ impl AskRequest {
     /// Whether a message is the question of this request.
     fn is_question(&self, message: &Message) -> bool {
         let author = message.content.author.as_deref();
-        let is_own = author.is_none_or(|author| author == self.ask.author.as_deref().unwrap_or(self.user()));
-        is_own && message.plain_text() == self.ask.text.as_str()
+        let is_same_author = author.is_none_or(|author| author == self.ask.author.as_deref().unwrap_or(self.user()));
+        is_same_author && message.plain_text() == self.ask.text.as_str()
     }
 
-    fn name(&self) -> &str {
+    fn assistant_name(&self) -> &str {
         &self.agent.assistant().definition().name
     }
 
+    /// Returns the user of the scope; empty for the scope of a tenant.
     fn user(&self) -> &str {
         match &self.scope {
             Scope::Tenant(_) => "",

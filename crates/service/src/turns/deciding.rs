@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::repeats::Attempt;
 use crate::service::Service;
 
-/// How long a retried decision waits for the turn that the first one resumed.
+/// How long a retried decision waits for the turn that the first decision resumed.
 const RETRY_WAIT: Duration = Duration::from_secs(600);
 
 /// A decision on an approval.
@@ -35,23 +35,23 @@ pub struct DecisionRequest {
     pub verdict: Verdict,
     /// The name of the person who decides.
     pub by: String,
-    /// The identity of the request among its retries.
+    /// This attempt of the request.
     pub attempt: Attempt,
 }
 
 impl DecisionRequest {
-    /// Decides and resumes the turn. A retried decision, by its key or because the client marks it as a retry, returns the turn of the
-    /// first one.
+    /// Decides and resumes the turn. If the approval is already decided and the request may be a retry, returns the turn that the first
+    /// decision resumed.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
         let stop = Stop::new();
         let decision =
             Decision { approval: approval.clone(), verdict: verdict.clone(), by: by.clone(), stop: stop.clone() };
-        let decided = tokio::select! {
-            decided = agent.decide_with(scope, *thread, decision, events) => decided,
+        let result = tokio::select! {
+            result = agent.decide_with(scope, *thread, decision, events) => result,
             never = stopping::stop_on_request(service, scope, *thread, turn, &stop) => match never {},
         };
-        match decided {
+        match result {
             Ok(turn) => Ok(TurnResult { turn, replayed: false }),
             Err(closed @ AgentError::ApprovalClosed { .. }) if attempt.key().is_some() || attempt.is_retry() => {
                 self.find_first_decision(closed.into()).await
@@ -60,12 +60,13 @@ impl DecisionRequest {
         }
     }
 
-    /// Waits for the turn of the first decision, if it was the same. Otherwise returns the error `closed`.
+    /// Waits for the turn that the first decision resumed, if that decision was the same as this one. Otherwise returns the error
+    /// `closed`.
     async fn find_first_decision(&self, closed: Error) -> Result<TurnResult> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let found = find_approval(memory, scope, thread, &self.approval).await?;
-        let Some(approval) = found.filter(|approval| self.is_made_by(approval)) else { return Err(closed) };
-        let ended = tokio::time::timeout(RETRY_WAIT, async {
+        let Some(approval) = found.filter(|approval| self.agrees_with(approval)) else { return Err(closed) };
+        let wait_for_turn = tokio::time::timeout(RETRY_WAIT, async {
             let mut waiting = TurnWaiter::begin(memory, scope, thread).await;
             loop {
                 match find_turn_state(memory, scope, thread, &approval.turn).await? {
@@ -77,12 +78,12 @@ impl DecisionRequest {
                 waiting.wait(None).await;
             }
         });
-        let turn = ended.await.map_err(|_| Error::from(AgentError::Busy))??;
+        let turn = wait_for_turn.await.map_err(|_| Error::from(AgentError::Busy))??;
         turn.map(|turn| TurnResult { turn, replayed: true }).ok_or(closed)
     }
 
-    /// Whether an approval is in the state that this decision results in.
-    fn is_made_by(&self, approval: &Approval) -> bool {
+    /// Whether an approval is in the state in which this decision would leave it.
+    fn agrees_with(&self, approval: &Approval) -> bool {
         let is_denied = approval.state == ApprovalState::Denied;
         let is_same = match &self.verdict {
             Verdict::Approve => !is_denied && approval.changed.is_none(),

@@ -1,7 +1,8 @@
-//! Resuming turns that a crash of this server, of another instance or of another program interrupted.
+//! Resuming turns that were interrupted by a crash of this server, of another instance or of another program.
 //!
-//! Every instance polls for them and resumes a few concurrently. If several instances try, one of them gets the turn, by
-//! compare-and-set on the turn's record. Interrupted calls of a model without an assistant are not repeated: their thread is unlocked.
+//! Every instance polls for interrupted turns and resumes a few of them concurrently. If several instances try to resume a turn, one of
+//! them gets it, by compare-and-set on the turn's record. Interrupted model calls that no assistant made are not repeated; their threads
+//! are unlocked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::service::Service;
 
 /// The maximum number of turns that an instance resumes concurrently.
 const MAX_CONCURRENT: usize = 4;
-/// The interval of polls for interrupted turns.
+/// The time between two polls for interrupted turns.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Limits the turns that this instance resumes concurrently.
@@ -51,7 +52,7 @@ pub(crate) fn start(service: &Service) -> JoinHandle<()> {
     })
 }
 
-/// Starts to resume interrupted turns, up to the limit.
+/// Starts to resume interrupted turns, as many as the limit allows.
 async fn poll(service: &Service) -> Result<(), AgentError> {
     let (completions, turns): (Vec<_>, Vec<_>) =
         list_interrupted_turns(service.memory()).await?.into_iter().partition(|turn| turn.kind == TurnKind::Completion);
@@ -83,7 +84,8 @@ async fn resume_in_background(
     drop(permit);
 }
 
-/// Resumes a turn whose driver may have ended, and runs it until it ends or a stop is requested. Does nothing if the turn has a driver.
+/// Resumes a turn and runs it until it ends, waits for an approval, or a client requests a stop. Does nothing if another task drives
+/// the turn.
 pub async fn resume(
     service: &Service,
     agent: &Agent,
@@ -91,7 +93,7 @@ pub async fn resume(
     thread: ThreadId,
     turn: &str,
 ) -> Result<(), AgentError> {
-    let mut call = service.instrumentation().turn(agent, thread);
+    let mut call = service.instrumentation().start_turn(agent, thread);
     let (stop, mut ignore_events) = (Stop::new(), |_| {});
     let resuming = async {
         tokio::select! {
@@ -101,9 +103,9 @@ pub async fn resume(
     };
     let resumed = Box::pin(call.in_scope(resuming)).await;
     match resumed.as_deref() {
-        // The turn has another driver.
+        // Another task drives the turn.
         Ok([]) => call.discard(),
-        Ok([.., turn]) => call.set_turn(turn),
+        Ok([.., turn]) => call.set_turn_outcome(turn),
         Err(_) => call.set_failed("not_resumed"),
     }
     resumed.map(drop)

@@ -88,7 +88,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     }
     pending.envelope.insert("background".to_owned(), true.into());
     let turn = match &mut pending.work {
-        Work::RunAssistant(run) => Some(run.request.name_turn(format!("response\n{id}"))),
+        Work::RunAssistant(run) => Some(run.request.determine_turn_id(format!("response\n{id}"))),
         Work::CallModel(_) | Work::Answered { .. } => None,
     };
     let driver = Driver::begin(app.memory());

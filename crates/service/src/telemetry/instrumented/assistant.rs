@@ -17,9 +17,9 @@ pub(super) struct InstrumentedAssistant {
 impl InstrumentedAssistant {
     pub(super) fn new(assistant: Arc<dyn Assistant>, instrumentation: Instrumentation) -> Self {
         let mut definition = assistant.definition().clone();
-        definition.model = instrumentation.model(definition.model);
-        definition.embedder = definition.embedder.map(|embedder| instrumentation.embedder(embedder));
-        definition.tools = definition.tools.into_iter().map(|tool| instrumentation.tool(tool)).collect();
+        definition.model = instrumentation.wrap_model(definition.model);
+        definition.embedder = definition.embedder.map(|embedder| instrumentation.wrap_embedder(embedder));
+        definition.tools = definition.tools.into_iter().map(|tool| instrumentation.wrap_tool(tool)).collect();
         Self { assistant, definition, instrumentation }
     }
 }
@@ -36,7 +36,7 @@ impl Assistant for InstrumentedAssistant {
     }
 
     fn model_named(&self, name: &str) -> Option<Arc<dyn ChatModel>> {
-        self.assistant.model_named(name).map(|model| self.instrumentation.model(model))
+        self.assistant.model_named(name).map(|model| self.instrumentation.wrap_model(model))
     }
 
     fn failure_reply(&self, failure: &Failure) -> String {

@@ -25,25 +25,25 @@ impl Embedder for InstrumentedEmbedder {
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
         let metrics = self.instrumentation.metrics.embedders();
-        let mut call = self.instrumentation.call(Operation::Embeddings, metrics, self.model());
+        let mut call = self.instrumentation.start_call(Operation::Embeddings, metrics, self.model());
         call.with_span(|span| {
-            span.text("gen_ai.provider.name", self.provider());
-            span.text("gen_ai.request.model", self.model());
+            span.add_text("gen_ai.provider.name", self.provider());
+            span.add_text("gen_ai.request.model", self.model());
         });
-        let embedded = self.embedder.embed(texts).await;
-        match &embedded {
+        let result = self.embedder.embed(texts).await;
+        match &result {
             Ok(embeddings) => {
                 let dimensions = embeddings.first().map_or(0, |embedding| embedding.vector.len());
-                call.with_span(|span| span.number("gen_ai.embeddings.dimension.count", dimensions as u64));
+                call.with_span(|span| span.add_number("gen_ai.embeddings.dimension.count", dimensions as u64));
                 call.set_succeeded(ANSWERED);
             }
-            Err(error) => call.set_failed(code(error)),
+            Err(error) => call.set_failed(error_code(error)),
         }
-        embedded
+        result
     }
 }
 
-fn code(error: &EmbedderError) -> &'static str {
+fn error_code(error: &EmbedderError) -> &'static str {
     match error {
         EmbedderError::Unavailable(_) => "embedder_unavailable",
         EmbedderError::Refused(_) => "embedder_refused",

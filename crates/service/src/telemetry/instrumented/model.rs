@@ -26,46 +26,46 @@ impl ChatModel for InstrumentedModel {
 
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let metrics = &self.instrumentation.metrics;
-        let mut call = self.instrumentation.call(Operation::Chat, metrics.models(), self.name());
-        call.with_span(|span| self.add_request(span, request));
-        let answered = self.model.answer(request, deltas).await;
-        match &answered {
+        let mut call = self.instrumentation.start_call(Operation::Chat, metrics.models(), self.name());
+        call.with_span(|span| self.add_request_attributes(span, request));
+        let result = self.model.answer(request, deltas).await;
+        match &result {
             Ok(answer) => {
                 if let Some(usage) = &answer.usage {
                     metrics.count_model_tokens(self.name(), usage.input_tokens, usage.output_tokens);
                 }
-                call.with_span(|span| add_answer(span, answer));
+                call.with_span(|span| add_answer_attributes(span, answer));
                 call.set_succeeded(ANSWERED);
             }
             Err(error) => call.set_failed(error.code()),
         }
-        answered
+        result
     }
 }
 
 impl InstrumentedModel {
-    fn add_request(&self, span: &mut Span, request: &ChatRequest) {
-        span.text("gen_ai.provider.name", self.provider());
-        span.text("gen_ai.request.model", self.name());
+    fn add_request_attributes(&self, span: &mut Span, request: &ChatRequest) {
+        span.add_text("gen_ai.provider.name", self.provider());
+        span.add_text("gen_ai.request.model", self.name());
         if let Some(max_tokens) = request.max_tokens {
-            span.number("gen_ai.request.max_tokens", max_tokens);
+            span.add_number("gen_ai.request.max_tokens", max_tokens);
         }
         if let Some(temperature) = request.temperature {
-            span.decimal("gen_ai.request.temperature", temperature);
+            span.add_decimal("gen_ai.request.temperature", temperature);
         }
     }
 }
 
-fn add_answer(span: &mut Span, answer: &ChatAnswer) {
-    span.text("gen_ai.response.model", &answer.model);
-    span.texts("gen_ai.response.finish_reasons", &[finish(answer.finish)]);
+fn add_answer_attributes(span: &mut Span, answer: &ChatAnswer) {
+    span.add_text("gen_ai.response.model", &answer.model);
+    span.add_texts("gen_ai.response.finish_reasons", &[finish_reason(answer.finish)]);
     if let Some(usage) = &answer.usage {
-        span.number("gen_ai.usage.input_tokens", usage.input_tokens);
-        span.number("gen_ai.usage.output_tokens", usage.output_tokens);
+        span.add_number("gen_ai.usage.input_tokens", usage.input_tokens);
+        span.add_number("gen_ai.usage.output_tokens", usage.output_tokens);
     }
 }
 
-fn finish(finish: Finish) -> &'static str {
+fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop => "stop",
         Finish::ToolCalls => "tool_calls",

@@ -25,21 +25,22 @@ impl Tool for InstrumentedTool {
 
     async fn call(&self, context: &ToolContext, arguments: &Map) -> Result<ToolOutput, ToolError> {
         let name = self.spec().name();
-        let mut call = self.instrumentation.call(Operation::ExecuteTool, self.instrumentation.metrics.tools(), name);
+        let mut call =
+            self.instrumentation.start_call(Operation::ExecuteTool, self.instrumentation.metrics.tools(), name);
         call.with_span(|span| {
-            span.text("gen_ai.tool.name", name);
-            span.text("gen_ai.tool.type", "function");
+            span.add_text("gen_ai.tool.name", name);
+            span.add_text("gen_ai.tool.type", "function");
         });
-        let called = call.in_scope(self.tool.call(context, arguments)).await;
-        match &called {
+        let result = call.in_scope(self.tool.call(context, arguments)).await;
+        match &result {
             Ok(_) => call.set_succeeded(ANSWERED),
-            Err(error) => call.set_failed(code(error)),
+            Err(error) => call.set_failed(error_code(error)),
         }
-        called
+        result
     }
 }
 
-fn code(error: &ToolError) -> &'static str {
+fn error_code(error: &ToolError) -> &'static str {
     match error {
         ToolError::Arguments(_) => "invalid_arguments",
         ToolError::NotFound(_) => "not_found",

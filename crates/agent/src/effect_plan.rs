@@ -207,7 +207,7 @@ fn new_approval(
     let now = executor.now();
     let expires_after = executor.definition().approvals.expires_after;
     Approval {
-        id: executor.memory.mint_message_id().to_string(),
+        id: executor.memory.generate_message_id().to_string(),
         turn: executor.turn.clone(),
         request: request.0,
         call_id,

@@ -110,7 +110,7 @@ impl Session {
         let open = OpenThread {
             metadata: Map::from_iter([(EPHEMERAL.to_owned(), true.into())]),
             expires_at: Some(self.memory.now().plus_ms(i64::from(EPHEMERAL_MINUTES) * 60_000)),
-            ..OpenThread::new(&self.scope, self.memory.mint_thread_id())
+            ..OpenThread::new(&self.scope, self.memory.generate_thread_id())
         };
         Ok(self.memory.open_thread(&self.scope, open).await?.thread.id)
     }

@@ -16,7 +16,7 @@ use tally::Tally;
 pub enum ThreadSelection {
     /// One thread.
     Thread(ThreadId),
-    /// Every thread to which the scope has full access: a user's own threads, all threads of a tenant.
+    /// Every thread to which the scope has full access: the user's own threads, or all threads of the tenant.
     All,
 }
 
@@ -27,19 +27,19 @@ pub struct Analytics {
     pub threads: u64,
     /// Number of messages.
     pub messages: u64,
-    /// Number of messages that do not decode. No other number includes them.
+    /// Number of messages that do not decode. The other counts do not include them.
     pub corrupt_messages: u64,
-    /// Messages by role.
+    /// Number of messages by role.
     pub roles: BTreeMap<Role, u64>,
-    /// Messages by the agent that wrote them.
+    /// Number of messages by the agent that wrote them.
     pub agents: BTreeMap<String, u64>,
-    /// Messages by the model that wrote them.
+    /// Number of messages by the model that wrote them.
     pub models: BTreeMap<String, u64>,
-    /// Number of turns: one or more user messages followed by an answer.
+    /// Number of turns. A turn is one or more user messages followed by an answer.
     pub turns: u64,
-    /// Input tokens of models.
+    /// Total number of tokens that models read.
     pub input_tokens: u64,
-    /// Output tokens of models.
+    /// Total number of tokens that models wrote.
     pub output_tokens: u64,
     /// Total cost of messages whose cost is known, in US dollars.
     pub cost_usd: f64,
@@ -47,20 +47,20 @@ pub struct Analytics {
     pub sources: CitationStats,
     /// How long answers took; `None` if no message has a duration.
     pub durations: Option<Durations>,
-    /// When the first message was created.
+    /// When the oldest message was created; `None` without messages.
     pub first_message_at: Option<Timestamp>,
-    /// When the last message was created.
+    /// When the newest message was created; `None` without messages.
     pub last_message_at: Option<Timestamp>,
 }
 
 impl Analytics {
-    /// Average number of messages per thread.
+    /// Average number of messages per thread; 0 without threads.
     #[must_use]
     pub fn messages_per_thread(&self) -> f64 {
         ratio(self.messages, self.threads)
     }
 
-    /// Milliseconds from the first message to the last.
+    /// Time from the first message to the last, in milliseconds; 0 without messages.
     #[must_use]
     pub fn span_ms(&self) -> i64 {
         match (self.first_message_at, self.last_message_at) {
@@ -70,10 +70,10 @@ impl Analytics {
     }
 }
 
-/// Statistics about sources that assistants' messages cite. A source is identified by its kind and id.
+/// Statistics about the sources that assistant messages cite. A source is identified by its kind and id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CitationStats {
-    /// Number of citations, each source once per message.
+    /// Number of citations. Repeated citations of a source in one message count once.
     pub citations: u64,
     /// Number of distinct sources.
     pub distinct: u64,
@@ -81,18 +81,18 @@ pub struct CitationStats {
     pub reused: u64,
     /// Number of messages that cite sources.
     pub citing_messages: u64,
-    /// Number of messages that cite only sources cited before in their thread: answers that needed no search.
+    /// Number of messages that cite only sources already cited in their thread. These answers needed no search.
     pub reusing_messages: u64,
 }
 
 impl CitationStats {
-    /// The fraction of citing messages that needed no search: 0 to 1.
+    /// The fraction of citing messages that needed no search, from 0 to 1; 0 without citing messages.
     #[must_use]
     pub fn reuse_rate(&self) -> f64 {
         ratio(self.reusing_messages, self.citing_messages)
     }
 
-    /// The cost of the searches that reuse saved, at a price per search.
+    /// The cost of the searches that reusing sources saved, if a search costs `usd_per_search`.
     #[must_use]
     pub fn saved_usd(&self, usd_per_search: f64) -> f64 {
         self.reusing_messages as f64 * usd_per_search
@@ -104,13 +104,13 @@ impl CitationStats {
 pub struct Durations {
     /// Number of answers with a duration.
     pub count: u64,
-    /// The minimum.
+    /// The minimum, in milliseconds.
     pub min_ms: u64,
-    /// The median.
+    /// The median, in milliseconds.
     pub median_ms: u64,
-    /// The 95th percentile.
+    /// The 95th percentile, in milliseconds.
     pub p95_ms: u64,
-    /// The maximum.
+    /// The maximum, in milliseconds.
     pub max_ms: u64,
 }
 
@@ -118,7 +118,7 @@ impl Memory {
     /// Computes statistics about threads. Reads all their messages.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, and those of the store.
+    /// `NotFound` for an unknown thread, and errors from the store.
     pub async fn analytics(&self, scope: &Scope, selection: ThreadSelection) -> Result<Analytics> {
         let mut tally = Tally::default();
         match selection {

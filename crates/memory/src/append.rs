@@ -1,4 +1,4 @@
-//! Appending messages, with the titles and trimming that policy adds to the same commit.
+//! Appending messages, together with the title and the trimming that the options add to the same commit.
 
 use threadkeep_core::{
     Access, Batch, ChangeTag, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageRef,
@@ -6,41 +6,42 @@ use threadkeep_core::{
 };
 
 use crate::context::is_context_state_conflict;
-use crate::retry::{RetryOutcome, retry_tracked};
+use crate::retry::{RetryOutcome, retry_with_outcome};
 use crate::title::{title_from, title_from_first};
 use crate::{Draft, Memory, MemoryError, Result, Retention, Titles, fingerprint};
 
-/// Number of attempts to set a title while others change the thread.
+/// Maximum number of attempts to set a title while others change the thread.
 const TITLE_ATTEMPTS: usize = 8;
 
-/// Number of attempts to scrub the context state while others update it.
+/// Maximum number of attempts to remove content from the context state while others update it.
 const CONTEXT_STATE_ATTEMPTS: usize = 8;
 
 /// Options for appending.
 #[derive(Clone, Debug, Default)]
 pub struct AppendOptions {
-    /// Identifies repeated requests for seven days, so that only one takes effect. Without a key, only retries inside the call
-    /// are identified.
+    /// Identifies repeated requests for seven days, so that only one takes effect. Without a key, only retries within one call
+    /// are recognised.
     pub idempotency_key: Option<String>,
-    /// The position that the thread is required to be at.
+    /// The position or change at which the thread must be. Default: any.
     pub expected: Option<Expected>,
-    /// The retention of the thread. Default: the manager's.
+    /// The retention policy of the thread. Default: [`MemoryOptions::retention`](crate::MemoryOptions::retention).
     pub retention: Option<Retention>,
-    /// The current time, for the messages and the change. Default: that of the manager's clock.
+    /// The time of the commit, and of messages without a creation time. Default: the current time.
     pub at: Option<Timestamp>,
     /// Distinguishes this request from other requests with the same key. Default: a digest of the drafts.
     pub fingerprint: Option<Fingerprint>,
 }
 
 impl AppendOptions {
-    /// Validates a request without the store: one that passes is not rejected for its content. Use it before opening a thread
-    /// for the request, which would otherwise be left empty.
+    /// Validates a request without calling the store: [`Memory::append_all`] does not reject the content of a request that
+    /// passes. Use it before opening a thread for the request, because an invalid request would leave the new thread empty.
     ///
     /// # Errors
-    /// `LimitExceeded` and `Invalid` for messages and keys that cannot be stored, as [`Memory::append_all`].
+    /// `LimitExceeded` and `Invalid` for messages and keys that cannot be stored, as in [`Memory::append_all`].
     pub fn check(&self, drafts: &[Draft]) -> Result<()> {
         let key = self.idempotency_key.clone().map(IdempotencyKey::FromCaller);
-        let mut batch = Batch::new(key.unwrap_or(IdempotencyKey::Generated(uuid::Uuid::nil())), fingerprint::MINTED);
+        let mut batch =
+            Batch::new(key.unwrap_or(IdempotencyKey::Generated(uuid::Uuid::nil())), fingerprint::FOR_GENERATED_KEYS);
         let epoch = Timestamp::from_millis(0)?;
         let message = |(number, draft): (u64, &Draft)| NewMessage {
             id: draft.id.unwrap_or_else(|| MessageId::from_name(&number.to_be_bytes())),
@@ -57,22 +58,22 @@ impl AppendOptions {
 /// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The change number of the commit; the thread's current one if nothing was appended.
+    /// The change number of the commit, or the thread's current change number if nothing was appended.
     pub change: u64,
     /// The tag of that change; `None` if the store has no tags.
     pub tag: Option<ChangeTag>,
-    /// The position of the first message; one past the thread's last if nothing was appended.
+    /// The position of the first message, or the position after the thread's last message if nothing was appended.
     pub first_seq: u64,
     /// The number of appended messages.
     pub count: u64,
-    /// The messages, in order; for a replay, those that still exist.
+    /// The messages, in order. If `replayed` is set, only those that still exist.
     pub messages: Vec<AppendedMessage>,
-    /// Whether an earlier request with the same idempotency key appended them.
+    /// Whether the messages were appended by an earlier request with the same idempotency key.
     pub replayed: bool,
 }
 
 impl Appended {
-    /// The change with its tag, which is also the version of records written in the same commit.
+    /// The change number and tag of the commit, which are also the version of records written in it.
     #[must_use]
     pub const fn tagged(&self) -> TaggedNumber {
         TaggedNumber { number: self.change, tag: self.tag }
@@ -82,9 +83,9 @@ impl Appended {
 /// An appended message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendedMessage {
-    /// Its position.
+    /// The position in the thread.
     pub seq: u64,
-    /// Its id.
+    /// The id.
     pub id: MessageId,
 }
 
@@ -92,21 +93,21 @@ impl Memory {
     /// Appends one message.
     ///
     /// # Errors
-    /// As [`Memory::append_all`].
+    /// The same as for [`Memory::append_all`].
     pub async fn append(&self, scope: &Scope, thread: ThreadId, draft: impl Into<Draft>) -> Result<Appended> {
         self.append_all(scope, thread, vec![draft.into()], &AppendOptions::default()).await
     }
 
-    /// Appends messages in order, all or none. An empty list changes nothing and makes no event.
+    /// Appends messages in order, all or none. An empty list changes nothing and causes no event.
     ///
-    /// A thread without a title gets one from its first user message in the same commit. An append usually takes one call of
-    /// the store. With a retention it takes two, because the thread is read first, and three if messages are trimmed, because
-    /// the context state must not quote them.
+    /// A thread without a title gets one from its first user message in the same commit. An append usually takes one call to
+    /// the store. With a retention policy it takes two calls, because the thread is read first, and three calls if messages are
+    /// trimmed, because those messages are also removed from the context state.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread; `Conflict` for a failed expectation, an idempotency key that was used for another
-    /// request, or an id that is taken; `LimitExceeded` and `Invalid` for messages that cannot be stored; `Unavailable` after
-    /// some attempts, with `maybe_applied` if the outcome is unknown: retry with the same key.
+    /// `NotFound` for an unknown thread; `Conflict` if `expected` is not met, the idempotency key was used for another request,
+    /// or an id is taken; `LimitExceeded` and `Invalid` for messages that cannot be stored; `Unavailable` if the store could not
+    /// be reached after several attempts, with `maybe_applied` if the outcome is unknown: retry with the same key.
     pub async fn append_all(
         &self,
         scope: &Scope,
@@ -117,7 +118,7 @@ impl Memory {
         let now = options.at.unwrap_or_else(|| self.now());
         let key = match &options.idempotency_key {
             Some(key) => IdempotencyKey::FromCaller(key.clone()),
-            None => self.mint_key(now),
+            None => self.generate_key(now),
         };
         let fingerprint = match options.fingerprint {
             Some(fingerprint) => fingerprint,
@@ -136,7 +137,7 @@ impl Memory {
     /// Appends a user's message and the assistant's answer, both or neither.
     ///
     /// # Errors
-    /// As [`Memory::append_all`].
+    /// The same as for [`Memory::append_all`].
     pub async fn append_pair(
         &self,
         scope: &Scope,
@@ -148,7 +149,7 @@ impl Memory {
         self.append_all(scope, thread, vec![user.into(), assistant.into()], options).await
     }
 
-    /// Commits a batch, and adds the title and trimming that are due.
+    /// Commits a batch after adding the title and the trimming that its messages require.
     pub(crate) async fn commit_by_policy(
         &self,
         scope: &Scope,
@@ -173,8 +174,8 @@ impl Memory {
                     self.add_title(scope, &found, &mut batch);
                 }
             }
-            self.scrub_removed(scope, thread, &mut batch).await?;
-            match self.commit_repeatedly(scope, thread, &batch, now).await {
+            self.scrub_removed_messages(scope, thread, &mut batch).await?;
+            match self.commit_with_retries(scope, thread, &batch, now).await {
                 Err(error) if is_context_state_conflict(&error) && context_state_attempts > 0 => {
                     context_state_attempts -= 1
                 }
@@ -204,8 +205,8 @@ impl Memory {
         Ok(appended)
     }
 
-    /// Commits a batch as it is, retrying transient failures with the same key.
-    pub(crate) async fn commit_repeatedly(
+    /// Commits a batch without adding to it, and retries transient failures with the same key.
+    pub(crate) async fn commit_with_retries(
         &self,
         scope: &Scope,
         thread: ThreadId,
@@ -218,8 +219,8 @@ impl Memory {
             pending.end(batch, &retried, now);
         }
         let outcome = retried.result?;
-        let is_minted = matches!(batch.key, IdempotencyKey::Generated(_));
-        if !outcome.replayed || is_minted {
+        let is_key_generated = matches!(batch.key, IdempotencyKey::Generated(_));
+        if !outcome.replayed || is_key_generated {
             return Ok(appended_in_order(outcome, batch));
         }
         self.replayed(scope, thread, batch, outcome, retried.may_have_applied_before).await
@@ -234,17 +235,19 @@ impl Memory {
         now: Timestamp,
     ) -> RetryOutcome<CommitOutcome> {
         let Some(cache) = self.thread_cache() else {
-            return retry_tracked(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
+            return retry_with_outcome(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
         };
         let key = (scope.tenant_id().clone(), thread);
         cache.before_commit(&key, batch);
-        let outcome = retry_tracked(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
+        let outcome =
+            retry_with_outcome(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
         cache.after_commit(&key, batch, outcome.result.as_ref().ok());
         outcome
     }
 
-    pub(crate) fn minted_batch(&self, now: Timestamp) -> Batch {
-        Batch::new(self.mint_key(now), fingerprint::MINTED)
+    /// Creates an empty batch with a generated idempotency key.
+    pub(crate) fn new_batch(&self, now: Timestamp) -> Batch {
+        Batch::new(self.generate_key(now), fingerprint::FOR_GENERATED_KEYS)
     }
 
     fn may_title(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> bool {
@@ -254,8 +257,8 @@ impl Memory {
             && batch.append.iter().any(|message| title_from(&message.content).is_some())
     }
 
-    /// Notes whether a thread that was read has a title.
-    pub(crate) fn note_title(&self, scope: &Scope, thread: &Thread) {
+    /// Remembers that a thread needs no title if the thread, as read from the store, has one.
+    pub(crate) fn remember_title(&self, scope: &Scope, thread: &Thread) {
         if thread.title.is_some() && !self.settled_titles().contains(scope, thread.id) {
             self.settled_titles().insert(scope, thread.id);
         }
@@ -266,14 +269,15 @@ impl Memory {
             self.settled_titles().insert(scope, thread.id);
             return;
         }
-        // If the caller's own expectation fails, the store has to report it, or to return a replay.
+        // If the thread is not where the caller expects it, the store has to report the conflict, or to replay an earlier commit.
         if batch.expected.is_none_or(|expected| expected.check(thread.positions).is_ok()) {
             batch.expected = Some(Expected::Change(thread.positions.tagged()));
             batch.patch.title = Some(title_from_first(batch.append.iter().map(|message| &message.content)));
         }
     }
 
-    /// Returns what an earlier request with the same key appended.
+    /// Returns the messages that an earlier request with the same key appended. If `may_be_own`, that request may have been an
+    /// earlier attempt of this one.
     async fn replayed(
         &self,
         scope: &Scope,

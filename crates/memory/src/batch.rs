@@ -5,7 +5,7 @@ use threadkeep_core::{
     Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp, Urgency,
 };
 
-use crate::fingerprint::{MINTED, Request};
+use crate::fingerprint::{FOR_GENERATED_KEYS, Request};
 use crate::{Appended, Draft, Memory, Result, Retention};
 
 impl Memory {
@@ -15,7 +15,7 @@ impl Memory {
         let now = self.now();
         BatchBuilder {
             memory: self.clone(),
-            batch: self.minted_batch(now),
+            batch: self.new_batch(now),
             request: Request::default(),
             invalid: None,
             now,
@@ -25,16 +25,16 @@ impl Memory {
 
     /// Commits a finished batch, retrying transient failures with the same key.
     ///
-    /// Adds neither a title nor trimming to it; [`BatchBuilder::commit`] adds both.
+    /// Neither gives the thread a title nor trims it, which [`BatchBuilder::commit`] does.
     ///
     /// # Errors
-    /// As [`Memory::append_all`], and those of the batch's own conditions.
+    /// The same as for [`Memory::append_all`], and `Conflict` if a condition of the batch is not met.
     pub async fn commit(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> Result<Appended> {
-        self.commit_repeatedly(scope, thread, batch, self.now()).await
+        self.commit_with_retries(scope, thread, batch, self.now()).await
     }
 }
 
-/// Builds a batch; created by [`Memory::batch`], committed by [`BatchBuilder::commit`].
+/// Builds a batch. Created by [`Memory::batch`], finished by [`BatchBuilder::commit`].
 #[derive(Debug)]
 pub struct BatchBuilder {
     memory: Memory,
@@ -53,21 +53,21 @@ impl BatchBuilder {
         self
     }
 
-    /// Requires the thread to be at a position.
+    /// Requires the thread to be at a position or change.
     #[must_use]
     pub fn expect(mut self, expected: Expected) -> Self {
         self.batch.expected = Some(expected);
         self
     }
 
-    /// Requires a record of the thread to be absent or at a version.
+    /// Requires a record of the thread to be absent or to have a certain version.
     #[must_use]
     pub fn require(mut self, name: RecordName, state: RecordState) -> Self {
         self.batch.require.push(RecordCondition { name, state });
         self
     }
 
-    /// Adds a message at the end.
+    /// Appends a message.
     #[must_use]
     pub fn append(mut self, draft: impl Into<Draft>) -> Self {
         let draft = draft.into();
@@ -85,7 +85,7 @@ impl BatchBuilder {
         self
     }
 
-    /// Erases a message. A title made from it stays, unlike with [`Memory::erase_messages`].
+    /// Erases a message. Unlike [`Memory::erase_messages`], keeps a title that was made from the message.
     #[must_use]
     pub fn erase(mut self, id: MessageId) -> Self {
         self.batch.erase.push(id);
@@ -120,17 +120,17 @@ impl BatchBuilder {
         self
     }
 
-    /// Sets the retention of the thread, in place of the manager's.
+    /// Sets the retention policy of the thread, instead of [`MemoryOptions::retention`](crate::MemoryOptions::retention).
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
         self.retention = Some(retention);
         self
     }
 
-    /// Validates the batch without the store.
+    /// Validates the batch without calling the store.
     ///
     /// # Errors
-    /// `Invalid` and `LimitExceeded`, as [`Memory::commit`].
+    /// `Invalid` and `LimitExceeded`, as in [`Memory::commit`].
     pub fn check(self) -> Result<()> {
         if let Some(error) = self.invalid {
             return Err(error.into());
@@ -139,10 +139,10 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Commits the batch, and adds the title and trimming that are due.
+    /// Commits the batch after adding the title and the trimming that its messages require.
     ///
     /// # Errors
-    /// As [`Memory::commit`].
+    /// The same as for [`Memory::commit`].
     pub async fn commit(self, scope: &Scope, thread: ThreadId) -> Result<Appended> {
         let Self { memory, mut batch, request, invalid, now, retention } = self;
         if let Some(error) = invalid {
@@ -158,7 +158,7 @@ impl BatchBuilder {
 
 fn fingerprint(batch: &Batch, request: Request) -> StoreResult<threadkeep_core::Fingerprint> {
     match batch.key {
-        IdempotencyKey::Generated(_) => Ok(MINTED),
+        IdempotencyKey::Generated(_) => Ok(FOR_GENERATED_KEYS),
         IdempotencyKey::FromCaller(_) => request.finish(batch),
     }
 }

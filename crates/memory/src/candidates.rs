@@ -1,4 +1,4 @@
-//! Finding the candidates of a search: from the index, and from the log those that are not indexed yet.
+//! Finding the candidates of a search: in the index, and among the messages that are not indexed yet.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,24 +13,24 @@ use crate::messages::READ_PAGE;
 use crate::retry::retry;
 use crate::{Memory, MemoryError, Result};
 
-/// Maximum number of messages that are read because they are not indexed yet.
-const UNINDEXED_MESSAGES: usize = 5_000;
-/// Number of messages that one step of catching up indexes.
+/// Maximum number of unindexed messages that one search reads.
+const MAX_UNINDEXED_MESSAGES: usize = 5_000;
+/// Maximum number of messages to index in one step, if the index has to catch up first.
 const CATCH_UP_MESSAGES: usize = 1_000;
-/// Maximum number of steps of catching up in one search.
-const CATCH_UP_STEPS: usize = 1_000;
+/// Maximum number of indexing steps in one search.
+const MAX_CATCH_UP_STEPS: usize = 1_000;
 /// Maximum number of candidates requested from the index.
 const MAX_CANDIDATES: usize = 1_000;
 /// Number of threads that are read concurrently.
 const CONCURRENT_THREADS: usize = 8;
 
-/// The candidates of a search, each message of a thread once.
+/// The candidates of a search. Contains each message of a thread once.
 pub(crate) struct Candidates {
     pub(crate) found: Vec<Candidate>,
     pub(crate) statistics: Statistics,
     /// Whether there were more candidates than can be ranked.
     pub(crate) truncated: bool,
-    /// Threads with messages that are neither indexed nor were read.
+    /// Threads with messages that are not indexed and were not read.
     pub(crate) unread: Vec<UnindexedThread>,
 }
 
@@ -47,8 +47,8 @@ struct UnindexedMessages {
 }
 
 impl Memory {
-    /// Finds messages that contain a word of the question: at most `limit` that are indexed (more if forks share messages), and
-    /// all that are not indexed yet. Messages of ephemeral threads are found only if the thread is named.
+    /// Finds messages that contain a word of the question: at most `limit` indexed messages (more if forks share messages), and
+    /// the unindexed messages. Messages in ephemeral threads are found only if `thread` names their thread.
     pub(crate) async fn candidates(
         &self,
         scope: &Scope,
@@ -67,14 +67,14 @@ impl Memory {
         let mut truncated = answer.hits.len() >= limit;
         let mut indexed = self.read_hits(scope, answer.hits).await?;
         if truncated && limit < MAX_CANDIDATES && thread.is_none() && has_copies(&indexed) {
-            // Copies took up part of the limit, so query again with a higher one.
+            // Copies of the same messages took up part of the limit, so query again with a higher limit.
             answer = self.query_index(scope, &SearchQuery { limit: MAX_CANDIDATES, ..query }).await?;
             truncated = answer.hits.len() >= MAX_CANDIDATES;
             indexed = self.read_hits(scope, answer.hits).await?;
         }
         let frequencies = question.frequencies_of_words(&answer.frequencies);
         let statistics = Statistics { documents: answer.documents, frequencies };
-        let mut found = merged(indexed, unindexed.found);
+        let mut found = merge(indexed, unindexed.found);
         if thread.is_none() {
             found.retain(|found| !found.message.is_ephemeral());
         }
@@ -86,12 +86,12 @@ impl Memory {
         Ok(retry(self.runtime(), || self.search_index().search(scope, query, now)).await?)
     }
 
-    /// Makes the index catch up, because there are too many unindexed messages to be read. Returns whether it indexed any.
+    /// Indexes messages, because there are too many unindexed messages to read. Returns whether any message was indexed.
     async fn catch_up(&self) -> Result<bool> {
         let mut has_indexed = false;
-        for _ in 0..CATCH_UP_STEPS {
+        for _ in 0..MAX_CATCH_UP_STEPS {
             let Ok(step) = retry(self.runtime(), || self.search_index().catch_up(CATCH_UP_MESSAGES)).await else {
-                // A store that cannot write, such as one opened read-only, still answers from what is indexed.
+                // A store that cannot write, such as one opened read-only, can still be searched.
                 return Ok(has_indexed);
             };
             has_indexed |= step.indexed > 0;
@@ -102,21 +102,26 @@ impl Memory {
         Ok(has_indexed)
     }
 
-    /// Reads messages by position, from several threads concurrently. Those that are gone are omitted.
+    /// Reads messages by position, from several threads concurrently. Omits messages that no longer exist.
     pub(crate) async fn read_hits(&self, scope: &Scope, hits: Vec<SearchHit>) -> Result<Vec<Candidate>> {
         let mut by_thread: BTreeMap<ThreadId, Vec<MessageRef>> = BTreeMap::new();
         for hit in hits {
             by_thread.entry(hit.thread).or_default().push(MessageRef::Seq(hit.seq));
         }
-        let reads = by_thread.into_iter().map(|(thread, names)| self.read_hits_of(scope, thread, names));
+        let reads = by_thread.into_iter().map(|(thread, refs)| self.read_hits_in_thread(scope, thread, refs));
         let found: Vec<_> = futures::stream::iter(reads).buffer_unordered(CONCURRENT_THREADS).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn read_hits_of(&self, scope: &Scope, thread: ThreadId, names: Vec<MessageRef>) -> Result<Vec<Candidate>> {
+    async fn read_hits_in_thread(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        refs: Vec<MessageRef>,
+    ) -> Result<Vec<Candidate>> {
         let mut all = Vec::new();
-        for names in names.chunks(limits::PAGE) {
-            match self.find_readable(scope, thread, names).await {
+        for refs in refs.chunks(limits::PAGE) {
+            match self.find_readable(scope, thread, refs).await {
                 // Deleted since the index was queried.
                 Err(error) if error.is_thread_not_found() => return Ok(Vec::new()),
                 found => all.extend(found?.into_iter().map(|message| Candidate { thread, message })),
@@ -125,15 +130,15 @@ impl Memory {
         Ok(all)
     }
 
-    /// Finds messages and omits those that do not decode, by splitting the list until they are isolated.
-    async fn find_readable(&self, scope: &Scope, thread: ThreadId, names: &[MessageRef]) -> Result<Vec<Message>> {
-        let mut left = vec![names];
+    /// Finds messages and omits those that do not decode, which it isolates by repeatedly splitting the list.
+    async fn find_readable(&self, scope: &Scope, thread: ThreadId, refs: &[MessageRef]) -> Result<Vec<Message>> {
+        let mut remaining = vec![refs];
         let mut all = Vec::new();
-        while let Some(names) = left.pop() {
-            match self.find_messages(scope, thread, names).await {
+        while let Some(refs) = remaining.pop() {
+            match self.find_messages(scope, thread, refs).await {
                 Err(MemoryError::Store(StoreError::Corrupt { .. })) => {
-                    let (one, other) = names.split_at(names.len() / 2);
-                    left.extend([other, one].into_iter().filter(|_| !one.is_empty()));
+                    let (first, second) = refs.split_at(refs.len() / 2);
+                    remaining.extend([second, first].into_iter().filter(|_| !first.is_empty()));
                 }
                 found => all.extend(found?),
             }
@@ -141,24 +146,24 @@ impl Memory {
         Ok(all)
     }
 
-    /// Reads the messages that are not indexed yet, up to a limit over all threads.
-    async fn read_unindexed(&self, scope: &Scope, behind: &[UnindexedThread]) -> Result<UnindexedMessages> {
+    /// Reads the unindexed messages, at most [`MAX_UNINDEXED_MESSAGES`] over all threads.
+    async fn read_unindexed(&self, scope: &Scope, threads: &[UnindexedThread]) -> Result<UnindexedMessages> {
         let mut unindexed = UnindexedMessages::default();
-        let mut remaining = UNINDEXED_MESSAGES;
-        for behind in behind {
-            let mut after = Some(behind.indexed_seq);
+        let mut remaining = MAX_UNINDEXED_MESSAGES;
+        for &UnindexedThread { thread, indexed_seq } in threads {
+            let mut after = Some(indexed_seq);
             while let Some(seq) = after {
                 if remaining == 0 {
-                    unindexed.unread.push(UnindexedThread { thread: behind.thread, indexed_seq: seq });
+                    unindexed.unread.push(UnindexedThread { thread, indexed_seq: seq });
                     break;
                 }
-                let step = match self.page_after(scope, behind.thread, seq, READ_PAGE.min(remaining)).await {
+                let step = match self.page_after(scope, thread, seq, READ_PAGE.min(remaining)).await {
                     Err(error) if error.is_thread_not_found() => break,
                     step => step?,
                 };
                 remaining -= step.page.messages.len().min(remaining);
                 let found = step.page.messages.into_iter();
-                unindexed.found.extend(found.map(|message| Candidate { thread: behind.thread, message }));
+                unindexed.found.extend(found.map(|message| Candidate { thread, message }));
                 after = step.next;
             }
         }
@@ -166,14 +171,15 @@ impl Memory {
     }
 }
 
-/// Whether a message is in several threads, as in forks.
+/// Whether a message is in several threads, which are then forks.
 fn has_copies(found: &[Candidate]) -> bool {
     let mut ids = HashSet::new();
     !found.iter().all(|found| ids.insert(found.message.id))
 }
 
-/// Indexed and unindexed messages, each once: one may have been indexed since the index reported that it was behind.
-fn merged(indexed: Vec<Candidate>, unindexed: Vec<Candidate>) -> Vec<Candidate> {
+/// Merges indexed and unindexed messages, without duplicates: a message may have been indexed since the index reported it as
+/// unindexed.
+fn merge(indexed: Vec<Candidate>, unindexed: Vec<Candidate>) -> Vec<Candidate> {
     let mut seen: HashSet<(ThreadId, u64)> = indexed.iter().map(|found| (found.thread, found.message.seq)).collect();
     let mut all = indexed;
     all.extend(unindexed.into_iter().filter(|found| seen.insert((found.thread, found.message.seq))));

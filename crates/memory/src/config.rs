@@ -9,13 +9,14 @@ use threadkeep_core::{
 use crate::retry::retry;
 use crate::{Memory, MemoryError, Result, Retention};
 
-/// The settings of one thread, stored as its record `app/threadkeep` `config`. The assistant decides what is `None`.
+/// The settings of one thread, stored as the thread's record `config` in the namespace `app/threadkeep`. Settings that are
+/// `None` are left to the assistant.
 ///
-/// Settings restrict what a model reads and may do, not what is stored. A retention takes effect only when it is passed to
-/// [`crate::AppendOptions`]. Members that a later version adds survive a change made by this one.
+/// The settings restrict what a model reads and may do, not what is stored. `retention` takes effect only if the application
+/// passes it to [`crate::AppendOptions`]. Settings added by a later version survive a change made by this one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadConfig {
-    /// Maximum number of history messages in a prompt.
+    /// Maximum number of history messages in a context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_limit: Option<u32>,
     /// The only tools that may be called in this thread.
@@ -24,7 +25,7 @@ pub struct ThreadConfig {
     /// The model that answers, such as `openai/gpt-4o-mini`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The retention of the thread.
+    /// The retention policy of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
     /// Settings that are unknown to this version.
@@ -33,7 +34,7 @@ pub struct ThreadConfig {
 }
 
 impl ThreadConfig {
-    /// Returns the policy with its window limited to `history_limit`.
+    /// Returns `policy` with its window limited to `history_limit` messages.
     #[must_use]
     pub fn bound_context(&self, policy: &ContextPolicy) -> ContextPolicy {
         let limit = self.history_limit.and_then(|limit| usize::try_from(limit).ok());
@@ -44,7 +45,7 @@ impl ThreadConfig {
     /// Validates the settings.
     ///
     /// # Errors
-    /// `Invalid`, with the name of the setting.
+    /// `Invalid`, naming the setting.
     pub fn check(&self) -> Result<()> {
         if self.history_limit == Some(0) {
             return Err(MemoryError::invalid("history_limit", "must be at least 1"));
@@ -73,11 +74,11 @@ impl Memory {
         }
     }
 
-    /// Replaces the settings of a thread, if the thread is where `expected` requires. Returns its new change number.
+    /// Replaces the settings of a thread, if the thread is at `expected`. Returns the thread's new change number.
     ///
     /// # Errors
-    /// `Invalid` for invalid settings, `NotFound` for an unknown thread, `Denied` for a shared one in a
-    /// user's scope, `Conflict` with the actual position.
+    /// `Invalid` for invalid settings, `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a
+    /// user's, `Conflict` with the actual position or change if the thread is not at `expected`.
     pub async fn set_thread_config(
         &self,
         scope: &Scope,
@@ -87,10 +88,10 @@ impl Memory {
     ) -> Result<TaggedNumber> {
         config.check()?;
         let now = self.now();
-        let mut batch = self.minted_batch(now);
+        let mut batch = self.new_batch(now);
         batch.expected = expected;
         batch.put.push(PutRecord { name: config_name(), value: JsonText::of(config)?, expires_at: None });
-        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.tagged())
+        Ok(self.commit_with_retries(scope, thread, &batch, now).await?.tagged())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Contexts: what a model reads of a thread. Loaded here, selected and rendered by `threadkeep_context`.
+//! Contexts: the messages that a model reads. Loads the data; `threadkeep_context` selects and renders it.
 
 mod cached;
 mod model_summary;
@@ -32,27 +32,28 @@ pub use recall::RecallOutcome;
 pub(crate) use cached::ContextKey;
 pub(crate) use state::{ContextState, RemovedMessages, is_context_state_conflict, writes_context_state};
 
-/// Messages loaded beyond the window, so that those that have just left it can be summarised without a second read.
+/// Number of messages loaded in addition to the window, so that messages that have just left the window can be summarised
+/// without a second read.
 const MARGIN: usize = 4;
-/// Maximum number of messages that one call adds to a summary that is behind.
+/// Maximum number of messages that one call adds to the summary.
 const CATCH_UP_MESSAGES: u64 = 500;
 
 /// Options for assembling a context.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
-    /// Counts its tokens. Default: [`ApproximateCounter`]. The counts of any other counter are stored with the thread, so that
-    /// each message of a chat is counted once; a transcript is one text, and counted as a whole.
+    /// Counts the tokens of the context. Default: [`ApproximateCounter`]. The counts of any other counter are stored with the
+    /// thread, so that each message of a chat is counted only once. A transcript is a single text and is counted each time.
     pub counter: Arc<dyn TokenCounter>,
-    /// Messages that the caller found for the question, best first. They precede those that the policy recalls.
+    /// Messages that the caller found for the question, best first. They precede the messages that the policy recalls.
     pub recalled: Vec<Recalled>,
-    /// Ranks recalled messages by meaning as well ([`Memory::recall_with_embedder`]). Default: none.
+    /// Ranks recalled messages also by meaning ([`Memory::recall_with_embedder`]). Default: none.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Facts about the conversation that the application extracted.
     pub enrichment: Option<Enrichment>,
     /// Assembles the context as if this position were the thread's last. Default: the whole thread.
     pub through_seq: Option<u64>,
-    /// Stores the report under this name (1 to 400 bytes) for 30 days, to be read with [`Memory::context_report`]. A failure to
-    /// store it is not an error: see [`AssembledContext::is_report_kept`].
+    /// The id of the turn (1 to 400 bytes) with which to store the report for 30 days, so that [`Memory::context_report`] can
+    /// read it. A failure to store it is not an error, see [`AssembledContext::is_report_stored`]. Default: not stored.
     pub turn: Option<String>,
 }
 
@@ -72,16 +73,16 @@ impl Default for ContextOptions {
 /// A context and the positions at which it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssembledContext {
-    /// What the model reads, with the report.
+    /// The messages for the model, and the report.
     pub context: Context,
     /// The positions of the thread when its messages were read.
     pub positions: Positions,
-    /// The messages among those read that do not decode. The context contains the others.
+    /// The messages that do not decode, which the context lacks.
     pub unreadable: Vec<CorruptRow>,
     /// The outcome of the search for messages that are relevant to the question.
     pub recall: RecallOutcome,
     /// Whether the report was stored for its turn.
-    pub is_report_kept: bool,
+    pub is_report_stored: bool,
 }
 
 impl Memory {
@@ -89,17 +90,17 @@ impl Memory {
     ///
     /// The question appears once, whether or not it is already stored. The context includes the preferences of the scope's
     /// user. The thread's summary, the anchor of a stable prefix and the token counts of messages are derived data: they are
-    /// loaded with the context and stored when they change. That is not a change of the thread, and it is not an error if it
-    /// fails or if another instance was first.
+    /// loaded with the context and stored when they change. Storing them does not change the thread. A failure to store them,
+    /// or another instance storing them first, is not an error.
     ///
-    /// If the policy recalls messages ([`threadkeep_context::RecallPolicy::from`]), those that are relevant to the question are
-    /// searched for; without a question, to the newest user message. If that fails, the context is assembled without them, see
-    /// [`AssembledContext::recall`]. The cost does not depend on the length of the thread; a summary that is far behind catches
-    /// up over several calls.
+    /// If the policy recalls messages ([`threadkeep_context::RecallPolicy::from`]), this searches for messages that are relevant
+    /// to the question or, without one, to the newest user message. If the search fails, the context is assembled without
+    /// recalled messages, see [`AssembledContext::recall`]. The cost does not depend on the length of the thread: a summary that
+    /// lacks many messages is completed over several calls.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Context` for an invalid policy or a budget that is too small, `LimitExceeded` for a
-    /// window over [`limits::PAGE`].
+    /// window of more than [`limits::PAGE`] messages.
     pub async fn context(
         &self,
         scope: &Scope,
@@ -113,7 +114,7 @@ impl Memory {
     /// Assembles a context as [`Memory::context`] does, with options.
     ///
     /// # Errors
-    /// As [`Memory::context`].
+    /// The same as for [`Memory::context`].
     pub async fn context_with(
         &self,
         scope: &Scope,
@@ -125,12 +126,12 @@ impl Memory {
         Ok(CachedContext::into_assembled(self.shared_context(scope, thread, question, policy, options).await?))
     }
 
-    /// Assembles a context as [`Memory::context_with`] does, or returns the cached one without copying it.
+    /// Assembles a context as [`Memory::context_with`] does, or returns it from the cache without copying it.
     ///
-    /// A context can be cached if it depends only on the thread's newest messages, the policy and the counter.
+    /// A context is cached if it depends only on the thread's newest messages, the policy and the counter.
     ///
     /// # Errors
-    /// As [`Memory::context`].
+    /// The same as for [`Memory::context`].
     pub async fn shared_context(
         &self,
         scope: &Scope,
@@ -144,7 +145,7 @@ impl Memory {
         self.context_from(scope, thread, question, policy, options, sources).await
     }
 
-    /// Assembles a context from the sources that were read.
+    /// Assembles a context from `sources`, or returns it from the cache.
     async fn context_from(
         &self,
         scope: &Scope,
@@ -162,7 +163,7 @@ impl Memory {
         if let Some(cached) = key.as_ref().and_then(|key| self.cached_context(scope, thread, key)) {
             return Ok(cached);
         }
-        // Boxed from here on: keeps the future of a cache hit small.
+        // Futures that a cache hit does not need are boxed, which keeps this one small.
         let summary = match policy.summary {
             Some(summary_policy) => {
                 Box::pin(self.catch_up_summary(scope, thread, &loaded, &state, summary_policy)).await?
@@ -184,12 +185,12 @@ impl Memory {
         };
         let (context, counts) = assemble_counted(&input, policy, options, &state.counts, &loaded)?;
         let updated = if needs_context_state(policy, options) { state.updated(policy, &context, counts) } else { None };
-        // The key of the next context contains the updated state, so a context assembled from the old one is not cached.
+        // The next context is looked up with the updated state, so a context assembled from the old state is not cached.
         let key = key.filter(|_| updated.is_none());
         if let Some(updated) = updated {
             Box::pin(self.store_context_state(scope, thread, updated, loaded.positions)).await;
         }
-        let is_report_kept = match &options.turn {
+        let is_report_stored = match &options.turn {
             Some(turn) => Box::pin(self.store_report(scope, thread, turn, &context.report)).await.is_ok(),
             None => false,
         };
@@ -198,7 +199,7 @@ impl Memory {
             positions: loaded.positions,
             unreadable: loaded.unreadable.clone(),
             recall,
-            is_report_kept,
+            is_report_stored,
         }));
         if let Some(key) = key {
             self.cache_context(scope, thread, key, &shared, removals);
@@ -206,7 +207,7 @@ impl Memory {
         Ok(shared)
     }
 
-    /// Extends the stored summary towards the loaded messages, by at most [`CATCH_UP_MESSAGES`].
+    /// Adds messages that precede the loaded ones to the stored summary, at most [`CATCH_UP_MESSAGES`].
     async fn catch_up_summary<'a>(
         &self,
         scope: &Scope,
@@ -240,13 +241,13 @@ impl Memory {
     }
 }
 
-/// Removes the thread's own id from its messages: a context names a recalled message's thread only if it is another one.
+/// Clears the thread id of recalled messages that are in `thread` itself, because a context names only other threads.
 fn without_own_thread<'a>(thread: ThreadId, recalled: impl Iterator<Item = &'a Recalled>) -> Vec<Recalled> {
     let other_thread = |found: &Recalled| found.thread.filter(|other| *other != thread);
     recalled.map(|found| Recalled { thread: other_thread(found), ..found.clone() }).collect()
 }
 
-/// Assembles a context. Also returns the token counts of its messages if counts are stored for this counter.
+/// Assembles a context. Also returns the token counts of the loaded messages if counts are stored for this counter.
 fn assemble_counted(
     input: &ContextInput<'_>,
     policy: &ContextPolicy,

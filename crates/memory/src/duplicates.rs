@@ -1,6 +1,7 @@
 //! Removing duplicate results from forks.
 //!
-//! A fork contains copies of the messages before it, with their ids. A search over several threads returns each of them once.
+//! A fork starts with copies of another thread's messages, which have the same ids. A search over several threads returns each
+//! of these messages once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +10,7 @@ use threadkeep_core::{Content, Message, MessageId, Owner, Scope, ThreadId};
 use crate::{Memory, Result};
 
 impl Memory {
-    /// Removes copies: of messages with the same id, content and owner, keeps the one in the thread `preferred`, otherwise the
+    /// Removes copies. Of the messages with the same id, content and owner, keeps the one in the thread `preferred`, or else the
     /// first.
     pub(crate) async fn remove_duplicates<T>(
         &self,
@@ -18,7 +19,7 @@ impl Memory {
         preferred: Option<ThreadId>,
         message: impl Fn(&T) -> (ThreadId, &Message),
     ) -> Result<Vec<T>> {
-        let repeated = repeated(found.iter().map(&message));
+        let repeated = repeated_ids(found.iter().map(&message));
         if repeated.is_empty() {
             return Ok(found);
         }
@@ -26,7 +27,7 @@ impl Memory {
         let owners = self.owners(scope, shared.map(|(thread, _)| thread)).await?;
         let mut is_kept = vec![true; found.len()];
         let mut kept: HashMap<MessageId, Vec<KeptMessage<'_>>> = HashMap::new();
-        for (at, entry) in found.iter().enumerate() {
+        for (index, entry) in found.iter().enumerate() {
             let (thread, message) = message(entry);
             if !repeated.contains(&message.id) {
                 continue;
@@ -34,16 +35,17 @@ impl Memory {
             let (owner, content) = (owners.get(&thread), &message.content);
             let kept = kept.entry(message.id).or_default();
             match kept.iter_mut().find(|kept| kept.owner == owner && kept.content == content) {
-                None => kept.push(KeptMessage { at, owner, content }),
-                Some(copy) if preferred == Some(thread) => is_kept[std::mem::replace(&mut copy.at, at)] = false,
-                Some(_) => is_kept[at] = false,
+                None => kept.push(KeptMessage { index, owner, content }),
+                Some(copy) if preferred == Some(thread) => is_kept[std::mem::replace(&mut copy.index, index)] = false,
+                Some(_) => is_kept[index] = false,
             }
         }
         drop(kept);
         Ok(found.into_iter().zip(is_kept).filter_map(|(entry, is_kept)| is_kept.then_some(entry)).collect())
     }
 
-    /// The owners of threads, for a tenant's scope: copies that belong to two users are not duplicates.
+    /// Returns the owners of threads in a tenant's scope, where copies that belong to different users are not duplicates. Returns
+    /// nothing in a user's scope.
     async fn owners(&self, scope: &Scope, threads: impl Iterator<Item = ThreadId>) -> Result<HashMap<ThreadId, Owner>> {
         let mut owners = HashMap::new();
         if let Scope::User(..) = scope {
@@ -56,14 +58,14 @@ impl Memory {
     }
 }
 
-/// A message that is kept, and its index.
+/// A message that is kept, and its index in the results.
 struct KeptMessage<'a> {
-    at: usize,
+    index: usize,
     owner: Option<&'a Owner>,
     content: &'a Content,
 }
 
-fn repeated<'a>(messages: impl Iterator<Item = (ThreadId, &'a Message)>) -> HashSet<MessageId> {
+fn repeated_ids<'a>(messages: impl Iterator<Item = (ThreadId, &'a Message)>) -> HashSet<MessageId> {
     let (mut seen, mut repeated) = (HashSet::new(), HashSet::new());
     for (_, message) in messages {
         if !seen.insert(message.id) {

@@ -9,17 +9,19 @@ use crate::context::{RemovedMessages, is_context_state_conflict};
 use crate::title::title_from;
 use crate::{Memory, MemoryError, Result};
 
-/// Number of attempts to commit while others change the thread.
+/// Maximum number of attempts to commit while others change the thread.
 const ATTEMPTS: usize = 8;
 
 impl Memory {
-    /// Replaces the content of a message, if the thread is where `expected` requires. Returns the new change number.
+    /// Replaces the content of a message, if the thread is at `expected`. Returns the thread's new change number.
     ///
-    /// Position, id and creation time stay the same. A title that was made from the message is made again in the same commit.
+    /// The position, id and creation time of the message stay the same. A title that was made from the message is made again in
+    /// the same commit.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread or message, `Denied` in a shared thread under a user's scope, `Conflict` with
-    /// the actual position, `LimitExceeded` and `Invalid` for content that cannot be stored.
+    /// `NotFound` for an unknown thread or message, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the
+    /// actual position or change if the thread is not at `expected`, `LimitExceeded` and `Invalid` for content that cannot be
+    /// stored.
     pub async fn replace_message(
         &self,
         scope: &Scope,
@@ -28,21 +30,22 @@ impl Memory {
         content: Content,
         expected: Option<Expected>,
     ) -> Result<TaggedNumber> {
-        let mut batch = self.minted_batch(self.now());
+        let mut batch = self.new_batch(self.now());
         batch.replace.push(Replacement { id, content });
         self.edit(scope, thread, batch, &[id], expected).await
     }
 
-    /// Erases messages, leaving only the position, id and time of erasure of each. Returns the new change number.
+    /// Erases messages, of which only the position, id and time of erasure remain. Returns the thread's new change number.
     ///
-    /// In the same commit, a title that was made from one of them is made from the remaining messages or removed, and what the
-    /// summary derived from them is removed. Their bytes are gone from the store's files after the next sweep at the latest.
+    /// The same commit also removes everything that was derived from these messages: their part of the summary, and a title made
+    /// from them, which is replaced by one made from the remaining messages, if there is any. The bytes of the messages are
+    /// overwritten in the store's files by the next sweep at the latest.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread or message (including one that is already erased), `Denied` in a shared thread under a
-    /// user's scope, `LimitExceeded` for more messages than one commit can contain.
+    /// `NotFound` for an unknown thread or an unknown or erased message, `Denied` if the thread is shared and `scope` is a
+    /// user's, `LimitExceeded` for more messages than one commit can contain.
     pub async fn erase_messages(&self, scope: &Scope, thread: ThreadId, ids: &[MessageId]) -> Result<TaggedNumber> {
-        let mut batch = self.minted_batch(self.now());
+        let mut batch = self.new_batch(self.now());
         batch.erase = ids.to_vec();
         self.edit(scope, thread, batch, ids, None).await
     }
@@ -67,7 +70,7 @@ impl Memory {
             let seqs = edited.iter().map(|message| message.seq).collect();
             let removed = RemovedMessages { seqs, ..RemovedMessages::default() };
             self.scrub_context_state(scope, thread, &mut batch, &removed).await?;
-            match self.commit_repeatedly(scope, thread, &batch, now).await {
+            match self.commit_with_retries(scope, thread, &batch, now).await {
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
                     if batch.expected != expected => {}
                 Err(error) if is_context_state_conflict(&error) => {}
@@ -77,9 +80,9 @@ impl Memory {
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
     }
 
-    /// Adds a new title to a batch that removes the text which the current one was made from.
+    /// Adds a new title to a batch that edits messages, if the current title was made from one of them.
     ///
-    /// The batch then requires that the thread has not changed since it was read here.
+    /// The batch then requires that the thread has not changed since this call read it.
     pub(crate) async fn renew_title(
         &self,
         scope: &Scope,
@@ -88,14 +91,14 @@ impl Memory {
         batch: &mut Batch,
     ) -> Result<()> {
         let found = self.get_thread(scope, thread).await?;
-        let was_made =
+        let was_made_from_edited =
             found.title.is_some() && edited.iter().any(|message| title_from(&message.content) == found.title);
         let is_as_expected = batch.expected.is_none_or(|expected| expected.check(found.positions).is_ok());
-        // If the caller's own expectation fails, the store has to report it.
-        if !was_made || !is_as_expected {
+        // If the thread is not where the caller expects it, the store has to report the conflict.
+        if !was_made_from_edited || !is_as_expected {
             return Ok(());
         }
-        batch.patch.title = Some(self.title_without(scope, &found, batch).await?);
+        batch.patch.title = Some(self.title_after(scope, &found, batch).await?);
         batch.expected = Some(Expected::Change(found.positions.tagged()));
         if batch.patch.title == Some(None) {
             self.settled_titles().remove(thread);
@@ -103,8 +106,8 @@ impl Memory {
         Ok(())
     }
 
-    /// The title made from the thread's user messages as they are after the batch.
-    async fn title_without(&self, scope: &Scope, thread: &Thread, batch: &Batch) -> Result<Option<String>> {
+    /// Makes a title from the thread's user messages as they will be after the batch; `None` if none has text for a title.
+    async fn title_after(&self, scope: &Scope, thread: &Thread, batch: &Batch) -> Result<Option<String>> {
         let mut query = MessageQuery {
             roles: vec![Role::User],
             on_corrupt: OnCorrupt::Report,

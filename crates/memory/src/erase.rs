@@ -1,4 +1,4 @@
-//! Erasing everything of a user.
+//! Erasing all data of a user.
 
 use serde::Serialize;
 use threadkeep_core::{
@@ -14,39 +14,39 @@ use crate::{Memory, MemoryError, Result};
 /// Options for erasing a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EraseOptions {
-    /// Whether to erase the user's messages in threads of the tenant.
+    /// Whether to erase the user's messages in shared threads.
     pub shared_messages: SharedMessages,
 }
 
-/// Whether to erase a user's messages in threads that all users of a tenant share.
+/// Whether to erase a user's messages in threads that the users of a tenant share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedMessages {
-    /// Keep them.
+    /// Keep the messages.
     #[default]
     Keep,
-    /// Erase those whose author is the user. Requires the tenant's scope.
+    /// Erase the messages whose author is the user. Requires the tenant's scope.
     Erase,
 }
 
-/// Counts of what was erased.
+/// The numbers of erased items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EraseReport {
-    /// Threads of the user.
+    /// Number of threads of the user.
     pub threads: u64,
-    /// Messages of those threads.
+    /// Number of messages in those threads.
     pub messages: u64,
-    /// Records of the user.
+    /// Number of records of the user.
     #[serde(rename = "documents")]
     pub records: u64,
-    /// Entries of the user's named collections, such as the passages of documents in a library.
+    /// Number of entries in the user's named collections, such as passages in a library.
     pub passages: u64,
-    /// Messages of the user in shared threads.
+    /// Number of messages of the user in shared threads.
     pub shared_messages: u64,
 }
 
 impl EraseReport {
-    /// The number of items that belonged to the user.
-    fn own(&self) -> u64 {
+    /// The number of items that belonged to the user, not counting messages.
+    fn count_owned(&self) -> u64 {
         self.threads + self.records + self.passages
     }
 }
@@ -54,11 +54,12 @@ impl EraseReport {
 impl Memory {
     /// Erases all data of a user: threads, records, entries of named collections and, if requested, messages in shared threads.
     ///
-    /// It repeats until a full pass finds nothing left, and touches no data of others. The bytes are gone from the store's
-    /// files after the next sweep at the latest. After a failure, the same call erases the rest.
+    /// Repeats until nothing is left to erase, so that data written meanwhile is also erased. Does not erase data of others. The
+    /// erased bytes are overwritten in the store's files by the next sweep at the latest. After a failure, the same call erases
+    /// the rest.
     ///
     /// # Errors
-    /// `Denied` in the scope of another user, and for shared messages in the user's own scope; those of the store.
+    /// `Denied` in the scope of another user, and for shared messages in the user's own scope; errors from the store.
     pub async fn erase_user(&self, scope: &Scope, user: &UserId, options: EraseOptions) -> Result<EraseReport> {
         let is_allowed = match scope {
             Scope::Tenant(_) => true,
@@ -69,16 +70,16 @@ impl Memory {
         }
         // The user's own scope cannot reach data of others, even if there is a bug here.
         let own = Scope::User(scope.tenant_id().clone(), user.clone());
-        self.record_user(&own, user, options).await?;
+        self.record_user_erasure(&own, user, options).await?;
         let mut report = EraseReport::default();
         loop {
-            let before = report.own();
+            let before = report.count_owned();
             self.erase_threads(&own, user, &mut report).await?;
-            // The records that list a library's documents go before the passages: adding a document checks its record before
-            // each step.
+            // The records of a library's documents are erased before the passages, because adding a document checks the
+            // document's record before each step.
             self.erase_records(&own, user, &mut report).await?;
             report.passages += retry(self.runtime(), || self.search_index().remove_collections(&own)).await?;
-            if report.own() == before {
+            if report.count_owned() == before {
                 break;
             }
         }
@@ -88,8 +89,8 @@ impl Memory {
         Ok(report)
     }
 
-    /// Records in the log that all data of a user is erased, including data that exists only in a backup.
-    async fn record_user(&self, own: &Scope, user: &UserId, options: EraseOptions) -> Result<()> {
+    /// Records in the erasure log that all data of a user is erased, including data that exists only in a backup.
+    async fn record_user_erasure(&self, own: &Scope, user: &UserId, options: EraseOptions) -> Result<()> {
         let Some(log) = self.erasure_log() else { return Ok(()) };
         let records = self.all_records(own, RecordQuery::of(RecordOwner::User(user.clone()))).await?;
         let item = ErasedItem::User {
@@ -145,7 +146,7 @@ impl Memory {
         loop {
             let page = self.list_threads(tenant, &query).await?;
             for thread in &page.threads {
-                match self.erase_authored(tenant, thread.id, user).await {
+                match self.erase_messages_by(tenant, thread.id, user).await {
                     Ok(count) => erased += count,
                     Err(error) if error.is_thread_not_found() => {}
                     Err(error) => return Err(error),
@@ -158,7 +159,7 @@ impl Memory {
         }
     }
 
-    async fn erase_authored(&self, tenant: &Scope, thread: ThreadId, user: &UserId) -> Result<u64> {
+    async fn erase_messages_by(&self, tenant: &Scope, thread: ThreadId, user: &UserId) -> Result<u64> {
         let (mut erased, mut after) = (0, Some(0));
         while let Some(seq) = after {
             let step = self.page_after(tenant, thread, seq, READ_PAGE).await?;
@@ -173,7 +174,7 @@ impl Memory {
         Ok(erased)
     }
 
-    /// Erases messages, some of which others may erase or trim meanwhile.
+    /// Erases messages, although others may erase or trim some of them meanwhile. Returns the number of erased messages.
     async fn erase_remaining(&self, tenant: &Scope, thread: ThreadId, ids: Vec<MessageId>) -> Result<u64> {
         const ATTEMPTS: usize = 8;
         let mut ids = ids;

@@ -1,8 +1,8 @@
 //! Recording erasures in a log outside the store, and applying them again to a store that was restored from an older backup.
 //!
-//! [`ErasureLog`] is the port that a log implements; [`Memory::with_erasure_log`] wraps the store in one that writes to it.
-//! [`KnownErasures`] is the reading side, which [`Memory::apply_erasures`] queries for all data of a store. Only what a caller
-//! erases is recorded: users, threads, messages, records. What a retention trims and what expires is not.
+//! [`ErasureLog`] is the port that a log implements. [`Memory::with_erasure_log`] wraps the store in one that writes to the log.
+//! [`KnownErasures`] is the port for reading, with which [`Memory::apply_erasures`] compares all data in a store. The log
+//! records only what callers erase: users, threads, messages, records. It does not record trimming and expiry.
 
 mod apply;
 mod recording;
@@ -21,7 +21,7 @@ pub(crate) use recording::RecordingStore;
 /// An entry of the log: something that is about to be erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
-    /// The tenant of the item.
+    /// The tenant to which the item belongs.
     pub tenant: TenantId,
     /// The erased item.
     pub item: ErasedItem,
@@ -30,11 +30,11 @@ pub struct Erasure {
 /// An erased item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErasedItem {
-    /// All data of a user. The user's threads and records of that time have separate entries as well.
+    /// All data of a user. The user's threads and records at that time also have separate entries.
     User {
         /// The user.
         user: UserId,
-        /// Whether the user's messages in shared threads were erased too.
+        /// Whether the user's messages in shared threads were also erased.
         shared_messages: bool,
         /// The highest version among the user's records at that time; 0 without records.
         record_version: u64,
@@ -43,76 +43,76 @@ pub enum ErasedItem {
     Thread(ThreadId),
     /// A message.
     Message {
-        /// Its thread.
+        /// The thread of the message.
         thread: ThreadId,
         /// The message.
         message: MessageId,
-        /// The thread's change that erased it.
+        /// The change number of the commit that erased the message.
         change: u64,
     },
-    /// A record of an application, or another record of a user or tenant.
+    /// A record of a user or tenant, or an application's record of a thread.
     Record {
-        /// Its owner.
+        /// The owner of the record.
         owner: RecordOwner,
-        /// Its namespace.
+        /// The namespace of the record.
         namespace: Namespace,
-        /// Its key.
+        /// The key of the record.
         key: String,
-        /// The highest version that it had.
+        /// The highest version of the record.
         version: u64,
     },
 }
 
-/// Identifies entries of a log, to withdraw them.
+/// Identifies the entries that one call wrote to a log, so that they can be withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErasureReceipt(pub String);
 
 /// A log of erasures outside the store, so that restoring an older backup does not bring erased data back.
 ///
-/// An entry is written before its erasure, so a crash between the two cannot lose it.
+/// An entry is written before the erasure is carried out, so a crash between the two does not lose the entry.
 #[async_trait]
 pub trait ErasureLog: Debug + Send + Sync {
-    /// Writes entries durably. They apply to data from `at` and before.
+    /// Writes entries durably. They apply to data written at or before `at`.
     ///
     /// # Errors
-    /// `Unavailable`: the erasure is then not carried out.
+    /// `Unavailable` if the entries could not be written. The erasure is then not carried out.
     async fn record(&self, erasures: Vec<Erasure>, at: Timestamp) -> StoreResult<ErasureReceipt>;
 
     /// Marks entries as void, because the store rejected the erasure.
     ///
     /// # Errors
-    /// `Unavailable`: the entries then remain valid although nothing was erased.
+    /// `Unavailable` if the log could not be written. The entries then remain valid although nothing was erased.
     async fn withdraw(&self, receipt: ErasureReceipt) -> StoreResult<()>;
 }
 
-/// The data that an entry applies to: only what is not newer than this.
+/// The newest data to which an entry applies. Newer data was written after the erasure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasureBound {
     /// The time of the erasure.
     pub at: Timestamp,
-    /// For a message, the thread's change that erased it; for records, their highest version; otherwise 0.
+    /// For a message, the change number of the commit that erased it; for records, their highest version; otherwise 0.
     pub number: u64,
 }
 
 /// The entry of an erased user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasedUser {
-    /// The data that it applies to; the number is the highest version of the user's records.
+    /// The newest data to which the entry applies. Its `number` is the highest version of the user's records.
     pub bound: ErasureBound,
-    /// When the user's messages in shared threads were last erased.
+    /// When the user's messages in shared threads were last erased; `None` if they never were.
     pub shared_messages_at: Option<Timestamp>,
 }
 
-/// The entries of an erasure log, found by item. If an item has several entries, the latest bounds apply.
+/// The entries of an erasure log, looked up by item. If an item has several entries, the latest bound applies.
 pub trait KnownErasures: Send + Sync {
-    /// Called for every thread in the store before any other method, so that an implementation can load entries for them.
-    fn note_thread(&mut self, tenant: &TenantId, thread: ThreadId);
+    /// Called for every thread in the store before any other method, so that an implementation can load the threads' entries.
+    fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId);
     /// The entry of a user, if the user was erased.
     fn user(&self, tenant: &TenantId, user: &UserId) -> Option<ErasedUser>;
     /// The bound of a thread, if it was erased.
     fn thread(&self, tenant: &TenantId, thread: ThreadId) -> Option<ErasureBound>;
     /// Whether messages or records of a thread were erased.
-    fn is_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool;
+    fn has_entries_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool;
     /// The bound of a message, if it was erased.
     fn message(&self, tenant: &TenantId, thread: ThreadId, message: MessageId) -> Option<ErasureBound>;
     /// The bound of a record, if it was erased.

@@ -3,7 +3,7 @@ use threadkeep_core::{Conflict, EmbedderError, Kind, ModelError, StoreError};
 /// The result of a call on [`crate::Memory`].
 pub type Result<T, E = MemoryError> = std::result::Result<T, E>;
 
-/// An error of [`crate::Memory`]. Variants are named for what the caller can do.
+/// An error from a call on [`crate::Memory`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -21,7 +21,7 @@ pub enum MemoryError {
     /// The context policy is invalid, or its budget is too small.
     #[error(transparent)]
     Context(#[from] threadkeep_context::ContextError),
-    /// The embedder failed, and the call cannot succeed without it.
+    /// The embedder failed, and the call cannot succeed without an embedder.
     #[error(transparent)]
     Embedder(#[from] EmbedderError),
     /// The language model failed or returned an invalid answer.
@@ -50,7 +50,7 @@ impl MemoryError {
         }
     }
 
-    /// Whether the change may have been applied although the call failed. Retry it with the same idempotency key.
+    /// Whether the change may have been applied although the call failed. Retry with the same idempotency key.
     #[must_use]
     pub fn maybe_applied(&self) -> bool {
         matches!(self, Self::Store(error) if error.maybe_applied())

@@ -17,29 +17,31 @@ pub type ExportLines = BoxStream<'static, Result<ExportLine>>;
 type Lines = stream::Iter<std::vec::IntoIter<Result<ExportLine>>>;
 type Threads = stream::Iter<std::vec::IntoIter<Result<Thread>>>;
 
-/// What the error of a message that does not decode names, here and in stores.
-const MESSAGE: &str = "message";
+/// The value of `what` in `Corrupt` errors for messages that do not decode, here and in stores.
+const CORRUPT_MESSAGE: &str = "message";
 
 impl Memory {
     /// Exports one thread, or everything to which a scope has full access: threads with their messages, and records of
     /// applications. A tenant's export includes its users' records.
     ///
-    /// The lines are read as the stream is polled, with limited memory: a header, then threads in the order of their creation,
-    /// each followed by its messages and records, then the other records. Data that is written during the export may be
-    /// missing. A message that does not decode is reported as a `Corrupt` error after its page, and the export continues; it
-    /// ends after any other error.
+    /// The lines are read while the stream is polled, and only a page of them is in memory. First comes a header, then each
+    /// thread in the order of creation, followed by its messages and records, then the other records. Data that is written
+    /// during the export may be missing. For a message that does not decode, the stream returns a `Corrupt` error and continues.
+    /// After any other error, it ends.
     #[must_use]
     pub fn export(&self, scope: &Scope, selection: ThreadSelection) -> ExportLines {
         let header = ExportLine::Threadkeep { version: EXPORT_VERSION, exported_at: self.now() };
         let header = stream::once(std::future::ready(Ok(header)));
         let export = Export { memory: self.clone(), scope: scope.clone() };
         let rest = match selection {
-            ThreadSelection::Thread(thread) => stream::once(export.one_thread(thread)).try_flatten().boxed(),
-            ThreadSelection::All => export.clone().threads().chain(export.owned_records()).boxed(),
+            ThreadSelection::Thread(thread) => {
+                stream::once(export.find_and_export_thread(thread)).try_flatten().boxed()
+            }
+            ThreadSelection::All => export.clone().export_threads().chain(export.export_owners_records()).boxed(),
         };
         let lines = header.chain(rest).scan(false, |has_ended, line| {
             let line = (!*has_ended).then_some(line);
-            *has_ended = matches!(&line, Some(Err(error)) if !is_broken_message(error));
+            *has_ended = matches!(&line, Some(Err(error)) if !is_message_corrupt(error));
             std::future::ready(line)
         });
         lines.boxed()
@@ -53,16 +55,16 @@ struct Export {
 }
 
 impl Export {
-    async fn one_thread(self, thread: ThreadId) -> Result<ExportLines> {
+    async fn find_and_export_thread(self, thread: ThreadId) -> Result<ExportLines> {
         let thread = self.memory.get_thread(&self.scope, thread).await?;
-        Ok(self.thread(thread))
+        Ok(self.export_thread(thread))
     }
 
-    fn threads(self) -> ExportLines {
+    fn export_threads(self) -> ExportLines {
         let first = Some(ThreadQuery::new(ThreadOrder::Created, READ_PAGE));
         let export = self.clone();
         let pages = stream::try_unfold(first, move |query| export.clone().threads_page(query));
-        pages.try_flatten().map_ok(move |thread| self.clone().thread(thread)).try_flatten().boxed()
+        pages.try_flatten().map_ok(move |thread| self.clone().export_thread(thread)).try_flatten().boxed()
     }
 
     async fn threads_page(self, query: Option<ThreadQuery>) -> Result<Option<(Threads, Option<ThreadQuery>)>> {
@@ -74,12 +76,12 @@ impl Export {
         Ok(Some((stream::iter(threads.map(Ok).collect::<Vec<_>>()), next)))
     }
 
-    fn thread(self, thread: Thread) -> ExportLines {
+    fn export_thread(self, thread: Thread) -> ExportLines {
         let owner = RecordOwner::Thread(thread.id);
-        let messages = self.clone().messages(thread.id);
-        let line = stream::once(std::future::ready(Ok(ExportLine::Thread(exported(thread)))));
+        let messages = self.clone().export_messages(thread.id);
+        let line = stream::once(std::future::ready(Ok(ExportLine::Thread(to_exported(thread)))));
         let lines = line.chain(messages).chain(stream::once(self.records(owner)).try_flatten());
-        // If the thread was deleted since it was listed, the export continues with the next thread.
+        // If the thread has been deleted since it was listed, the export continues with the next thread.
         let lines = lines.take_while(|line| {
             let is_gone = matches!(line, Err(error) if error.is_thread_not_found());
             std::future::ready(!is_gone)
@@ -87,7 +89,7 @@ impl Export {
         lines.boxed()
     }
 
-    fn messages(self, thread: ThreadId) -> ExportLines {
+    fn export_messages(self, thread: ThreadId) -> ExportLines {
         let pages = stream::try_unfold(Some(0), move |after| self.clone().messages_page(thread, after));
         pages.try_flatten().boxed()
     }
@@ -97,19 +99,19 @@ impl Export {
         let ScanStep { page, next } = self.memory.page_after(&self.scope, thread, after, READ_PAGE).await?;
         let messages = page.messages.into_iter();
         let messages = messages.map(|message| Ok(ExportLine::Message(Box::new(message.into()))));
-        let broken = page.corrupt.into_iter().map(|row| {
+        let corrupt = page.corrupt.into_iter().map(|row| {
             let detail = format!("thread {thread}, position {}: {}", row.seq, row.detail);
-            Err(StoreError::corrupt(MESSAGE, detail).into())
+            Err(StoreError::corrupt(CORRUPT_MESSAGE, detail).into())
         });
-        Ok(Some((stream::iter(messages.chain(broken).collect::<Vec<_>>()), next)))
+        Ok(Some((stream::iter(messages.chain(corrupt).collect::<Vec<_>>()), next)))
     }
 
-    fn owned_records(self) -> ExportLines {
+    fn export_owners_records(self) -> ExportLines {
         let owners = stream::once(self.clone().record_owners()).try_flatten();
         owners.and_then(move |owner| self.clone().records(owner)).try_flatten().boxed()
     }
 
-    /// The owners of the records to export, except threads.
+    /// Lists the owners of the records to export, except threads.
     async fn record_owners(self) -> Result<stream::Iter<std::vec::IntoIter<Result<RecordOwner>>>> {
         let owners = match &self.scope {
             Scope::User(_, user) => vec![Ok(RecordOwner::User(user.clone()))],
@@ -133,19 +135,19 @@ impl Export {
 
     async fn records(self, owner: RecordOwner) -> Result<Lines> {
         let records = self.memory.all_records(&self.scope, RecordQuery::of(owner.clone())).await?;
-        let own = records.into_iter().filter(|record| matches!(record.namespace, Namespace::App(_)));
+        let app_records = records.into_iter().filter(|record| matches!(record.namespace, Namespace::App(_)));
         // Tags are only meaningful in the store that assigned them.
-        let lines = own.map(|record| Record { tag: None, ..record });
+        let lines = app_records.map(|record| Record { tag: None, ..record });
         let lines = lines.map(|record| Ok(ExportLine::Record { owner: owner.clone(), record }));
         Ok(stream::iter(lines.collect::<Vec<_>>()))
     }
 }
 
-fn exported(thread: Thread) -> ExportedThread {
+fn to_exported(thread: Thread) -> ExportedThread {
     let Thread { id, owner, key, title, metadata, state, created_at, expires_at, .. } = thread;
     ExportedThread { id, owner, key, title, metadata, state, created_at, expires_at }
 }
 
-fn is_broken_message(error: &crate::MemoryError) -> bool {
-    matches!(error, crate::MemoryError::Store(StoreError::Corrupt { what: MESSAGE, .. }))
+fn is_message_corrupt(error: &crate::MemoryError) -> bool {
+    matches!(error, crate::MemoryError::Store(StoreError::Corrupt { what: CORRUPT_MESSAGE, .. }))
 }

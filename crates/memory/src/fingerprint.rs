@@ -1,10 +1,10 @@
-//! Fingerprints of requests with an idempotency key: digests of what the caller passed, without generated ids and times.
+//! Fingerprints of requests with an idempotency key: digests of the caller's arguments, without generated ids and times.
 
 use threadkeep_core::{Batch, Fingerprint, IdempotencyKey, MessageId, Result, Timestamp, codec};
 
 use crate::Draft;
 
-/// The encoding of a request, of which the fingerprint is the digest.
+/// The encoding of a request. The fingerprint is its digest.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ impl Request {
         Ok(())
     }
 
-    /// The digest of the drafts and of all other changes in a batch.
+    /// Returns the digest of the drafts and of all other changes in a batch.
     ///
     /// Expectations and conditions are excluded, because a store recognises a repeated request before it checks them.
     pub(crate) fn finish(mut self, batch: &Batch) -> Result<Fingerprint> {
@@ -67,7 +67,7 @@ impl Request {
         self.bytes.push(tag);
     }
 
-    /// The length makes the encoding of two adjacent texts unambiguous.
+    /// Adds a text after its length, which makes the encoding of two adjacent texts unambiguous.
     fn text(&mut self, text: &str) {
         self.bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
         self.bytes.extend_from_slice(text.as_bytes());
@@ -89,18 +89,17 @@ impl Request {
     }
 }
 
-/// The fingerprint of drafts to be appended under a key.
-///
-/// A minted key belongs to one call, which only retries the same batch, so it needs no digest.
+/// The fingerprint of a request that appends drafts.
 pub(crate) fn of_drafts(key: &IdempotencyKey, drafts: &[Draft]) -> Result<Fingerprint> {
-    let IdempotencyKey::FromCaller(_) = key else { return Ok(MINTED) };
+    let IdempotencyKey::FromCaller(_) = key else { return Ok(FOR_GENERATED_KEYS) };
     let mut request = Request::default();
     drafts.iter().try_for_each(|draft| request.append(draft))?;
-    request.finish(&Batch::new(key.clone(), MINTED))
+    request.finish(&Batch::new(key.clone(), FOR_GENERATED_KEYS))
 }
 
-/// The fingerprint of every call with a minted key.
-pub(crate) const MINTED: Fingerprint = Fingerprint([0; 8]);
+/// The fingerprint of all requests with a generated key. Such a key is used by a single call, which only retries the same batch,
+/// so no digest is needed to recognise other requests.
+pub(crate) const FOR_GENERATED_KEYS: Fingerprint = Fingerprint([0; 8]);
 
 #[cfg(test)]
 mod tests {
@@ -108,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn given(drafts: &[Draft]) -> Fingerprint {
+    fn fingerprint(drafts: &[Draft]) -> Fingerprint {
         of_drafts(&IdempotencyKey::FromCaller("key".to_owned()), drafts).unwrap()
     }
 
@@ -126,8 +125,8 @@ mod tests {
             vec![plain.clone().with_external_id("id")],
             vec![plain.clone().with_created_at(at)],
         ];
-        let digests: std::collections::HashSet<_> = different.iter().map(|drafts| given(drafts)).collect();
+        let digests: std::collections::HashSet<_> = different.iter().map(|drafts| fingerprint(drafts)).collect();
         assert_eq!(digests.len(), different.len());
-        assert_eq!(given(&different[0]), given(&[plain]));
+        assert_eq!(fingerprint(&different[0]), fingerprint(&[plain]));
     }
 }

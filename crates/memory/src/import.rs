@@ -1,9 +1,11 @@
 //! Importing conversations. Importing the same data again adds nothing.
 //!
-//! A conversation is identified by its id or key, a message by its id or external id. A message without an id gets one derived
-//! from its external id, so that a message that was erased stays erased when its file is imported again.
+//! A conversation is identified by its id or key, a message by its id or external id. A message without an id gets one that is
+//! derived from its external id, so that a message that was erased stays erased when its file is imported again.
 //!
-//! A conversation with branches (`tree`) becomes one thread and forks of it.
+//! A conversation with branches (module `tree`) becomes one thread and forks of that thread.
+//!
+//! Consecutive messages are written in chunks, each with one commit.
 
 mod conversation;
 mod report;
@@ -18,7 +20,7 @@ use threadkeep_core::{
     Conflict, Namespace, NewMessage, Reason, Record, RecordOwner, RecordWrite, Scope, StoreError, codec,
 };
 
-use crate::retry::retry_tracked;
+use crate::retry::retry_with_outcome;
 use crate::task::Task;
 use crate::{Memory, MemoryError, Result};
 use conversation::Conversation;
@@ -27,15 +29,15 @@ use tree::Tree;
 
 /// Maximum number of messages per commit.
 const CHUNK_MESSAGES: usize = 500;
-/// Approximate maximum of encoded bytes per commit. One more message stays within the limit of a commit.
+/// Size in encoded bytes at which a chunk is full. A commit may contain a chunk of nearly this size and one more message.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
-/// Default number of conversations written concurrently, so that a store can batch their commits.
+/// Default number of conversations that are written concurrently, so that a store can batch their commits.
 const CONCURRENCY: usize = 32;
 
 /// Options for an import.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportOptions {
-    /// How many conversations are written concurrently (at least 1). Default: 32.
+    /// Maximum number of conversations that are written concurrently (at least 1). Default: 32.
     pub concurrency: usize,
 }
 
@@ -46,23 +48,23 @@ impl Default for ImportOptions {
 }
 
 impl Memory {
-    /// Imports conversations, in the order in which a file contains them. The scope's default owner owns them.
+    /// Imports conversations from the items of a file, in the order of the file. New threads belong to the scope's default owner.
     ///
     /// Existing data is not changed. An item that cannot be stored is reported, and the import continues. Times, titles, metadata
-    /// and state are preserved. A message without a time gets that of the message before it, a thread without a time the current
-    /// one, a thread without a title one from its first user message. A record is written only if it does not exist, and never
-    /// into a reserved namespace.
+    /// and state are preserved. A message without a time gets the time of the message before it. A thread without a time gets
+    /// the current time, and a thread without a title gets one from its first user message. A record is written only if it does
+    /// not exist, and never in a reserved namespace.
     ///
     /// If a conversation has branches, the thread contains the current branch, and each other branch becomes a fork, with copies
-    /// of the messages before it. The metadata of both describes this (`branch`). A later import moves no messages: it appends to
-    /// the thread of the branch that a message continues, adds forks for new branches, and updates which branch is current. A
-    /// conversation has at most 100 branches; further branches are reported.
+    /// of the messages before it. The metadata of the threads describes the branches (`branch`). A later import moves no
+    /// messages: it appends new messages to the thread that contains their branch, adds forks for new branches, and updates which
+    /// branch is current. A conversation has at most 100 branches; further branches are reported.
     ///
-    /// `on_progress` is called with the report so far after each commit's worth of messages.
+    /// `on_progress` is called with the current report whenever a chunk of messages has been written.
     ///
     /// # Errors
-    /// An error that affects all items: the store is unavailable, cannot be written, or is damaged. What was imported before
-    /// remains, and the same import again adds the rest.
+    /// An error that affects all items: the store is unavailable, cannot be written, or is damaged. Data that was imported before
+    /// the error remains, and repeating the import adds the rest.
     pub async fn import(
         &self,
         scope: &Scope,
@@ -77,35 +79,36 @@ impl Memory {
             report: ImportReport::default(),
             current: None,
             in_flight: FuturesUnordered::new(),
-            names: HashSet::new(),
+            names_in_flight: HashSet::new(),
         };
         for (item, number) in items.into_iter().zip(1..) {
             import.add(item, number, &mut on_progress).await?;
         }
         import.finish_current(&mut on_progress).await?;
-        import.settle_all(&mut on_progress).await?;
+        import.wait_for_all(&mut on_progress).await?;
         Ok(import.report)
     }
 }
 
+/// An import in progress.
 struct Import<'a> {
     memory: &'a Memory,
     scope: &'a Scope,
     concurrency: usize,
     report: ImportReport,
     current: Option<Conversation>,
-    /// Separate tasks, because a store may run an uncontended commit in the calling task: commits can share a sync only if they
-    /// run concurrently.
+    /// The tasks that write conversations. A store may execute a commit in the task that calls it, so commits can only run
+    /// concurrently, and share a sync to disk, if they are called from separate tasks.
     in_flight: FuturesUnordered<Task<Result<WrittenConversation>>>,
-    /// The names of conversations in flight. Parts of the same conversation are written one after the other.
-    names: HashSet<String>,
+    /// The names of the conversations in `in_flight`. Parts of the same conversation are written one after the other.
+    names_in_flight: HashSet<String>,
 }
 
-/// The result of writing a conversation, or a part of it.
+/// The result of writing a conversation or a part of it.
 struct WrittenConversation {
     name: String,
     report: ImportReport,
-    /// The conversation, if more parts of it may follow.
+    /// The conversation, to which more parts may be added; `None` if the conversation is complete.
     conversation: Option<Conversation>,
 }
 
@@ -123,7 +126,7 @@ impl Import<'_> {
             }
             ImportItem::Record { owner: RecordOwner::Thread(_), record } => match &mut self.current {
                 Some(conversation) => conversation.records.push((number, record)),
-                None => self.report.problem(number, None, NO_CONVERSATION),
+                None => self.report.add_problem(number, None, NO_CONVERSATION),
             },
             ImportItem::Record { owner, record } => self.add_record(owner, record, number).await?,
         }
@@ -137,27 +140,28 @@ impl Import<'_> {
         progress: &mut impl FnMut(&ImportReport),
     ) -> Result<()> {
         let Some(conversation) = &mut self.current else {
-            self.report.problem(number, message.external_id, NO_CONVERSATION);
+            self.report.add_problem(number, message.external_id, NO_CONVERSATION);
             return Ok(());
         };
-        let message = conversation.message(message, self.memory);
+        let message = conversation.convert_message(message, self.memory);
         match encoded_bytes(&message) {
             Err(error) => {
                 let name = message.external_id.unwrap_or_else(|| message.id.to_string());
-                self.report.problem(number, Some(name), error.into());
+                self.report.add_problem(number, Some(name), error.into());
             }
             Ok(bytes) => conversation.push(message, number, bytes),
         }
         if conversation.is_full() {
-            let conversation = self.current.take().expect("a message was added to it above");
+            let conversation = self.current.take().expect("a message was added to the conversation above");
             let name = conversation.name.clone();
             self.submit(conversation, progress).await?;
-            self.current = Some(self.settle(&name, progress).await?);
+            self.current = Some(self.wait_for_conversation(&name, progress).await?);
         }
         Ok(())
     }
 
-    /// Starts to write a conversation with branches. It is in memory as a whole, so large ones are written one at a time.
+    /// Starts to write a conversation with branches. The whole conversation is in memory, so large ones are written one at a
+    /// time.
     async fn add_tree(
         &mut self,
         tree: ImportedTree,
@@ -166,31 +170,32 @@ impl Import<'_> {
     ) -> Result<()> {
         let tree = Tree::new(tree, number, self.memory.now());
         if tree.bytes() > CHUNK_BYTES as u64 {
-            self.settle_all(progress).await?;
+            self.wait_for_all(progress).await?;
         }
-        self.wait_for(tree.name(), progress).await?;
-        self.names.insert(tree.name().to_owned());
+        self.wait_until_written(tree.name(), progress).await?;
+        self.names_in_flight.insert(tree.name().to_owned());
         self.spawn(tree.write(self.memory.clone(), self.scope.clone()));
-        self.settle_some(progress).await
+        self.wait_for_capacity(progress).await
     }
 
     async fn finish_current(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         let Some(conversation) = self.current.take() else { return Ok(()) };
         self.submit(conversation, progress).await?;
-        self.settle_some(progress).await
+        self.wait_for_capacity(progress).await
     }
 
-    async fn settle_some(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+    /// Waits until another conversation may be written concurrently.
+    async fn wait_for_capacity(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         while self.in_flight.len() >= self.concurrency {
-            self.settle_one(progress).await?;
+            self.wait_for_one(progress).await?;
         }
         Ok(())
     }
 
     /// Starts to write the pending messages and records of a conversation.
     async fn submit(&mut self, conversation: Conversation, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        self.wait_for(&conversation.name, progress).await?;
-        self.names.insert(conversation.name.clone());
+        self.wait_until_written(&conversation.name, progress).await?;
+        self.names_in_flight.insert(conversation.name.clone());
         let (memory, scope) = (self.memory.clone(), self.scope.clone());
         self.spawn(async move {
             let mut conversation = conversation.write(memory, scope).await?;
@@ -205,16 +210,20 @@ impl Import<'_> {
     }
 
     /// Waits until no conversation with this name is being written.
-    async fn wait_for(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        while self.names.contains(name) && self.settle_one(progress).await?.is_some() {}
+    async fn wait_until_written(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        while self.names_in_flight.contains(name) && self.wait_for_one(progress).await?.is_some() {}
         Ok(())
     }
 
-    /// Waits until one conversation is written.
-    async fn settle(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<Conversation> {
+    /// Waits until a part of the named conversation has been written, and returns the conversation.
+    async fn wait_for_conversation(
+        &mut self,
+        name: &str,
+        progress: &mut impl FnMut(&ImportReport),
+    ) -> Result<Conversation> {
         loop {
             if let Some(WrittenConversation { name: written, conversation: Some(conversation), .. }) =
-                self.settle_one(progress).await?
+                self.wait_for_one(progress).await?
                 && written == name
             {
                 return Ok(conversation);
@@ -222,42 +231,43 @@ impl Import<'_> {
         }
     }
 
-    async fn settle_all(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        while self.settle_one(progress).await?.is_some() {}
+    async fn wait_for_all(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        while self.wait_for_one(progress).await?.is_some() {}
         Ok(())
     }
 
-    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<WrittenConversation>> {
+    /// Waits until any conversation has been written, and adds its report; `None` if none is being written.
+    async fn wait_for_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<WrittenConversation>> {
         let mut written = match self.in_flight.next().await {
             None => return Ok(None),
             Some(Some(written)) => written?,
             // The runtime is shutting down.
             Some(None) => return Err(StoreError::unavailable(Reason::Closed).into()),
         };
-        self.names.remove(&written.name);
+        self.names_in_flight.remove(&written.name);
         self.report.add(std::mem::take(&mut written.report));
         progress(&self.report);
         Ok(Some(written))
     }
 
-    /// Writes a record of a user or the tenant, if it does not exist.
+    /// Writes a record of a user or the tenant if the record does not exist.
     async fn add_record(&mut self, owner: RecordOwner, record: Record, number: u64) -> Result<()> {
         if matches!(record.namespace, Namespace::System(_)) {
-            self.report.problem(number, Some(record.key), RESERVED_NAMESPACE);
+            self.report.add_problem(number, Some(record.key), RESERVED_NAMESPACE);
             return Ok(());
         }
         let Record { namespace, key, value, expires_at, .. } = record;
         let name = key.clone();
         let write = RecordWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
         let (store, scope, now) = (self.memory.store(), self.scope, self.memory.now());
-        let outcome = retry_tracked(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
+        let outcome = retry_with_outcome(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
         match outcome.result {
             Ok(_) => self.report.records_added += 1,
             Err(StoreError::Conflict(Conflict::Record { .. })) if outcome.may_have_applied_before => {
                 self.report.records_added += 1;
             }
             Err(StoreError::Conflict(Conflict::Record { .. })) => self.report.records_already_there += 1,
-            Err(error) => self.report.problem_or_end(number, Some(name), error.into())?,
+            Err(error) => self.report.add_problem_or_fail(number, Some(name), error.into())?,
         }
         Ok(())
     }
@@ -266,7 +276,7 @@ impl Import<'_> {
 const NO_CONVERSATION: MemoryError = MemoryError::invalid("item", "there is no conversation before it");
 const RESERVED_NAMESPACE: MemoryError = MemoryError::invalid("record", "its namespace is reserved");
 
-/// Validates a message before its commit, so that an invalid one does not make the whole commit fail.
+/// Validates a message, so that an invalid one does not make the commit of a whole chunk fail. Returns its size in bytes.
 fn encoded_bytes(message: &NewMessage) -> Result<usize, StoreError> {
     message.check()?;
     codec::encode_content(&message.content).map(|text| text.len())

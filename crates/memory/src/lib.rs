@@ -1,11 +1,11 @@
-//! The conversation manager: the interface that applications call.
+//! Conversation memory: the interface that applications call.
 //!
-//! Start with [`Memory`]: it opens threads, appends and reads messages, and applies policies that stores do not decide
+//! Start with [`Memory`]: it opens threads, appends and reads messages, and applies the policies that are not up to stores
 //! (titles, retention, retries). [`Memory::subscribe`] reports every change, [`Memory::search`] finds messages by words,
 //! [`Memory::recall`] finds messages that answer a question, [`Memory::import`] and [`Memory::export`] move conversations in
-//! and out, and [`Memory::context`] assembles what a model reads of a thread, using `threadkeep_context`.
+//! and out, and [`Memory::context`] assembles the messages that a model reads, using `threadkeep_context`.
 //!
-//! [`turns`] defines how a turn locks a thread, is found, stopped and ended, whatever drives it.
+//! [`turns`] defines how turns lock their thread, and how they are found, stopped and ended, regardless of what executes them.
 //!
 //! This crate deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. Its clock,
 //! runtime and process list come from a [`Platform`]; the default one requires a tokio runtime with its timer.

@@ -13,7 +13,7 @@ use crate::thread_cache::ThreadCache;
 use crate::title::SettledTitles;
 use crate::{Platform, Result, Retention};
 
-/// The conversation manager over one backend. Cheap to clone; all clones share their state.
+/// Conversation memory that uses one backend. Cheap to clone; all clones share their state.
 ///
 /// Every call takes the [`threadkeep_core::Scope`] on whose behalf it is made. Calls retry transient failures with the same
 /// idempotency key, so that a lost reply neither loses nor duplicates a message.
@@ -25,17 +25,17 @@ pub struct Memory {
 /// Options of a [`Memory`].
 #[derive(Clone, Debug)]
 pub struct MemoryOptions {
-    /// The retention of every thread, unless an append sets another one. Default: everything is kept for ever.
+    /// The retention policy of every thread, unless an append sets another one. Default: everything is retained.
     pub retention: Option<Retention>,
     /// Whether threads get titles automatically. Default: from the first user message.
     pub titles: Titles,
     /// How long a subscription waits for a wake-up before it polls the store. Default: one second.
     pub poll_interval: Duration,
-    /// The capacity of the thread cache in bytes: the newest messages of threads, with their contexts and context state, so
-    /// that reading them again needs only a short query of the store. Default: 0, no cache.
+    /// The capacity of the thread cache in bytes. The cache contains the newest messages, contexts and context state of threads,
+    /// so that reading them again needs only a short query on the store. Default: 0, no cache.
     ///
-    /// Cached data is never returned when it is outdated. What this manager erases is evicted immediately; what another
-    /// instance erases, with the next read of the thread or after ten minutes without one.
+    /// Outdated data is never returned from the cache. Data that this `Memory` erases is evicted immediately. Data that another
+    /// instance erases is evicted when the thread is next read, or after ten minutes without a read.
     pub thread_cache_bytes: usize,
 }
 
@@ -70,38 +70,38 @@ struct Inner {
 }
 
 impl Memory {
-    /// Creates a manager on the default platform: the system's clock and the caller's tokio runtime.
+    /// Creates a `Memory` on the default platform: the system's clock and the caller's tokio runtime.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn new(backend: Backend) -> Self {
         Self::with_platform(backend, Platform::default())
     }
 
-    /// Creates a manager that takes the time and randomness from `clock`.
+    /// Creates a `Memory` that takes the time and randomness from `clock`.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn with_clock(backend: Backend, clock: Arc<dyn threadkeep_core::Clock>) -> Self {
         Self::with_platform(backend, Platform { clock, ..Platform::default() })
     }
 
-    /// Creates a manager on another platform.
+    /// Creates a `Memory` on another platform.
     #[must_use]
     pub fn with_platform(backend: Backend, platform: Platform) -> Self {
         Self::create(backend, platform, MemoryOptions::default(), None)
     }
 
-    /// Creates a manager over the same backend that records every erasure in `log` before carrying it out, also those made
-    /// through the store of [`Memory::backend`]. Shares no cache or subscriptions with this manager.
+    /// Creates a `Memory` with the same backend that records every erasure in `log` before carrying it out. This includes
+    /// erasures made directly through the store in its [`Memory::backend`]. Shares neither caches nor subscriptions with `self`.
     #[must_use]
     pub fn with_erasure_log(&self, log: Arc<dyn ErasureLog>) -> Self {
-        let backend = RecordingStore::over(&self.inner.backend, Arc::clone(&log));
+        let backend = RecordingStore::wrap(&self.inner.backend, Arc::clone(&log));
         Self::create(backend, self.inner.platform.clone(), self.inner.options.clone(), Some(log))
     }
 
-    /// Creates a manager over the same backend and platform with other options.
+    /// Creates a `Memory` with the same backend and platform but other options.
     ///
     /// # Errors
-    /// `Invalid` for a retention or a poll interval of 0.
+    /// `Invalid` for a poll interval of 0 or a retention policy with a limit of 0.
     pub fn with_options(&self, options: MemoryOptions) -> Result<Self> {
         if let Some(retention) = &options.retention {
             retention.check()?;
@@ -143,7 +143,7 @@ impl Memory {
         &*self.inner.platform.runtime
     }
 
-    /// The options of this manager.
+    /// The options.
     #[must_use]
     pub fn options(&self) -> &MemoryOptions {
         &self.inner.options
@@ -157,21 +157,21 @@ impl Memory {
 
     /// Creates a new thread id.
     #[must_use]
-    pub fn mint_thread_id(&self) -> ThreadId {
+    pub fn generate_thread_id(&self) -> ThreadId {
         ThreadId::v7(self.inner.platform.clock.now(), self.inner.platform.clock.random())
     }
 
     /// Creates a new message id.
     #[must_use]
-    pub fn mint_message_id(&self) -> MessageId {
-        self.mint_message_id_at(self.inner.platform.clock.now())
+    pub fn generate_message_id(&self) -> MessageId {
+        self.generate_message_id_at(self.inner.platform.clock.now())
     }
 
-    pub(crate) fn mint_message_id_at(&self, now: Timestamp) -> MessageId {
+    pub(crate) fn generate_message_id_at(&self, now: Timestamp) -> MessageId {
         MessageId::v7(now, self.inner.platform.clock.random())
     }
 
-    pub(crate) fn mint_key(&self, now: Timestamp) -> IdempotencyKey {
+    pub(crate) fn generate_key(&self, now: Timestamp) -> IdempotencyKey {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         let random = self.inner.platform.clock.random();
         IdempotencyKey::Generated(uuid_v7(millis, &random))

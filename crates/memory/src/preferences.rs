@@ -6,7 +6,7 @@ use threadkeep_core::{
     Conflict, JsonText, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, WriteOutcome,
 };
 
-use crate::retry::{retry, retry_tracked};
+use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, MemoryError, Result};
 
 /// Number of attempts to update a preference while others change it.
@@ -124,7 +124,7 @@ impl Memory {
 
     async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> crate::retry::RetryOutcome<WriteOutcome> {
         let now = self.now();
-        retry_tracked(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
+        retry_with_outcome(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
     }
 }
 

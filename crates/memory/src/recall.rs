@@ -78,7 +78,7 @@ pub struct RecallResults {
     /// Threads whose newest messages are not indexed and could not be read within limits: ask again later.
     pub unsearched: Vec<UnindexedThread>,
     /// Whether an embedder took part in the ranking.
-    pub meaning: EmbedderOutcome,
+    pub embedder_outcome: EmbedderOutcome,
 }
 
 impl Memory {
@@ -120,7 +120,7 @@ impl Memory {
         let is_included =
             |turn: &Recalled| options.except.is_none_or(|except| !except.contains(turn.thread, turn.message.seq));
         let turns = turns.into_iter().filter(is_included).take(options.limit).collect();
-        Ok(RecallResults { turns, unsearched: unread, meaning: EmbedderOutcome::NotRequested })
+        Ok(RecallResults { turns, unsearched: unread, embedder_outcome: EmbedderOutcome::NotRequested })
     }
 }
 

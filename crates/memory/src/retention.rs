@@ -69,15 +69,15 @@ impl Memory {
         let trim_below = self.trim_point(scope, &found, retention, 0, now).await?;
         let Some(first_seq) = trim_below else { return Ok(found.positions.first_seq) };
         for _ in 0..ATTEMPTS {
-            let mut batch = self.minted_batch(now);
+            let mut batch = self.new_batch(now);
             batch.trim_below = Some(first_seq);
-            self.scrub_removed(scope, thread, &mut batch).await?;
-            match self.commit_repeatedly(scope, thread, &batch, now).await {
+            self.scrub_removed_messages(scope, thread, &mut batch).await?;
+            match self.commit_with_retries(scope, thread, &batch, now).await {
                 Err(error) if is_context_state_conflict(&error) => {}
                 result => return result.map(|_| first_seq),
             }
         }
-        Err(MemoryError::Contended { what: "the summary", attempts: ATTEMPTS })
+        Err(MemoryError::Contended { what: "the context state", attempts: ATTEMPTS })
     }
 
     /// Adds the trimming and expiry of a retention to a batch that appends messages. Does nothing for a shared thread in a

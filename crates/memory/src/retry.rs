@@ -18,7 +18,7 @@ pub(crate) struct RetryOutcome<T> {
 }
 
 /// Calls until the call succeeds, fails permanently, or the attempts are used up.
-pub(crate) async fn retry_tracked<T, F>(runtime: &dyn Runtime, mut call: impl FnMut() -> F) -> RetryOutcome<T>
+pub(crate) async fn retry_with_outcome<T, F>(runtime: &dyn Runtime, mut call: impl FnMut() -> F) -> RetryOutcome<T>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
@@ -41,7 +41,7 @@ pub(crate) async fn retry<T, F>(runtime: &dyn Runtime, call: impl FnMut() -> F) 
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    retry_tracked(runtime, call).await.result
+    retry_with_outcome(runtime, call).await.result
 }
 
 /// Marks an error as maybe applied if an earlier attempt may have been applied.
@@ -70,7 +70,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn transient_failures_are_retried() {
         let calls = Cell::new(0);
-        let outcome = retry_tracked(&TokioRuntime, || {
+        let outcome = retry_with_outcome(&TokioRuntime, || {
             calls.set(calls.get() + 1);
             let answer = if calls.get() < 8 { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(calls.get()) };
             async move { answer }
@@ -83,7 +83,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn errors_report_that_an_earlier_attempt_may_have_been_applied() {
         let calls = Cell::new(0);
-        let outcome = retry_tracked(&TokioRuntime, || {
+        let outcome = retry_with_outcome(&TokioRuntime, || {
             calls.set(calls.get() + 1);
             let error = if calls.get() == 1 { lost_reply() } else { StoreError::unavailable(Reason::Disconnected) };
             async move { Err::<(), _>(error) }
@@ -97,9 +97,10 @@ mod tests {
     async fn permanent_failures_are_not_retried() {
         for error in [StoreError::unavailable(Reason::Full), StoreError::invalid("x", "y")] {
             let mut error = Some(error);
-            let outcome =
-                retry_tracked(&TokioRuntime, || std::future::ready(Err::<(), _>(error.take().expect("called once"))))
-                    .await;
+            let outcome = retry_with_outcome(&TokioRuntime, || {
+                std::future::ready(Err::<(), _>(error.take().expect("called once")))
+            })
+            .await;
             assert!(outcome.result.is_err());
         }
     }

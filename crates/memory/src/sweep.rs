@@ -11,7 +11,7 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
-use crate::retry::{retry, retry_tracked};
+use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, MemoryError, Result};
 
 pub(crate) const NAMESPACE: &str = "sweep";
@@ -62,11 +62,12 @@ impl Memory {
 
     async fn claim_sweep(&self, tenant: TenantId, every: Duration) -> Result<Option<Claim>> {
         let (scope, now) = (Scope::Tenant(tenant), self.now());
-        let claimed = ClaimValue { by: self.mint_message_id().0 };
+        let claimed = ClaimValue { by: self.generate_message_id().0 };
         let length_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
         let value = Some(JsonText::of(&claimed)?);
         let write = RecordWrite { value, expires_at: Some(now.plus_ms(length_ms)), ..write(0) };
-        let outcome = retry_tracked(self.runtime(), || self.store().write_record(&scope, write.clone(), now)).await;
+        let outcome =
+            retry_with_outcome(self.runtime(), || self.store().write_record(&scope, write.clone(), now)).await;
         match outcome.result {
             Ok(written) => Ok(Some(Claim { scope, version: written.version })),
             Err(StoreError::Conflict(Conflict::Record { .. })) if outcome.may_have_applied_before => {

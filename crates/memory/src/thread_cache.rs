@@ -193,7 +193,7 @@ impl Memory {
             answer => answer?,
         };
         if let (_, Some(ExtraRecords { thread, .. })) = &found {
-            self.note_title(scope, thread);
+            self.remember_title(scope, thread);
         }
         Ok(found)
     }

@@ -5,7 +5,7 @@ use threadkeep_core::{
     ThreadPage, ThreadPatch, ThreadQuery, ThreadRef,
 };
 
-use crate::retry::{retry, retry_tracked};
+use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, Result};
 
 impl Memory {
@@ -14,7 +14,7 @@ impl Memory {
     /// # Errors
     /// Those of the store.
     pub async fn open(&self, scope: &Scope) -> Result<OpenOutcome> {
-        self.open_minted(scope, OpenThread::new(scope, self.mint_thread_id())).await
+        self.open_minted(scope, OpenThread::new(scope, self.generate_thread_id())).await
     }
 
     /// Finds the thread with an id, or creates it.
@@ -30,7 +30,7 @@ impl Memory {
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid key; those of the store.
     pub async fn open_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<OpenOutcome> {
-        let open = OpenThread::new(scope, self.mint_thread_id()).with_key(ThreadKey::new(key)?);
+        let open = OpenThread::new(scope, self.generate_thread_id()).with_key(ThreadKey::new(key)?);
         self.open_minted(scope, open).await
     }
 
@@ -96,7 +96,7 @@ impl Memory {
         self.settled_titles().remove(thread);
         self.evict_thread(scope, thread);
         self.feeds().invalidate(scope, thread);
-        let outcome = retry_tracked(self.runtime(), || self.store().delete_thread(scope, thread, now)).await;
+        let outcome = retry_with_outcome(self.runtime(), || self.store().delete_thread(scope, thread, now)).await;
         self.evict_thread(scope, thread);
         self.feeds().invalidate(scope, thread);
         match outcome.result {
@@ -123,10 +123,10 @@ impl Memory {
             self.settled_titles().remove(thread);
         }
         let now = self.now();
-        let mut batch = self.minted_batch(now);
+        let mut batch = self.new_batch(now);
         batch.patch = patch;
         batch.expected = expected;
-        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.tagged())
+        Ok(self.commit_with_retries(scope, thread, &batch, now).await?.tagged())
     }
 
     /// Reads the state that an agent stores with a thread, and the change number at which it was read.

@@ -34,7 +34,7 @@ impl Memory {
         let found = self.find_by_ids(scope, thread, drafts.iter().filter_map(|draft| draft.id)).await?;
         let existing: HashMap<MessageId, &Message> = found.iter().map(|message| (message.id, message)).collect();
         let now = self.now();
-        let mut batch = self.minted_batch(now);
+        let mut batch = self.new_batch(now);
         let mut replaced = Vec::new();
         for draft in drafts {
             match draft.id.and_then(|id| existing.get(&id)) {

@@ -93,7 +93,7 @@ impl Attempt {
     /// Returns the id for a thread that the request creates: the same id for all attempts with the same key, or a random id without a
     /// key.
     pub fn thread_id(&self, service: &Service, scope: &Scope) -> ThreadId {
-        self.named_id(scope).unwrap_or_else(|| service.memory().mint_thread_id())
+        self.named_id(scope).unwrap_or_else(|| service.memory().generate_thread_id())
     }
 
     /// Stores the digest of the request that created a thread, if the request has a key, so that the same key with another body is a

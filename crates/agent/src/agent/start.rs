@@ -83,7 +83,7 @@ impl Agent {
         tracing::debug!("Processing natural language input for agent {name}: {} chars", request.text.chars().count());
         let turn = match &request.idempotency_key {
             Some(key) => turn_of_key(access.thread, key),
-            None => memory.mint_message_id().to_string(),
+            None => memory.generate_message_id().to_string(),
         };
         let mut legacy = lock::LegacyLock::default();
         let (mut known_runs, mut read) = match snapshot {

@@ -9,14 +9,15 @@ use super::{Analytics, Durations};
 pub(super) struct Tally {
     analytics: Analytics,
     durations_ms: Vec<u64>,
-    /// In how many messages each source is cited.
-    citations: HashMap<SourceName, u64>,
-    cited_in_thread: HashSet<SourceName>,
+    /// The number of messages that cite each source.
+    citations: HashMap<SourceKey, u64>,
+    cited_in_thread: HashSet<SourceKey>,
     /// Whether there was a user message since the last answer.
     has_question: bool,
 }
 
-type SourceName = (String, String);
+/// The kind and id of a source.
+type SourceKey = (String, String);
 
 impl Tally {
     pub(super) fn start_thread(&mut self) {
@@ -55,7 +56,7 @@ impl Tally {
 
     pub(super) fn finish(mut self) -> Analytics {
         self.durations_ms.sort_unstable();
-        self.analytics.durations = durations(&self.durations_ms);
+        self.analytics.durations = summarise_durations(&self.durations_ms);
         self.analytics.sources.distinct = self.citations.len() as u64;
         self.analytics.sources.reused = self.citations.values().filter(|count| **count > 1).count() as u64;
         self.analytics
@@ -73,8 +74,7 @@ impl Tally {
     }
 
     fn add_sources(&mut self, sources: &[Source]) {
-        let cited: HashSet<SourceName> =
-            sources.iter().map(|source| (source.kind.clone(), source.id.clone())).collect();
+        let cited: HashSet<SourceKey> = sources.iter().map(|source| (source.kind.clone(), source.id.clone())).collect();
         if cited.is_empty() {
             return;
         }
@@ -89,10 +89,11 @@ impl Tally {
     }
 }
 
-fn durations(sorted_ms: &[u64]) -> Option<Durations> {
+/// Returns `None` for an empty list.
+fn summarise_durations(sorted_ms: &[u64]) -> Option<Durations> {
     let (min_ms, max_ms) = (*sorted_ms.first()?, *sorted_ms.last()?);
-    let at = |percent: usize| sorted_ms[(sorted_ms.len() * percent).div_ceil(100).max(1) - 1];
-    Some(Durations { count: sorted_ms.len() as u64, min_ms, median_ms: at(50), p95_ms: at(95), max_ms })
+    let percentile = |percent: usize| sorted_ms[(sorted_ms.len() * percent).div_ceil(100).max(1) - 1];
+    Some(Durations { count: sorted_ms.len() as u64, min_ms, median_ms: percentile(50), p95_ms: percentile(95), max_ms })
 }
 
 #[cfg(test)]
@@ -101,11 +102,11 @@ mod tests {
 
     #[test]
     fn percentiles_are_values_that_occurred() {
-        let of = |values: &[u64]| durations(values).map(|found| (found.median_ms, found.p95_ms));
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[7]), Some((7, 7)));
-        assert_eq!(of(&[1, 2]), Some((1, 2)));
-        assert_eq!(of(&(1..=100).collect::<Vec<_>>()), Some((50, 95)));
-        assert_eq!(of(&(1..=20).collect::<Vec<_>>()), Some((10, 19)));
+        let median_and_p95 = |values: &[u64]| summarise_durations(values).map(|found| (found.median_ms, found.p95_ms));
+        assert_eq!(median_and_p95(&[]), None);
+        assert_eq!(median_and_p95(&[7]), Some((7, 7)));
+        assert_eq!(median_and_p95(&[1, 2]), Some((1, 2)));
+        assert_eq!(median_and_p95(&(1..=100).collect::<Vec<_>>()), Some((50, 95)));
+        assert_eq!(median_and_p95(&(1..=20).collect::<Vec<_>>()), Some((10, 19)));
     }
 }

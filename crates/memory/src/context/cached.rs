@@ -13,7 +13,7 @@ use crate::thread_cache::{ReadPage, part_bytes};
 /// An assembled context that can be cached and shared.
 pub struct CachedContext {
     assembled: AssembledContext,
-    /// A value that a caller derived from it.
+    /// A value that a caller derived from the context.
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -36,14 +36,14 @@ impl CachedContext {
 
     /// Returns a value that `compute` derives from the context alone, such as its JSON.
     ///
-    /// The first value is cached with the context and evicted with it. A later call for another type computes its value each
+    /// The value of the first call is cached with the context. A later call that returns another type computes its value every
     /// time.
     pub fn derived<T: Any + Send + Sync>(&self, compute: impl Fn(&AssembledContext) -> T) -> Arc<T> {
         let derived = self.derived.get_or_init(|| Arc::new(compute(&self.assembled)));
         Arc::clone(derived).downcast().unwrap_or_else(|_| Arc::new(compute(&self.assembled)))
     }
 
-    /// Takes the assembled context out; copies it if it is shared.
+    /// Returns the assembled context, which is copied if other references to it exist.
     #[must_use]
     pub fn into_assembled(cached: Arc<Self>) -> AssembledContext {
         match Arc::try_unwrap(cached) {
@@ -52,7 +52,7 @@ impl CachedContext {
         }
     }
 
-    /// Its approximate size in bytes, assuming that the derived value is as large as the context.
+    /// The approximate size in bytes, assuming that the derived value is as large as the context.
     pub(crate) fn bytes(&self) -> usize {
         let messages = &self.assembled.context.messages;
         let parts = messages.iter().flat_map(|message| &message.parts).map(part_bytes).sum::<usize>();
@@ -60,10 +60,10 @@ impl CachedContext {
     }
 }
 
-/// Everything that a cacheable context is assembled from. Equal keys give equal contexts.
+/// Everything from which a cacheable context is assembled. Equal keys result in equal contexts.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextKey {
-    /// Compared by address; the key keeps them alive.
+    /// Compared by address, which is safe because the key keeps the messages alive.
     messages: Arc<Vec<Message>>,
     from: usize,
     state: Arc<ContextState>,
@@ -83,7 +83,7 @@ impl PartialEq for ContextKey {
 }
 
 impl ContextKey {
-    /// The key of a context; `None` if it also depends on the time, on recalled messages, or on data of the caller.
+    /// The key of a context; `None` if the context also depends on the time, on recalled messages, or on data from the caller.
     pub(super) fn of(
         loaded: &LoadedMessages,
         state: &Arc<ContextState>,
@@ -91,9 +91,9 @@ impl ContextKey {
         options: &ContextOptions,
     ) -> Option<Self> {
         let ContextOptions { counter, recalled, embedder: _, enrichment, through_seq, turn } = options;
-        let is_plain = recalled.is_empty() && enrichment.is_none() && through_seq.is_none() && turn.is_none();
+        let is_cacheable = recalled.is_empty() && enrichment.is_none() && through_seq.is_none() && turn.is_none();
         let (ReadPage::Cached(cached), first) = loaded.page() else { return None };
-        if !is_plain || policy.recall.from != RecallFrom::Nowhere || loaded.cutoff.is_some() {
+        if !is_cacheable || policy.recall.from != RecallFrom::Nowhere || loaded.cutoff.is_some() {
             return None;
         }
         let (messages, from) = cached.as_part();
@@ -103,7 +103,7 @@ impl ContextKey {
 }
 
 impl Memory {
-    /// The cached context of a thread with this key.
+    /// Returns the cached context of a thread; `None` if no context with this key is cached.
     pub(super) fn cached_context(
         &self,
         scope: &Scope,

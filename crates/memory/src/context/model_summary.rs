@@ -6,33 +6,33 @@ use threadkeep_core::{ChatModel, ChatRequest, Finish, Message, ModelError, Scope
 use super::state::ContextState;
 use crate::{Memory, MemoryError, Result};
 
-/// Maximum number of messages that one call reads.
-const READ_MESSAGES: usize = 200;
-/// Number of attempts to store the summary while others change the thread or update the same record.
+/// Maximum number of messages that one call reads from the store.
+const MAX_MESSAGES: usize = 200;
+/// Maximum number of attempts to store the summary while others update the context state.
 const ATTEMPTS: usize = 8;
 
-/// How far a model's summary reaches after a call.
+/// The result of updating the summary that a model writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryRenewal {
-    /// The last position that it covers.
+    /// The last position that the summary covers.
     pub through_seq: u64,
-    /// Whether it covers all messages that have left contexts so far; otherwise call again.
+    /// Whether the summary covers all messages that have left contexts so far. If not, call again.
     pub is_complete: bool,
 }
 
 impl Memory {
-    /// Has a language model update the summary of a thread, from its earlier text and the messages that have left contexts
-    /// since ([`SummaryTask`]). `None` if there are no such messages.
+    /// Asks a language model to update the summary of a thread. The model reads the previous summary and the messages that have
+    /// left contexts since ([`SummaryTask`]). Returns `None` if there are no such messages.
     ///
-    /// Call it after a turn rather than before an answer: it makes a call of the model with at most about 24,000 characters of
-    /// messages; the next call continues. Contexts include the text, followed by sentences extracted from the messages after
-    /// it. Such sentences also replace the text if it is missing or does not fit. Erasing, replacing or trimming a message that
-    /// the text covers removes the whole text in the same commit, and later calls write it again, so it is of little use in a
-    /// thread that is trimmed with every message.
+    /// Call this after a turn rather than before an answer, because it calls the model, with at most about 24,000 characters of
+    /// messages; if there are more, the next call continues. Contexts include the summary, followed by sentences extracted from
+    /// later messages. Without a summary, or if it does not fit, contexts include only such sentences. Erasing, replacing or
+    /// trimming a message that the summary covers removes the whole summary in the same commit, and later calls write it again.
+    /// So it is of little use in a thread that is trimmed with every message.
     ///
     /// # Errors
-    /// `Model` if the model fails; nothing is changed then. `Contended` if a message was erased or changed meanwhile,
-    /// `NotFound` for an unknown thread, `Denied` in a shared thread under a user's scope.
+    /// `Model` if the model fails, in which case nothing is changed. `Contended` if a message was erased or changed meanwhile,
+    /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's.
     pub async fn write_summary(
         &self,
         scope: &Scope,
@@ -43,7 +43,7 @@ impl Memory {
         let (state, _) = self.find_context_state(scope, thread).await?;
         let Some(summary) = &state.summary else { return Ok(None) };
         let covered = summary.written.as_ref().map_or(summary.first_seq.max(1) - 1, |written| written.through_seq);
-        let Some(unsummarised) = self.unsummarised(scope, thread, covered, summary.through_seq).await? else {
+        let Some(unsummarised) = self.read_unsummarised(scope, thread, covered, summary.through_seq).await? else {
             return Ok(None);
         };
         let messages = task_messages(&unsummarised.messages);
@@ -51,7 +51,7 @@ impl Memory {
         let through_seq = messages.last().filter(|_| !is_whole).map_or(unsummarised.through_seq, |message| message.seq);
         let text = match messages {
             [] => summary.written.as_ref().map_or_else(String::new, |written| written.text.clone()),
-            _ => write(model, summary, messages, policy.characters).await?,
+            _ => generate_summary(model, summary, messages, policy.characters).await?,
         };
         let oldest_at = messages.iter().map(|message| message.created_at);
         let oldest_at = oldest_at.chain(summary.written.as_ref().map(|written| written.oldest_at)).min();
@@ -68,8 +68,8 @@ impl Memory {
         Ok(Some(SummaryRenewal { through_seq, is_complete }))
     }
 
-    /// Reads the messages after position `after`, through position `through`; `None` for an empty range.
-    async fn unsummarised(
+    /// Reads messages that follow position `after`, at most through position `through`; `None` if that range is empty.
+    async fn read_unsummarised(
         &self,
         scope: &Scope,
         thread: ThreadId,
@@ -80,7 +80,7 @@ impl Memory {
         if missing == 0 {
             return Ok(None);
         }
-        let limit = usize::try_from(missing).unwrap_or(READ_MESSAGES).min(READ_MESSAGES);
+        let limit = usize::try_from(missing).unwrap_or(MAX_MESSAGES).min(MAX_MESSAGES);
         let step = self.page_after(scope, thread, after, limit).await?;
         let through_seq = step.next.unwrap_or(through).min(through);
         let mut messages = step.page.messages;
@@ -90,8 +90,8 @@ impl Memory {
         Ok(Some(Unsummarised { messages, through_seq }))
     }
 
-    /// Stores a summary that a model wrote when the context state was `former`, unless a message that the model may have read
-    /// was removed since.
+    /// Stores a summary that a model wrote from the context state `former`, unless a message that the model may have read has
+    /// been removed since.
     async fn store_model_summary(
         &self,
         scope: &Scope,
@@ -127,14 +127,15 @@ struct Unsummarised {
     through_seq: u64,
 }
 
-async fn write(
+/// Asks the model for a summary of at most `characters` characters that replaces the previous one and includes `messages`.
+async fn generate_summary(
     model: &dyn ChatModel,
     summary: &Summary,
-    fallen: &[Message],
+    messages: &[Message],
     characters: usize,
 ) -> Result<String, ModelError> {
     let previous = summary.written.as_ref().map(|written| written.text.as_str());
-    let task = SummaryTask { previous, fallen, characters };
+    let task = SummaryTask { previous, fallen: messages, characters };
     let request = ChatRequest { messages: task.prompt(), ..ChatRequest::default() };
     let answer = model.answer(&request, &mut |_| {}).await?;
     let text = answer.text();

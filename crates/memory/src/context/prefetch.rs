@@ -1,4 +1,4 @@
-//! Reading everything that a turn needs of its thread before it starts, in one call of the store.
+//! Reading everything that a turn needs from its thread before it starts, in one call to the store.
 
 use std::sync::Arc;
 
@@ -14,40 +14,41 @@ use crate::config::config_name;
 use crate::thread_cache::{ExtraReads, ReadPage, ThreadCache};
 use crate::{Memory, Result, ThreadConfig};
 
-/// The data of a thread that a turn starts from, all of it as of one instant.
+/// The data of a thread that a turn needs at its start, all read at the same instant.
 #[derive(Clone, Debug)]
 pub struct Prefetched {
-    /// The thread's own row.
+    /// The thread itself, without messages.
     pub thread: Thread,
-    /// Its settings; those that are not set are `None`.
+    /// The settings of the thread. Those that are not set are `None`.
     pub config: ThreadConfig,
-    /// The requested records, in that order; `None` for one that does not exist.
+    /// The requested records, in the order of the request; `None` for records that do not exist.
     pub records: Vec<Option<Record>>,
-    /// The requested pages of records, in that order.
+    /// The requested pages of records, in the order of the request.
     pub lists: Vec<Vec<Record>>,
     scope: Scope,
-    /// How many messages were requested.
+    /// The maximum number of messages that were read.
     message_limit: usize,
     page: ReadPage,
     /// The record of the context state.
     state_record: Option<Record>,
-    /// Whether the policy that it was read for includes preferences.
+    /// Whether the policy for which the data was read includes preferences.
     includes_preferences: bool,
     preferences: Option<(PreferencesQuery, Vec<Record>)>,
     removals: u64,
     /// Whether appending removes older messages.
     is_trimmed: bool,
-    /// The change that the thread is at, including the caller's own commits.
+    /// The thread's current change, including the caller's own commits ([`Prefetched::after`]).
     change: TaggedNumber,
 }
 
 impl Memory {
-    /// Reads a thread's row, its settings, some of its records by name and by page, and the sources of a context by `policy`.
-    /// This takes one call of the store, or two if the thread is cached and others have written to it since.
+    /// Reads a thread, its settings, the named `records`, a page of records for each query in `lists`, and the sources of a
+    /// context with this `policy`. This takes one call to the store, or two if the thread is cached and others have written to
+    /// it since.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Corrupt` for settings that do not decode, `LimitExceeded` for a window over
-    /// [`threadkeep_core::limits::PAGE`] or too many records.
+    /// `NotFound` for an unknown thread, `Corrupt` for settings that do not decode, `LimitExceeded` for too many records or a
+    /// window of more than [`threadkeep_core::limits::PAGE`] messages.
     pub async fn prefetch(
         &self,
         scope: &Scope,
@@ -58,10 +59,10 @@ impl Memory {
     ) -> Result<Prefetched> {
         policy.check()?;
         let removals = self.thread_cache().map_or(0, ThreadCache::removals);
-        let wanted = self.preferences_to_read(scope, thread, policy);
+        let preferences_query = self.preferences_query(scope, thread, policy);
         let extra = ExtraReads {
-            records: [config_name(), state::name()].into_iter().chain(records.iter().cloned()).collect(),
-            lists: lists.iter().cloned().chain(wanted.iter().map(|wanted| wanted.query.clone())).collect(),
+            records: [config_name(), state::context_state_name()].into_iter().chain(records.iter().cloned()).collect(),
+            lists: lists.iter().cloned().chain(preferences_query.iter().map(|wanted| wanted.query.clone())).collect(),
             is_always_read: true,
         };
         let message_limit = messages_to_load(policy);
@@ -71,14 +72,14 @@ impl Memory {
         let (config, state_record) = (found.next().flatten(), found.next().flatten());
         let config = config.map(|record| record.value.read()).transpose()?.unwrap_or_default();
         let mut listed = read.lists;
-        let preferences = wanted.zip(if listed.len() > lists.len() { listed.pop() } else { None });
+        let preferences = preferences_query.zip(if listed.len() > lists.len() { listed.pop() } else { None });
         Ok(Prefetched {
             config,
             records: found.collect(),
             lists: listed,
             scope: scope.clone(),
             message_limit,
-            // The row and the page are of one instant, even if the page is cached and was only revalidated.
+            // The thread and its messages were read at the same instant: a cached page is revalidated.
             change: page.positions().tagged(),
             page,
             state_record,
@@ -92,12 +93,12 @@ impl Memory {
 
     /// Assembles a context as [`Memory::shared_context`] does, from prefetched data.
     ///
-    /// The store is queried only if this policy needs older messages than the one of the prefetch, if a summary has to catch
-    /// up, or if messages are recalled. The updated context state is stored only if the thread has not changed since the
-    /// prefetch: assemble the context before the turn's first commit, or from the result of [`Prefetched::after`].
+    /// The store is queried only if `policy` needs data that was not prefetched, if the summary lacks messages, or if messages
+    /// are recalled. The updated context state is stored only if the thread has not changed since the prefetch: assemble the
+    /// context before the turn's first commit, or from the result of [`Prefetched::after`].
     ///
     /// # Errors
-    /// As [`Memory::context`].
+    /// The same as for [`Memory::context`].
     pub async fn context_of(
         &self,
         prefetched: &Prefetched,
@@ -108,14 +109,14 @@ impl Memory {
         policy.check()?;
         let (scope, thread) = (&prefetched.scope, prefetched.thread.id);
         let sources = if prefetched.suffices_for(policy, options) {
-            self.sources_of(prefetched, policy, options).await?
+            self.sources_from(prefetched, policy, options).await?
         } else {
             self.read_sources(scope, thread, policy, options).await?
         };
         self.context_from(scope, thread, question, policy, options, sources).await
     }
 
-    async fn sources_of(
+    async fn sources_from(
         &self,
         prefetched: &Prefetched,
         policy: &ContextPolicy,
@@ -123,7 +124,7 @@ impl Memory {
     ) -> Result<Sources> {
         let Prefetched { scope, page, state_record, removals, .. } = prefetched;
         let thread = prefetched.thread.id;
-        let mut loaded = self.loaded(page.clone(), messages_to_load(policy), options.through_seq);
+        let mut loaded = self.select_messages(page.clone(), messages_to_load(policy), options.through_seq);
         let TaggedNumber { number: change, tag } = prefetched.change;
         loaded.positions = Positions { change, tag, ..loaded.positions };
         let state = match needs_context_state(policy, options) {
@@ -141,14 +142,14 @@ impl Memory {
 }
 
 impl Prefetched {
-    /// The same data after the caller's own commit, which made this `change` and only appended messages and put records.
+    /// Makes the data valid after a commit by the caller, which resulted in `change` and only appended messages and put records.
     ///
-    /// `None` if others committed since the data was read, or if appending removes older messages: the thread has to be read
-    /// again. A context assembled from the result does not contain the appended messages.
+    /// `None` if others have committed since the data was read, or if appending removes older messages. The thread then has to
+    /// be read again. A context assembled from the result does not contain the appended messages.
     #[must_use]
     pub fn after(self, change: TaggedNumber) -> Option<Self> {
-        let is_next = change.number == self.change.number + 1 && !self.is_trimmed;
-        is_next.then_some(Self { change, ..self })
+        let is_valid = change.number == self.change.number + 1 && !self.is_trimmed;
+        is_valid.then_some(Self { change, ..self })
     }
 
     /// Whether a context can be assembled without reading more messages or preferences.

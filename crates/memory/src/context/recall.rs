@@ -7,19 +7,19 @@ use super::ContextOptions;
 use super::sources::LoadedMessages;
 use crate::{EmbedderOutcome, Memory, RecallOptions, RecallResults, Result, ThreadTail};
 
-/// The outcome of the search for messages that are relevant to a context's question.
+/// The outcome of searching for messages that are relevant to the question of a context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecallOutcome {
-    /// The policy does not recall, or there is no question.
+    /// The policy does not recall messages, or there is no question.
     #[default]
     NotRequested,
-    /// The search was made.
+    /// The search succeeded.
     Searched {
-        /// Threads whose newest messages could not be searched within limits.
+        /// Threads whose newest messages were not searched, because too many messages are not indexed yet.
         unsearched: Vec<UnindexedThread>,
-        /// Whether an embedder took part in the ranking.
-        meaning: EmbedderOutcome,
+        /// Whether messages were also ranked by an embedder.
+        embedder_outcome: EmbedderOutcome,
     },
     /// The search failed, and the context was assembled without recalled messages.
     Failed {
@@ -31,7 +31,7 @@ pub enum RecallOutcome {
 }
 
 impl Memory {
-    /// Recalls messages by the policy. A failure is reported in the outcome; the context is assembled anyway.
+    /// Recalls messages as the policy requires. Reports a failure in the outcome, so that the context is assembled anyway.
     pub(super) async fn recall_for(
         &self,
         scope: &Scope,
@@ -50,14 +50,17 @@ impl Memory {
             Ok(results) => {
                 let is_usable = |message: &Message, other: ThreadId| {
                     // Other forks of the conversation contain copies of this thread's messages.
-                    let is_loaded = || loaded.messages().iter().any(|own| own.id == message.id);
+                    let is_loaded = || loaded.messages().iter().any(|loaded| loaded.id == message.id);
                     loaded.cutoff.is_none_or(|cutoff| message.created_at >= cutoff)
                         && (if other == thread { message.seq >= loaded.range.first_seq } else { !is_loaded() })
                 };
                 let usable = results.turns.into_iter().filter(|turn| is_usable(&turn.message, turn.thread));
                 let found =
                     usable.map(|turn| Recalled { thread: Some(turn.thread), message: turn.message, score: turn.score });
-                let outcome = RecallOutcome::Searched { unsearched: results.unsearched, meaning: results.meaning };
+                let outcome = RecallOutcome::Searched {
+                    unsearched: results.unsearched,
+                    embedder_outcome: results.embedder_outcome,
+                };
                 (found.collect(), outcome)
             }
             Err(error) => {
@@ -82,7 +85,7 @@ impl Memory {
         };
         let history = expected_history(loaded, policy);
         let except = ThreadTail { thread, from_seq: history.certain_from_seq };
-        // Messages that the history may include are dropped from the results, so as many more are requested.
+        // Results that the history includes are dropped later, so this requests as many more.
         let limit = policy.recall.messages.saturating_add(history.possible).min(limits::PAGE);
         let recall = RecallOptions { thread: only, except: Some(except), limit, ..RecallOptions::default() };
         match &options.embedder {
@@ -91,7 +94,7 @@ impl Memory {
         }
     }
 
-    /// The scope of the user who owns a thread. A thread without such a user is searched alone.
+    /// The scope of the user who owns the thread. If the tenant owns it, only the thread itself is searched.
     async fn owner_scope(&self, scope: &Scope, thread: ThreadId) -> Result<(Scope, Option<ThreadId>)> {
         let found = self.get_thread(scope, thread).await?;
         Ok(match found.owner {
@@ -101,15 +104,15 @@ impl Memory {
     }
 }
 
-/// The part of the thread that the context will include as history.
+/// The messages that the context will include as history.
 struct ExpectedHistory {
     /// The context includes every message from this position on.
     certain_from_seq: u64,
-    /// How many messages before that it includes if there is room.
+    /// The number of messages before `certain_from_seq` that the context may include.
     possible: usize,
 }
 
-/// With a token budget, an anchor or pruning, only the newest message is certain to be included.
+/// Returns which messages a context will include. With a token budget, an anchor or pruning, only the newest is certain.
 fn expected_history(loaded: &LoadedMessages, policy: &ContextPolicy) -> ExpectedHistory {
     let window = policy.window.unwrap_or(loaded.messages().len()).min(loaded.messages().len());
     let is_whole = policy.budget.is_none() && policy.pruning.is_none() && policy.trimming == Trimming::Sliding;

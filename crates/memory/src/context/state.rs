@@ -1,4 +1,8 @@
-//! The context state: data that one context of a thread leaves to the next. Derived, and stored as a record of the thread.
+//! The context state: data that one context of a thread leaves to the next. It is derived data, stored as a record of the
+//! thread.
+//!
+//! Scrubbing the state means to remove everything that was derived from erased, replaced or trimmed messages, in the commit that
+//! removes these messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,10 +29,11 @@ pub(crate) struct ContextState {
     pub(super) anchor: Option<u64>,
     #[serde(default, skip_serializing_if = "TokenCounts::is_empty")]
     pub(super) counts: TokenCounts,
-    /// How often messages that the summary covers were removed. A summary that a model started before may quote them.
+    /// The number of commits that removed messages covered by the summary. If it has changed since a model started to write a
+    /// summary, the text may quote removed messages.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) scrubs: u64,
-    /// The version of the record that it was read from or written as; `None` if there was no record.
+    /// The version of the record that stores this state; `None` if there is no record.
     #[serde(skip)]
     pub(super) version: Option<TaggedNumber>,
 }
@@ -42,7 +47,7 @@ fn is_zero(count: &u64) -> bool {
 pub(crate) struct RemovedMessages {
     /// All messages below this position.
     pub(crate) below: u64,
-    /// And those at these positions.
+    /// The messages at these positions.
     pub(crate) seqs: BTreeSet<u64>,
 }
 
@@ -55,7 +60,7 @@ impl RemovedMessages {
         seq < self.below || self.seqs.contains(&seq)
     }
 
-    /// Whether one of them is in a range of positions, inclusive.
+    /// Whether a removed message is in a range of positions, inclusive.
     fn overlaps(&self, first_seq: u64, through_seq: u64) -> bool {
         first_seq <= through_seq
             && (first_seq < self.below || self.seqs.range(first_seq..=through_seq).next().is_some())
@@ -63,7 +68,7 @@ impl RemovedMessages {
 }
 
 impl ContextState {
-    /// The state after assembling a context, if that changed it. Members that the policy does not use stay as they are.
+    /// The state after assembling a context; `None` if it has not changed. Fields that the policy does not use stay the same.
     pub(super) fn updated(
         &self,
         policy: &ContextPolicy,
@@ -88,14 +93,14 @@ impl ContextState {
 }
 
 impl ContextState {
-    /// Decodes a record. One that does not decode counts as empty, because its content can be derived again.
+    /// Decodes a record. If the record does not decode, returns an empty state, because its content can be derived again.
     fn of(record: Option<Record>) -> Self {
         let version = record.as_ref().map(Record::tagged);
         let state: Self = record.and_then(|record| record.value.read().ok()).unwrap_or_default();
         Self { version, ..state }
     }
 
-    /// The state without what was derived from removed messages.
+    /// Returns the state without the data that was derived from removed messages.
     fn without(&self, removed: &RemovedMessages) -> Self {
         let is_covered = |summary: &Summary| removed.overlaps(summary.first_seq, summary.through_seq);
         let summary = self.summary.as_ref().map(|summary| {
@@ -116,15 +121,16 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
     ) -> Result<(ContextState, TaggedNumber)> {
-        let (of, read) = (ThreadRef::Id(thread), ThreadRead { records: vec![name()], ..ThreadRead::default() });
+        let (thread, read) =
+            (ThreadRef::Id(thread), ThreadRead { records: vec![context_state_name()], ..ThreadRead::default() });
         let now = self.now();
-        let view = retry(self.runtime(), || self.store().read_thread(scope, &of, &read, now)).await?;
+        let view = retry(self.runtime(), || self.store().read_thread(scope, &thread, &read, now)).await?;
         let ThreadView { thread, records, .. } = view.ok_or(StoreError::NotFound(Kind::Thread))?;
         Ok((ContextState::of(records.into_iter().next().flatten()), thread.positions.tagged()))
     }
 
-    /// Finds the context state of a thread that was at these positions, in the thread cache or the store.
-    pub(super) async fn context_state_at(
+    /// Finds the context state in the thread cache or the store. The thread was at the positions `at` before this call.
+    pub(super) async fn find_context_state_at(
         &self,
         scope: &Scope,
         thread: ThreadId,
@@ -139,8 +145,8 @@ impl Memory {
         Ok(self.cache_context_state(scope, thread, found, at, removals))
     }
 
-    /// Decodes the record of the context state, and caches it. The thread was at these positions when the record was read, or
-    /// before.
+    /// Decodes the record of the context state, and caches the state. The thread was at the positions `at` when the record was
+    /// read, or shortly before.
     pub(super) fn cache_context_state(
         &self,
         scope: &Scope,
@@ -158,8 +164,8 @@ impl Memory {
         state
     }
 
-    /// Stores the context state, unless the thread changed since it was read: it may quote a message that was erased
-    /// meanwhile. After a failure the next context derives it again.
+    /// Stores the context state unless the thread has changed since `read_at`, because the state may quote a message that was
+    /// erased meanwhile. A failure is ignored: the next context derives the state again.
     pub(super) async fn store_context_state(
         &self,
         scope: &Scope,
@@ -170,7 +176,7 @@ impl Memory {
         drop(self.write_context_state(scope, thread, state, read_at.tagged()).await);
     }
 
-    /// Writes the context state, if the thread is at this change and the record at the state's version.
+    /// Writes the context state if the thread is at `at_change` and the record has the version `state.version`.
     pub(super) async fn write_context_state(
         &self,
         scope: &Scope,
@@ -178,7 +184,7 @@ impl Memory {
         state: ContextState,
         at_change: TaggedNumber,
     ) -> Result<()> {
-        let RecordName { key, .. } = name();
+        let RecordName { key, .. } = context_state_name();
         let (value, expected) = (JsonText::of(&state)?, state.version);
         let bytes = value.as_str().len() + size_of::<ContextState>();
         let write = DerivedWrite { key, at_change, expected, value };
@@ -200,10 +206,10 @@ impl Memory {
         Ok(written.map(drop)?)
     }
 
-    /// Adds to a batch that removes messages the removal of what the context state derived from them.
+    /// Adds scrubbing the context state to a batch that removes messages.
     ///
-    /// The batch then requires that the context state has not changed since it was read here. [`is_context_state_conflict`]
-    /// recognises the conflict if it has.
+    /// The batch then requires that the context state has not changed since this call read it. If the state has changed, the
+    /// commit fails with a conflict that [`is_context_state_conflict`] recognises.
     pub(crate) async fn scrub_context_state(
         &self,
         scope: &Scope,
@@ -211,27 +217,32 @@ impl Memory {
         batch: &mut Batch,
         removed: &RemovedMessages,
     ) -> Result<()> {
-        batch.put.retain(|put| put.name != name());
-        batch.delete.retain(|deleted| *deleted != name());
-        batch.require.retain(|condition| condition.name != name());
+        batch.put.retain(|put| put.name != context_state_name());
+        batch.delete.retain(|deleted| *deleted != context_state_name());
+        batch.require.retain(|condition| condition.name != context_state_name());
         let found = self.find_context_state_record(scope, thread).await?;
         let required = found.as_ref().map_or(RecordState::Absent, |record| RecordState::Version(record.tagged()));
-        batch.require.push(RecordCondition { name: name(), state: required });
+        batch.require.push(RecordCondition { name: context_state_name(), state: required });
         let Some(record) = found else { return Ok(()) };
         let Ok(state) = record.value.read::<ContextState>() else {
-            batch.delete.push(name());
+            batch.delete.push(context_state_name());
             return Ok(());
         };
         let scrubbed = state.without(removed);
         if scrubbed != state {
-            batch.put.push(PutRecord { name: name(), value: JsonText::of(&scrubbed)?, expires_at: None });
+            batch.put.push(PutRecord { name: context_state_name(), value: JsonText::of(&scrubbed)?, expires_at: None });
         }
         Ok(())
     }
 
-    /// Calls [`Memory::scrub_context_state`] for the messages that a batch erases, replaces or trims. Leaves any other batch as
-    /// it is.
-    pub(crate) async fn scrub_removed(&self, scope: &Scope, thread: ThreadId, batch: &mut Batch) -> Result<()> {
+    /// Calls [`Memory::scrub_context_state`] for the messages that a batch erases, replaces or trims. Does not change a batch
+    /// that removes no messages.
+    pub(crate) async fn scrub_removed_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        batch: &mut Batch,
+    ) -> Result<()> {
         let ids: Vec<_> = batch.erase.iter().copied().chain(batch.replace.iter().map(|replace| replace.id)).collect();
         let below = batch.trim_below.unwrap_or(0);
         if ids.is_empty() && below == 0 {
@@ -252,27 +263,28 @@ impl Memory {
     }
 
     async fn find_context_state_record(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Record>> {
-        let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), name(), self.now());
+        let (owner, RecordName { namespace, key }, now) =
+            (RecordOwner::Thread(thread), context_state_name(), self.now());
         Ok(retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?)
     }
 }
 
-/// Whether a commit failed because the context state changed since [`Memory::scrub_context_state`] read it.
+/// Whether a commit failed because the context state has changed since [`Memory::scrub_context_state`] read it.
 pub(crate) fn is_context_state_conflict(error: &MemoryError) -> bool {
     let MemoryError::Store(StoreError::Conflict(Conflict::Record { namespace, key, .. })) = error else {
         return false;
     };
-    let name = name();
+    let name = context_state_name();
     *namespace == name.namespace && *key == name.key
 }
 
 /// Whether a batch writes or deletes the context state.
 pub(crate) fn writes_context_state(batch: &Batch) -> bool {
-    let name = name();
+    let name = context_state_name();
     batch.put.iter().any(|put| put.name == name) || batch.delete.contains(&name)
 }
 
-/// The record that stores the context state.
-pub(super) fn name() -> RecordName {
+/// The name of the record that stores the context state.
+pub(super) fn context_state_name() -> RecordName {
     RecordName { namespace: Namespace::derived(), key: "thread".to_owned() }
 }

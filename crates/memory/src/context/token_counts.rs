@@ -1,4 +1,4 @@
-//! Token counts of messages, stored in the context state, so that each text is counted once.
+//! Token counts of messages, which are stored in the context state so that each text is counted only once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{ApproximateCounter, Message, Part, TokenCount, TokenCounter};
 
-/// Longer texts that are not part of a message are counted each time, so that a huge text is not cached at each length to
-/// which it is cut.
-const CACHED_TEXT_BYTES: usize = 64 * 1024;
+/// Maximum length in bytes of a cached text that is not part of a message. Longer texts are counted each time, because a huge
+/// text would be cached once for each length to which it is truncated.
+const MAX_CACHED_TEXT_BYTES: usize = 64 * 1024;
 
-/// The token counts of a thread's newest messages by one counter.
+/// The token counts of a thread's newest messages, all by the same counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenCounts {
     counter: String,
@@ -22,7 +22,7 @@ pub(crate) struct TokenCounts {
 struct MessageCounts(
     /// The revision of the message that was counted.
     u32,
-    /// The count of each of its texts, in the order of [`counted_texts`].
+    /// The count of each text of the message, in the order of [`counted_texts`].
     Vec<TokenCount>,
 );
 
@@ -32,10 +32,10 @@ impl TokenCounts {
         counter.name() != ApproximateCounter.name()
     }
 
-    /// Removes the counts of messages that are gone.
+    /// Returns the counts without those of removed messages.
     #[must_use]
-    pub(super) fn without(&self, is_gone: impl Fn(u64) -> bool) -> Self {
-        let by_seq = self.by_seq.iter().filter(|(seq, _)| !is_gone(**seq));
+    pub(super) fn without(&self, is_removed: impl Fn(u64) -> bool) -> Self {
+        let by_seq = self.by_seq.iter().filter(|(seq, _)| !is_removed(**seq));
         Self { counter: self.counter.clone(), by_seq: by_seq.map(|(seq, counted)| (*seq, counted.clone())).collect() }
     }
 
@@ -44,17 +44,17 @@ impl TokenCounts {
     }
 }
 
-/// Counts with another counter and caches its counts.
+/// Wraps a counter and caches its counts.
 #[derive(Debug)]
 pub(super) struct CachingCounter {
     counter: Arc<dyn TokenCounter>,
-    /// The texts of the messages, with their counts if known, and other texts that were counted: assembling a context measures
-    /// the same text several times.
+    /// The texts of the messages, with their counts if known, and other texts that were counted. Caching saves time because
+    /// assembling a context counts the same text several times.
     texts: Mutex<HashMap<String, Option<TokenCount>>>,
 }
 
 impl CachingCounter {
-    /// Starts with the stored counts of those `messages` that were not revised since.
+    /// Starts with the stored counts of those `messages` that have not been revised since.
     pub(super) fn new(counter: Arc<dyn TokenCounter>, stored: &TokenCounts, messages: &[Message]) -> Self {
         let mut texts = HashMap::new();
         let is_same_counter = stored.counter == counter.name();
@@ -70,7 +70,7 @@ impl CachingCounter {
         Self { counter, texts: Mutex::new(texts) }
     }
 
-    /// The counts to store: of those messages whose texts were all counted.
+    /// Returns the counts to store, for the messages of which all texts were counted.
     pub(super) fn counts(&self, messages: &[Message]) -> TokenCounts {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let counted = messages.iter().filter_map(|message| {
@@ -95,19 +95,19 @@ impl TokenCounter for CachingCounter {
         if let Some(Some(count)) = lock().get(text) {
             return *count;
         }
-        // Counted outside the lock: two threads may count the same text, with the same result.
+        // The lock is not held while counting. Two threads may count the same text, with the same result.
         let count = self.counter.count(text);
         let mut texts = lock();
         if let Some(cached) = texts.get_mut(text) {
             *cached = Some(count);
-        } else if text.len() <= CACHED_TEXT_BYTES {
+        } else if text.len() <= MAX_CACHED_TEXT_BYTES {
             texts.insert(text.to_owned(), Some(count));
         }
         count
     }
 }
 
-/// The texts of a message that are counted one by one. Reasoning is never part of a context.
+/// The texts of a message, which are counted one by one. Excludes reasoning, which is never part of a context.
 fn counted_texts(message: &Message) -> impl Iterator<Item = &str> {
     let parts = message.content.parts.iter().flat_map(|part| match part {
         Part::Text(text) => [Some(text.as_str()), None, None],

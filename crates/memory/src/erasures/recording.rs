@@ -1,4 +1,4 @@
-//! A store over another one that records every erasure in a log before carrying it out.
+//! A store that wraps another one and records every erasure in a log before carrying it out.
 #![deny(clippy::missing_trait_methods)]
 
 use std::sync::Arc;
@@ -21,19 +21,19 @@ pub(crate) struct RecordingStore {
 }
 
 impl RecordingStore {
-    pub(crate) fn over(backend: &Backend, log: Arc<dyn ErasureLog>) -> Backend {
+    pub(crate) fn wrap(backend: &Backend, log: Arc<dyn ErasureLog>) -> Backend {
         let inner = Arc::clone(&backend.store);
         Backend { store: Arc::new(Self { inner, log }), ..backend.clone() }
     }
 
-    /// The thread, if this scope may erase in it. Otherwise the inner store rejects the call.
-    async fn erasable(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Option<Thread>> {
+    /// Finds the thread. `None` if it does not exist or the scope must not change it: the inner store then rejects the call.
+    async fn find_erasable(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Option<Thread>> {
         let found = self.inner.find_thread(scope, &ThreadRef::Id(thread), now).await?;
         Ok(found.filter(|thread| scope.access(&thread.owner) == Access::Full))
     }
 
-    /// Withdraws entries if nothing was erased. If the outcome is unknown, they remain.
-    async fn settle<T>(&self, receipt: ErasureReceipt, result: Result<T>) -> Result<T> {
+    /// Withdraws entries if nothing was erased. Keeps them if the outcome is unknown or the thread is already gone.
+    async fn withdraw_if_rejected<T>(&self, receipt: ErasureReceipt, result: Result<T>) -> Result<T> {
         match &result {
             Err(StoreError::NotFound(threadkeep_core::Kind::Thread)) | Ok(_) => {}
             Err(error) if error.maybe_applied() => {}
@@ -43,8 +43,8 @@ impl RecordingStore {
     }
 }
 
-/// The entries for what a batch erases, with `change` as the thread's change.
-fn erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
+/// Creates the log entries for a batch that results in the change number `change`.
+fn batch_erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
     let messages = batch.erase.iter().map(|message| ErasedItem::Message { thread, message: *message, change });
     // Deleting Threadkeep's internal records of a thread (journals, locks) is not an erasure.
     let records = batch.delete.iter().filter(|name| is_app(&name.namespace)).map(|name| ErasedItem::Record {
@@ -61,7 +61,7 @@ fn is_app(namespace: &Namespace) -> bool {
     matches!(namespace, Namespace::App(_))
 }
 
-/// Whether records of a namespace are technical data, whose deletion is not an erasure.
+/// Whether a namespace contains technical data, whose deletion is not an erasure.
 fn is_technical(namespace: &Namespace) -> bool {
     matches!(namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
 }
@@ -72,29 +72,29 @@ impl Store for RecordingStore {
         if batch.erase.is_empty() && !batch.delete.iter().any(|name| is_app(&name.namespace)) {
             return self.inner.commit(scope, thread, batch, now).await;
         }
-        let Some(found) = self.erasable(scope, thread, now).await? else {
+        let Some(found) = self.find_erasable(scope, thread, now).await? else {
             return self.inner.commit(scope, thread, batch, now).await;
         };
         let (change, at) = (found.positions.change + 1, now.max(found.updated_at));
-        let receipt = self.log.record(erasures(scope, thread, &batch, change), at).await?;
+        let receipt = self.log.record(batch_erasures(scope, thread, &batch, change), at).await?;
         let outcome = self.inner.commit(scope, thread, batch.clone(), now).await;
         if let Ok(outcome) = &outcome
             && outcome.change > change
         {
-            // Others committed between the read and the erasure.
-            self.log.record(erasures(scope, thread, &batch, outcome.change), at).await?;
+            // Others committed between the read and the erasure, so the logged change number is too low.
+            self.log.record(batch_erasures(scope, thread, &batch, outcome.change), at).await?;
         }
-        self.settle(receipt, outcome).await
+        self.withdraw_if_rejected(receipt, outcome).await
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-        let Some(found) = self.erasable(scope, thread, now).await? else {
+        let Some(found) = self.find_erasable(scope, thread, now).await? else {
             return self.inner.delete_thread(scope, thread, now).await;
         };
         let erasure = Erasure { tenant: scope.tenant_id().clone(), item: ErasedItem::Thread(thread) };
         let receipt = self.log.record(vec![erasure], now.max(found.updated_at)).await?;
         let deleted = self.inner.delete_thread(scope, thread, now).await;
-        self.settle(receipt, deleted).await
+        self.withdraw_if_rejected(receipt, deleted).await
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
@@ -113,7 +113,7 @@ impl Store for RecordingStore {
         let item = ErasedItem::Record { owner, namespace, key, version: found.version };
         let receipt = self.log.record(vec![Erasure { tenant: scope.tenant_id().clone(), item }], now).await?;
         let written = self.inner.write_record(scope, write, now).await;
-        self.settle(receipt, written).await
+        self.withdraw_if_rejected(receipt, written).await
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {

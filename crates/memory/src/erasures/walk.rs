@@ -1,4 +1,4 @@
-//! Iteration over the current content of a store, page by page.
+//! Iterates over the current content of a store, page by page.
 
 use threadkeep_core::{
     Owner, Record, RecordOwner, RecordQuery, Result, Scope, TenantId, Thread, ThreadOrder, ThreadQuery, Timestamp,
@@ -8,11 +8,11 @@ use threadkeep_core::{
 use crate::Memory;
 use crate::retry::retry;
 
-/// Number of threads per page.
-const THREADS: usize = 200;
+/// Maximum number of threads per page.
+const THREADS_PER_PAGE: usize = 200;
 
 /// Lists all tenants.
-pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
+pub(super) async fn list_tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     let mut tenants: Vec<TenantId> = Vec::new();
     loop {
         let page = retry(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
@@ -23,7 +23,7 @@ pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     }
 }
 
-/// The threads of a tenant, in the order of their creation.
+/// Iterates over threads, in the order of their creation.
 pub(super) struct Threads<'a> {
     memory: &'a Memory,
     scope: Scope,
@@ -32,16 +32,18 @@ pub(super) struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
-        Self::of_scope(memory, Scope::Tenant(tenant.clone()), now)
+    /// All threads of a tenant.
+    pub(super) fn in_tenant(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
+        Self::in_scope(memory, Scope::Tenant(tenant.clone()), now)
     }
 
     /// The threads to which a scope has full access.
-    pub(super) fn of_scope(memory: &'a Memory, scope: Scope, now: Timestamp) -> Self {
-        let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS));
+    pub(super) fn in_scope(memory: &'a Memory, scope: Scope, now: Timestamp) -> Self {
+        let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS_PER_PAGE));
         Self { memory, scope, now, query }
     }
 
+    /// Reads the next page; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
         let Some(mut query) = self.query.take() else { return Ok(None) };
         let page =
@@ -54,7 +56,7 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// The records of a tenant and of its users.
+/// Iterates over the records of a tenant and of its users.
 pub(super) struct Records<'a> {
     memory: &'a Memory,
     tenant: TenantId,
@@ -65,16 +67,16 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn of(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
+    pub(super) fn in_tenant(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
         let owners = Vec::new().into_iter();
         Self { memory, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
     }
 
-    /// Reads the next page, with records of one owner; `None` after the last one.
+    /// Reads the next page, which contains records of one owner; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<(RecordOwner, Vec<Record>)>> {
         loop {
             if let Some(query) = self.query.take() {
-                return self.read(query).await.map(Some);
+                return self.read_page(query).await.map(Some);
             }
             match self.next_owner().await? {
                 Some(owner) => self.query = Some(RecordQuery::of(owner)),
@@ -83,7 +85,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    async fn read(&mut self, mut query: RecordQuery) -> Result<(RecordOwner, Vec<Record>)> {
+    async fn read_page(&mut self, mut query: RecordQuery) -> Result<(RecordOwner, Vec<Record>)> {
         let (scope, owner) = (Scope::Tenant(self.tenant.clone()), query.owner.clone());
         let page = retry(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
         if page.len() == query.limit {

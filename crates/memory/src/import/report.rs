@@ -8,13 +8,13 @@ pub struct ImportReport {
     pub threads_created: u64,
     /// Number of threads that existed, including forks.
     pub threads_found: u64,
-    /// Number of forks that were created: one per branch of a conversation, except that of its main thread.
+    /// Number of forks that were created: one per branch of a conversation, except the branch in the main thread.
     pub forks_created: u64,
     /// Number of forks that existed.
     pub forks_found: u64,
-    /// Number of messages that were added. A message that forks share counts once.
+    /// Number of messages that were added. A message with copies in forks counts once.
     pub messages_added: u64,
-    /// Number of messages that existed or were erased. A message that forks share counts once.
+    /// Number of messages that existed or had been erased. A message with copies in forks counts once.
     pub messages_already_there: u64,
     /// Number of records that were written.
     pub records_added: u64,
@@ -29,19 +29,20 @@ pub struct ImportReport {
 pub struct Problem {
     /// The number of the item, counted from 1.
     pub item: u64,
-    /// Its name: a message's external id or id, a thread's key or id, a record's key.
+    /// The name of the item: the external id or id of a message, the key or id of a thread, or the key of a record. `None` if it
+    /// has none.
     pub name: Option<String>,
     /// Why it could not be imported.
     pub error: MemoryError,
 }
 
 impl ImportReport {
-    pub(super) fn problem(&mut self, item: u64, name: Option<String>, error: MemoryError) {
+    pub(super) fn add_problem(&mut self, item: u64, name: Option<String>, error: MemoryError) {
         self.problems.push(Problem { item, name, error });
     }
 
-    /// Reports an error that affects one item. Returns any other error.
-    pub(super) fn problem_or_end(&mut self, item: u64, name: Option<String>, error: MemoryError) -> Result<()> {
+    /// Adds an error that affects one item to the problems. Returns any other error.
+    pub(super) fn add_problem_or_fail(&mut self, item: u64, name: Option<String>, error: MemoryError) -> Result<()> {
         match error {
             MemoryError::Store(
                 StoreError::Invalid { .. }
@@ -54,7 +55,7 @@ impl ImportReport {
             | MemoryError::Context(_)
             | MemoryError::Model(_)
             | MemoryError::Contended { .. } => {
-                self.problem(item, name, error);
+                self.add_problem(item, name, error);
                 Ok(())
             }
             MemoryError::Store(_) | MemoryError::Embedder(_) => Err(error),

@@ -1,8 +1,8 @@
-//! Importing a conversation with branches: as one thread, and a fork for each other branch.
+//! Importing a conversation with branches: the current branch as one thread, and each other branch as a fork.
 //!
 //! `existing` reads the conversation's threads, `plan` decides which thread each message belongs to, `write` adds the missing
-//! messages and threads, and `branch_metadata` describes the branches in the threads' metadata. Each append requires that its
-//! thread still ends where the plan expects; otherwise a new plan is made.
+//! messages and threads, and `branch_metadata` describes the branches in the threads' metadata. Each append requires that the
+//! thread still ends where the plan expects. If not, a new plan is made.
 
 mod branch_metadata;
 mod existing;
@@ -14,14 +14,14 @@ use std::collections::HashMap;
 use threadkeep_core::exchange::{ImportedNode, ImportedThread, ImportedTree};
 use threadkeep_core::{MessageId, NewMessage, Scope, ThreadKey, Timestamp};
 
-use super::conversation::named_id;
+use super::conversation::derive_id;
 use super::{ImportReport, WrittenConversation, encoded_bytes};
 use crate::{Memory, MemoryError, Result};
 use plan::MessageTree;
 
-/// Number of attempts while others change the conversation's threads.
+/// Maximum number of plans that are made while others change the conversation's threads.
 const ATTEMPTS: usize = 16;
-/// Maximum number of branches for which a plan is made. Of a conversation with more, only the current branch is imported.
+/// Maximum number of branches for which a plan is made. If a conversation has more, only the current branch is imported.
 const MAX_PLANNED_BRANCHES: usize = 1_000;
 
 const TOO_MANY_BRANCHES: MemoryError =
@@ -39,10 +39,10 @@ pub(super) struct Tree {
     number: u64,
     key: Option<ThreadKey>,
     thread: ImportedThread,
-    shape: MessageTree,
-    /// The messages; `None` for one that cannot be stored, which was reported.
+    message_tree: MessageTree,
+    /// The messages. `None` stands for a message that cannot be stored, which has been reported.
     messages: Vec<Option<NewMessage>>,
-    names: Vec<Option<String>>,
+    external_ids: Vec<Option<String>>,
     ids: HashMap<MessageId, usize>,
     updated_at: Option<Timestamp>,
     bytes: u64,
@@ -57,18 +57,18 @@ impl Tree {
         let (nodes, current) = limit_branches(nodes, current, number, &name, &mut report);
         let mut key = thread.key.clone();
         if key.is_none() || nodes.iter().any(|node| node.message.external_id.is_none()) {
-            report.problem(number, Some(name.clone()), NO_IDENTITY);
+            report.add_problem(number, Some(name.clone()), NO_IDENTITY);
             key = None;
         }
         let times = creation_times(&nodes, thread.created_at.unwrap_or(now));
         let parts = MessageTree::parts(&nodes);
-        let names = nodes.iter().map(|node| node.message.external_id.clone()).collect();
+        let external_ids = nodes.iter().map(|node| node.message.external_id.clone()).collect();
         let mut bytes = Vec::with_capacity(nodes.len());
         let (mut messages, mut ids) = (Vec::with_capacity(nodes.len()), HashMap::new());
-        for ((at, node), created_at) in nodes.into_iter().enumerate().zip(times) {
+        for ((index, node), created_at) in nodes.into_iter().enumerate().zip(times) {
             let external_id = node.message.external_id;
-            let id = named_id(&name, external_id.as_deref().unwrap_or_default());
-            ids.insert(id, at);
+            let id = derive_id(&name, external_id.as_deref().unwrap_or_default());
+            ids.insert(id, index);
             let message = NewMessage { id, external_id, created_at, content: node.message.content };
             match encoded_bytes(&message) {
                 Ok(encoded) => {
@@ -76,29 +76,29 @@ impl Tree {
                     messages.push(Some(message));
                 }
                 Err(error) => {
-                    report.problem(number, message.external_id, error.into());
+                    report.add_problem(number, message.external_id, error.into());
                     bytes.push(0);
                     messages.push(None);
                 }
             }
         }
-        let shape = MessageTree::new(parts, &bytes, current);
+        let message_tree = MessageTree::new(parts, &bytes, current);
         let bytes = bytes.iter().sum();
-        Self { name, number, key, thread, shape, messages, names, ids, updated_at, bytes, report }
+        Self { name, number, key, thread, message_tree, messages, external_ids, ids, updated_at, bytes, report }
     }
 
-    /// Identifies it in the import.
+    /// Identifies the conversation in the import.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Encoded bytes of all its messages.
+    /// The total size of the messages, in encoded bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     fn external_id(&self, node: usize) -> Option<&str> {
-        self.names[node].as_deref()
+        self.external_ids[node].as_deref()
     }
 
     /// Writes the messages and threads that do not exist yet.
@@ -106,7 +106,7 @@ impl Tree {
         if let Some(key) = self.key.clone()
             && let Err(error) = self.write_all(&memory, &scope, &key).await
         {
-            self.report.problem_or_end(self.number, Some(self.name.clone()), error)?;
+            self.report.add_problem_or_fail(self.number, Some(self.name.clone()), error)?;
         }
         Ok(WrittenConversation { name: self.name, report: self.report, conversation: None })
     }
@@ -114,8 +114,8 @@ impl Tree {
     async fn write_all(&mut self, memory: &Memory, scope: &Scope, key: &ThreadKey) -> Result<()> {
         let mut counts = write::Counts::default();
         for _ in 0..ATTEMPTS {
-            let existing = existing::read(self, memory, scope, key, &mut counts).await?;
-            match write::write(self, memory, scope, key, existing, &mut counts).await {
+            let existing = existing::read_threads(self, memory, scope, key, &mut counts).await?;
+            match write::write_missing(self, memory, scope, key, existing, &mut counts).await {
                 Ok(()) => {
                     counts.add_to_report(self);
                     return Ok(());
@@ -136,22 +136,22 @@ fn limit_branches(
     name: &str,
     report: &mut ImportReport,
 ) -> (Vec<ImportedNode>, Option<usize>) {
-    let shape = MessageTree::new(MessageTree::parts(&nodes), &vec![0; nodes.len()], current);
-    if shape.branches() <= MAX_PLANNED_BRANCHES {
+    let tree = MessageTree::new(MessageTree::parts(&nodes), &vec![0; nodes.len()], current);
+    if tree.branches() <= MAX_PLANNED_BRANCHES {
         return (nodes, current);
     }
-    report.problem(number, Some(name.to_owned()), TOO_MANY_BRANCHES);
-    let mut path: Vec<usize> = shape.path_to_root(shape.current_leaf).collect();
+    report.add_problem(number, Some(name.to_owned()), TOO_MANY_BRANCHES);
+    let mut path: Vec<usize> = tree.path_to_root(tree.current_leaf).collect();
     path.reverse();
     let mut nodes: Vec<Option<ImportedNode>> = nodes.into_iter().map(Some).collect();
     let kept = path.iter().filter_map(|node| nodes[*node].take()).enumerate();
     let kept: Vec<ImportedNode> =
-        kept.map(|(at, node)| ImportedNode { parent: at.checked_sub(1), message: node.message }).collect();
+        kept.map(|(index, node)| ImportedNode { parent: index.checked_sub(1), message: node.message }).collect();
     let last = kept.len().checked_sub(1);
     (kept, last)
 }
 
-/// When each message was created; for a message without a time, that of the message before it.
+/// Returns the creation time of each message. A message without a time gets the time of its parent.
 fn creation_times(nodes: &[ImportedNode], started_at: Timestamp) -> Vec<Timestamp> {
     let mut times: Vec<Timestamp> = Vec::with_capacity(nodes.len());
     for node in nodes {

@@ -7,15 +7,15 @@ use crate::recall::EmbedderOutcome;
 use crate::retry::retry;
 use crate::{Memory, MemoryError, Result};
 
-/// Number of candidates requested from the index.
-const CANDIDATES: usize = 200;
+/// Maximum number of candidates requested from the index.
+const MAX_CANDIDATES: usize = 200;
 
 /// Options for finding passages.
 #[derive(Clone, Copy, Debug)]
 pub struct PassageOptions<'a> {
     /// Maximum number of passages (1 to 100). Default: 5.
     pub limit: usize,
-    /// Also finds passages by embedding similarity, among those that the same model embedded.
+    /// Also finds passages by embedding similarity, among the passages that the same model embedded. Default: only by words.
     pub embedder: Option<&'a dyn Embedder>,
 }
 
@@ -28,24 +28,24 @@ impl Default for PassageOptions<'_> {
 /// A passage that may answer a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundPassage {
-    /// Its id in the library.
+    /// The id of the passage in the library.
     pub id: String,
-    /// The id of its document.
+    /// The id of the document.
     pub document: String,
     /// The title of the document.
     pub title: String,
-    /// Its location in the document.
+    /// The location of the passage in the document.
     pub place: String,
-    /// Its text.
+    /// The text of the passage.
     pub text: String,
-    /// Its relevance: larger is better. Comparable within one search.
+    /// The relevance: larger is better. Only comparable within one search.
     pub score: f64,
-    /// The similarity of its embedding to the question's; `None` without an embedder.
+    /// The similarity of the embeddings of passage and question; `None` without an embedder.
     pub similarity: Option<f64>,
 }
 
 impl FoundPassage {
-    /// The passage as a source that an answer cites.
+    /// Creates a source with which an answer can cite the passage.
     #[must_use]
     pub fn source(&self) -> Source {
         let title = if self.place.is_empty() { self.title.clone() } else { format!("{}, {}", self.title, self.place) };
@@ -63,17 +63,17 @@ impl FoundPassage {
 /// The results of a search in a library.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundPassages {
-    /// The best first.
+    /// The passages, best first.
     pub passages: Vec<FoundPassage>,
-    /// Whether an embedder took part in the ranking. If it failed, the ranking is by words alone.
-    pub meaning: EmbedderOutcome,
+    /// Whether passages were also ranked by an embedder. If the embedder failed, they are ranked by words alone.
+    pub embedder_outcome: EmbedderOutcome,
 }
 
 impl Memory {
-    /// Finds passages that may answer a question, in the scope's own part of a library and in its tenant's.
+    /// Finds passages that may answer a question, in the scope's own part of a library and in the tenant's part.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for the limit, and those of the store.
+    /// `Invalid` or `LimitExceeded` for an invalid limit, and errors from the store.
     pub async fn find_passages(
         &self,
         scope: &Scope,
@@ -86,7 +86,7 @@ impl Memory {
         }
         limits::check_bytes("limit", options.limit, 100)?;
         let terms = Question::new(question, self.now());
-        let (vector, meaning) = match options.embedder {
+        let (vector, embedder_outcome) = match options.embedder {
             Some(embedder) => match embed(embedder, question).await {
                 Ok(vector) => (Some(vector), EmbedderOutcome::Used),
                 Err(error) => (None, EmbedderOutcome::Failed(error.to_string())),
@@ -94,14 +94,14 @@ impl Memory {
             None => (None, EmbedderOutcome::NotRequested),
         };
         if terms.is_empty() && vector.is_none() {
-            return Ok(FoundPassages { passages: Vec::new(), meaning });
+            return Ok(FoundPassages { passages: Vec::new(), embedder_outcome });
         }
         let query = SearchQuery {
             collection: collection(library),
             terms: terms.terms(),
             vector,
             thread: None,
-            limit: CANDIDATES,
+            limit: MAX_CANDIDATES,
         };
         let now = self.now();
         let answer = retry(self.runtime(), || self.search_index().search(scope, &query, now)).await?;
@@ -109,7 +109,7 @@ impl Memory {
         let statistics = Statistics { documents: answer.documents, frequencies };
         let mut passages = rank(&terms, answer.entries, &statistics);
         passages.truncate(options.limit);
-        Ok(FoundPassages { passages, meaning })
+        Ok(FoundPassages { passages, embedder_outcome })
     }
 }
 
@@ -121,13 +121,13 @@ async fn embed(embedder: &dyn Embedder, question: &str) -> Result<Embedding, Emb
     }
 }
 
-/// Ranks passages by words, or by the ranks of words and similarity if there are similarities. The best first.
+/// Ranks passages, best first: by words, or if there are similarities, by combining the ranks by words and by similarity.
 fn rank(question: &Question, entries: Vec<EntryHit>, statistics: &Statistics) -> Vec<FoundPassage> {
-    let counts: Vec<TermCounts> = entries.iter().map(|entry| question.count(&titled(entry))).collect();
+    let counts: Vec<TermCounts> = entries.iter().map(|entry| question.count(&searchable_text(entry))).collect();
     let words = bm25(&counts, statistics);
     let sorted_by = |score: &dyn Fn(usize) -> Option<f64>| {
         let mut indexes: Vec<usize> = (0..entries.len()).filter(|index| score(*index).is_some()).collect();
-        indexes.sort_by(|one, other| score(*other).unwrap_or(0.0).total_cmp(&score(*one).unwrap_or(0.0)));
+        indexes.sort_by(|a, b| score(*b).unwrap_or(0.0).total_cmp(&score(*a).unwrap_or(0.0)));
         indexes
     };
     let by_words = sorted_by(&|index| (words[index] > 0.0).then_some(words[index]));
@@ -137,11 +137,11 @@ fn rank(question: &Question, entries: Vec<EntryHit>, statistics: &Statistics) ->
         false => by_rank(&[by_words, by_meaning]),
     };
     let mut entries: Vec<Option<EntryHit>> = entries.into_iter().map(Some).collect();
-    ranked.into_iter().filter_map(|(index, score)| Some(found(entries[index].take()?, score))).collect()
+    ranked.into_iter().filter_map(|(index, score)| Some(found_passage(entries[index].take()?, score))).collect()
 }
 
-/// The text of a passage, with its document's title and its location, which match a question's words too.
-fn titled(entry: &EntryHit) -> String {
+/// The text in which the words of a question are counted: the title of the document, the location and the text of the passage.
+fn searchable_text(entry: &EntryHit) -> String {
     format!("{}\n{}\n{}", field(entry, "title"), field(entry, "place"), entry.text)
 }
 
@@ -149,7 +149,7 @@ fn field<'a>(entry: &'a EntryHit, name: &str) -> &'a str {
     entry.fields.get(name).and_then(Value::as_str).unwrap_or("")
 }
 
-fn found(entry: EntryHit, score: f64) -> FoundPassage {
+fn found_passage(entry: EntryHit, score: f64) -> FoundPassage {
     let [document, title, place] = ["document", "title", "place"].map(|name| field(&entry, name).to_owned());
     let EntryHit { id, text, similarity, .. } = entry;
     FoundPassage { id, document, title, place, text, score, similarity }

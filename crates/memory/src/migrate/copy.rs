@@ -5,7 +5,7 @@ use threadkeep_core::{
 };
 
 use super::{Differences, Item, Migration, Progress, survey, walk};
-use crate::retry::{retry, retry_tracked};
+use crate::retry::{retry, retry_with_outcome};
 
 /// Number of threads that are searched for in the target concurrently.
 const CONCURRENT_READS: usize = 8;
@@ -72,7 +72,7 @@ impl Migration {
 
     async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Outcome> {
         // If it is unknown whether a chunk was written, the thread is copied from its start, so that no chunk is written twice.
-        match retry_tracked(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
+        match retry_with_outcome(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
             // It did not exist before, so an earlier attempt copied it and the reply was lost.
             Ok(Outcome::Exists) => Ok(Outcome::Copied),
             Err(StoreError::Conflict(Conflict::Thread)) => {

@@ -47,9 +47,9 @@ impl Memory {
             match similarities(question, &results.turns, embedder).await {
                 Ok(similarities) => {
                     results.turns = combined(results.turns, &similarities);
-                    results.meaning = EmbedderOutcome::Used;
+                    results.embedder_outcome = EmbedderOutcome::Used;
                 }
-                Err(error) => results.meaning = EmbedderOutcome::Failed(error.to_string()),
+                Err(error) => results.embedder_outcome = EmbedderOutcome::Failed(error.to_string()),
             }
         }
         results.turns.truncate(options.limit);

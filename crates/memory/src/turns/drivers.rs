@@ -89,7 +89,7 @@ pub fn is_driving(memory: &Memory, name: &str) -> Option<bool> {
 
 /// A unique name for this process, which other processes of the machine can look up if the platform supports that.
 fn process_name(memory: &Memory) -> String {
-    let unique = memory.mint_message_id();
+    let unique = memory.generate_message_id();
     match memory.processes().and_then(Processes::own_name) {
         Some(name) => format!("{name}:{unique}"),
         None => unique.to_string(),

@@ -264,7 +264,7 @@ async fn concurrent_upserts_of_a_new_id_make_one_message() {
 async fn users_can_only_append_to_a_shared_thread() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         let appended = memory.append(&ana(), thread, Draft::user("from ana")).await.unwrap();
         memory.append(&ben(), thread, Draft::user("from ben")).await.unwrap();

@@ -473,7 +473,7 @@ async fn another_users_key_is_not_a_fork() {
     let env = TestEnv::plain();
     let memory = &env.memory;
     let open =
-        OpenThread { key: Some(ThreadKey::new(KEY).unwrap()), ..OpenThread::new(&ben(), memory.mint_thread_id()) };
+        OpenThread { key: Some(ThreadKey::new(KEY).unwrap()), ..OpenThread::new(&ben(), memory.generate_thread_id()) };
     memory.open_thread(&ben(), open).await.unwrap();
     import_conversation(memory, &forked(4)).await;
     assert_eq!(threads(memory, &ana()).await.len(), 2);

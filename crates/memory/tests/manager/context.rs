@@ -289,7 +289,7 @@ async fn a_report_is_stored_for_its_turn() {
         };
         let policy = ContextPolicy { budget: Some(TokenCount(500)), ..ContextPolicy::window(4) };
         let assembled = memory.context_with(&ana(), thread, Some("what?"), &policy, &options).await.unwrap();
-        assert!(assembled.is_report_kept);
+        assert!(assembled.is_report_stored);
         let context = assembled.context;
         let fate = |seq| context.report.messages.iter().find(|span| span.first_seq == seq).unwrap().fate;
         assert_eq!((fate(3), fate(27)), (Fate::Recalled, Fate::Kept));
@@ -322,14 +322,14 @@ async fn an_anchor_persists_across_turns() {
 async fn a_context_of_a_shared_thread_is_not_stored_for_users() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         memory.append(&ana(), thread, Draft::user("My usual cluster is prod-eu-2.")).await.unwrap();
         append_exchanges(memory, thread, 2, 10).await;
         assert!(context_text(memory, &ben(), thread, &summarising(2)).await.contains("prod-eu-2"));
         let options = ContextOptions { turn: Some("1".to_owned()), ..ContextOptions::default() };
         let context = memory.context_with(&ben(), thread, None, &summarising(2), &options).await.unwrap();
-        assert!(!context.is_report_kept);
+        assert!(!context.is_report_stored);
         assert_eq!(records(&env, thread).await, "", "a user's context of a shared thread is not stored");
     })
     .await;

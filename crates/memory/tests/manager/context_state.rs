@@ -142,7 +142,7 @@ async fn a_context_is_cached_until_its_inputs_change() {
     let with_question = caching.context(&ana(), thread, Some("Which train?"), &policy).await.unwrap();
     assert_eq!(with_question.context.newest_text(), "Which train?");
     let options = ContextOptions { turn: Some("one".to_owned()), ..ContextOptions::default() };
-    assert!(caching.context_with(&ana(), thread, None, &policy, &options).await.unwrap().is_report_kept);
+    assert!(caching.context_with(&ana(), thread, None, &policy, &options).await.unwrap().is_report_stored);
     assert!(caching.context_report(&ana(), thread, "one").await.unwrap().is_some());
     // A preference set by any instance is effective immediately, and such contexts are not cached.
     let before = cached_context(&caching, thread, &policy).await;

@@ -46,10 +46,10 @@ async fn recall_falls_back_to_words_if_the_embedder_fails() {
         let options = RecallOptions { limit: 1, ..RecallOptions::default() };
         let by_words = memory.recall(&ana(), "cat photos", &options).await.unwrap();
         assert_eq!((by_words.turns[0].message.seq, by_words.turns[0].similarity), (2, None));
-        assert_eq!(by_words.meaning, EmbedderOutcome::NotRequested);
+        assert_eq!(by_words.embedder_outcome, EmbedderOutcome::NotRequested);
 
         let joined = memory.recall_with_embedder(&ana(), "cat photos", &options, &FakeEmbedder::Works).await.unwrap();
-        assert_eq!((joined.turns.len(), joined.meaning), (1, EmbedderOutcome::Used));
+        assert_eq!((joined.turns.len(), joined.embedder_outcome), (1, EmbedderOutcome::Used));
         assert!(joined.turns[0].similarity.is_some());
         let both = RecallOptions { limit: 2, ..RecallOptions::default() };
         let joined = memory.recall_with_embedder(&ana(), "cat photos", &both, &FakeEmbedder::Works).await.unwrap();
@@ -59,7 +59,7 @@ async fn recall_falls_back_to_words_if_the_embedder_fails() {
         for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors, FakeEmbedder::ZeroVectors] {
             let results = memory.recall_with_embedder(&ana(), "cat photos", &options, &broken).await.unwrap();
             assert_eq!(results.turns, by_words.turns, "{broken:?}");
-            assert!(matches!(results.meaning, EmbedderOutcome::Failed(_)), "{broken:?}");
+            assert!(matches!(results.embedder_outcome, EmbedderOutcome::Failed(_)), "{broken:?}");
         }
         let none = RecallOptions { limit: 0, ..RecallOptions::default() };
         assert!(memory.recall_with_embedder(&ana(), "cat", &none, &FakeEmbedder::Works).await.is_err());

@@ -33,7 +33,7 @@ async fn erasing_a_user_removes_only_their_data() {
             memory.set_preference(&scope, "line", "Northern").await.unwrap();
         }
         write_record(&env, &ana(), RecordOwner::User(user_id("ana")), Namespace::system("summary").unwrap(), "s").await;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         for draft in [from("ana", "my secret"), from("ben", "hi"), from("ana", "bye")] {
             memory.append(&acme(), shared, draft).await.unwrap();
@@ -70,7 +70,7 @@ async fn erasing_a_user_covers_all_pages() {
         memory.open(&ana()).await.unwrap();
         memory.set_preference(&ana(), &number.to_string(), &number).await.unwrap();
     }
-    let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+    let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
     let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
     for _ in 0..3 {
         let drafts = (0..400).flat_map(|_| [from("ana", "mine"), from("ben", "his")]);

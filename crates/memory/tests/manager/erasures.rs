@@ -65,7 +65,7 @@ impl InMemoryKnownErasures {
 }
 
 impl KnownErasures for InMemoryKnownErasures {
-    fn note_thread(&mut self, _: &TenantId, _: ThreadId) {}
+    fn load_thread(&mut self, _: &TenantId, _: ThreadId) {}
 
     fn user(&self, tenant: &TenantId, expected: &UserId) -> Option<ErasedUser> {
         let bound = self.latest(tenant, |item| match item {
@@ -83,7 +83,7 @@ impl KnownErasures for InMemoryKnownErasures {
         self.latest(tenant, |item| (*item == ErasedItem::Thread(expected)).then_some(0))
     }
 
-    fn is_in_thread(&self, tenant: &TenantId, expected: ThreadId) -> bool {
+    fn has_entries_in_thread(&self, tenant: &TenantId, expected: ThreadId) -> bool {
         let found = self.latest(tenant, |item| match item {
             ErasedItem::Message { thread, .. } if *thread == expected => Some(0),
             ErasedItem::Record { owner, .. } if *owner == RecordOwner::Thread(expected) => Some(0),
@@ -215,15 +215,15 @@ async fn rejected_erasures_are_not_logged() {
     // Only on stores that lose no responses: an entry is retained if the outcome of its erasure is unknown.
     for env in [TestEnv::plain(), TestEnv::sqlite()] {
         let (memory, log) = with_log(&env);
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         let placed = memory.append(&acme(), shared, Draft::user("for everyone")).await.unwrap();
         let message = placed.messages[0].id;
         assert!(memory.delete_thread(&ana(), shared).await.is_err());
         assert!(memory.erase_messages(&ana(), shared, &[message]).await.is_err());
-        assert!(memory.delete_thread(&ben(), memory.mint_thread_id()).await.is_err());
+        assert!(memory.delete_thread(&ben(), memory.generate_thread_id()).await.is_err());
         assert!(memory.erase_user(&ben(), &user_id("ana"), EraseOptions::default()).await.is_err());
-        let unknown = [message, memory.mint_message_id()];
+        let unknown = [message, memory.generate_message_id()];
         assert!(memory.erase_messages(&acme(), shared, &unknown).await.is_err());
         // Retention is not an erasure.
         let retention = Some(Retention { max_messages: Some(1), ttl_minutes: None });

@@ -43,7 +43,7 @@ async fn passages_are_returned_with_their_location() {
             (best.title.as_str(), best.place.as_str(), best.text.as_str()),
             ("About leave.md", "paragraph 1", texts[0])
         );
-        assert_eq!(found.meaning, EmbedderOutcome::NotRequested);
+        assert_eq!(found.embedder_outcome, EmbedderOutcome::NotRequested);
         let source = best.source();
         assert_eq!((source.kind.as_str(), source.id.as_str()), ("document", "leave.md#0"));
         assert_eq!(source.title.as_deref(), Some("About leave.md, paragraph 1"));
@@ -108,11 +108,11 @@ async fn passages_are_found_by_words_if_the_embedder_fails() {
         let with_embedder = |embedder| PassageOptions { embedder: Some(embedder), ..PassageOptions::default() };
         let found =
             memory.find_passages(&ana(), "handbook", "cat", &with_embedder(&FakeEmbedder::Works)).await.unwrap();
-        assert_eq!((found.passages[0].text.as_str(), found.meaning), (texts[0], EmbedderOutcome::Used));
+        assert_eq!((found.passages[0].text.as_str(), found.embedder_outcome), (texts[0], EmbedderOutcome::Used));
         let found =
             memory.find_passages(&ana(), "handbook", "wall", &with_embedder(&FakeEmbedder::Unavailable)).await.unwrap();
         assert_eq!(found.passages.len(), 1);
-        assert!(matches!(found.meaning, EmbedderOutcome::Failed(_)));
+        assert!(matches!(found.embedder_outcome, EmbedderOutcome::Failed(_)));
         for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors] {
             let document = document("broken", &texts);
             assert!(memory.put_library_document(&ana(), "handbook", document, Some(&broken)).await.is_err());

@@ -36,7 +36,7 @@ async fn fill(env: &TestEnv) -> ThreadId {
         memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await.unwrap();
     }
     let expiring =
-        OpenThread { expires_at: Some(memory.now().plus_ms(10)), ..OpenThread::new(&ana(), memory.mint_thread_id()) };
+        OpenThread { expires_at: Some(memory.now().plus_ms(10)), ..OpenThread::new(&ana(), memory.generate_thread_id()) };
     memory.open_thread(&ana(), expiring).await.unwrap();
     env.clock.advance_ms(10);
     memory.set_preference(&ana(), "line", "Victoria").await.unwrap();

@@ -182,7 +182,7 @@ async fn ephemeral_messages_are_found_only_in_their_thread() {
         let mark = || Map::from_iter([(EPHEMERAL.to_owned(), true.into())]);
         let kept = memory.open(&ana()).await.unwrap().thread.id;
         memory.append(&ana(), kept, Draft::user("The heron stands by the lake.")).await.unwrap();
-        let open = OpenThread { metadata: mark(), ..OpenThread::new(&ana(), memory.mint_thread_id()) };
+        let open = OpenThread { metadata: mark(), ..OpenThread::new(&ana(), memory.generate_thread_id()) };
         let ephemeral = memory.open_thread(&ana(), open).await.unwrap().thread.id;
         let content = Content { metadata: mark(), ..Content::text(Role::User, "A heron, where?") };
         memory.append(&ana(), ephemeral, Draft::new(content)).await.unwrap();

@@ -41,7 +41,7 @@ fn recalled_seqs(assembled: &AssembledContext) -> Vec<(Option<ThreadId>, u64, Fa
 }
 
 fn searched() -> RecallOutcome {
-    RecallOutcome::Searched { unsearched: Vec::new(), meaning: EmbedderOutcome::NotRequested }
+    RecallOutcome::Searched { unsearched: Vec::new(), embedder_outcome: EmbedderOutcome::NotRequested }
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn recall_includes_only_the_users_own_threads() {
         append_fact_and_talk(memory, &ana(), other, 3).await;
         memory.append(&ben(), foreign, Draft::user("My secret walrus is called Gertrude.")).await.unwrap();
         memory.append(&ana(), here, Draft::user("hello")).await.unwrap();
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         memory.append(&ana(), shared, Draft::user("The walrus of this channel is called Boris.")).await.unwrap();
         memory.append(&ana(), shared, Draft::user("hello")).await.unwrap();
@@ -254,8 +254,10 @@ async fn a_failed_embedder_falls_back_to_words() {
         let policy = recalling(RecallFrom::Thread, 3);
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
         assert!(text(&assembled).contains("Humphrey"));
-        let RecallOutcome::Searched { meaning, .. } = assembled.recall else { panic!("{:?}", assembled.recall) };
-        assert!(matches!(meaning, EmbedderOutcome::Failed(_)), "{meaning:?}");
+        let RecallOutcome::Searched { embedder_outcome, .. } = assembled.recall else {
+            panic!("{:?}", assembled.recall)
+        };
+        assert!(matches!(embedder_outcome, EmbedderOutcome::Failed(_)), "{embedder_outcome:?}");
     })
     .await;
 }

@@ -135,7 +135,7 @@ async fn a_thread_can_be_trimmed_without_a_new_message() {
 async fn users_cannot_trim_a_shared_thread() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         for number in 1..=3 {
             append(&env, thread, number, &newest(2)).await;

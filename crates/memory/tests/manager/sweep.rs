@@ -13,7 +13,7 @@ async fn one_instance_sweeps_per_period() {
     on_all_stores(async |env: TestEnv| {
         let expiring = OpenThread {
             expires_at: Some(env.memory.now().plus_ms(1)),
-            ..OpenThread::new(&ana(), env.memory.mint_thread_id())
+            ..OpenThread::new(&ana(), env.memory.generate_thread_id())
         };
         env.memory.open_thread(&ana(), expiring).await.unwrap();
         env.open_thread().await;

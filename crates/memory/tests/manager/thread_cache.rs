@@ -146,7 +146,7 @@ async fn cached_messages_are_not_visible_to_other_scopes() {
 async fn a_reopened_thread_has_no_cached_messages() {
     on_all_stores(async |env: TestEnv| {
         let (caching, other) = with_and_without_cache(&env);
-        let id = caching.mint_thread_id();
+        let id = caching.generate_thread_id();
         let open = || OpenThread { expires_at: Some(other.now().plus_ms(1_000)), ..OpenThread::new(&ana(), id) };
         for text in ["the past", "the present"] {
             other.open_thread(&ana(), open()).await.unwrap();

@@ -14,7 +14,7 @@ async fn threads_are_opened_found_and_deleted() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
         let metadata = map("userLocation", "London");
-        let open = OpenThread { metadata: metadata.clone(), ..OpenThread::new(&scope, memory.mint_thread_id()) };
+        let open = OpenThread { metadata: metadata.clone(), ..OpenThread::new(&scope, memory.generate_thread_id()) };
         let opened = memory.open_thread(&scope, open.clone()).await.unwrap();
         assert!(opened.created);
         assert_eq!((opened.thread.id, &opened.thread.metadata), (open.id, &metadata));

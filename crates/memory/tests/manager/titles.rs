@@ -28,7 +28,7 @@ async fn the_first_user_message_sets_the_title() {
 async fn an_explicit_title_is_kept() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
-        let open = OpenThread { title: Some("Given".to_owned()), ..OpenThread::new(&scope, memory.mint_thread_id()) };
+        let open = OpenThread { title: Some("Given".to_owned()), ..OpenThread::new(&scope, memory.generate_thread_id()) };
         let thread = memory.open_thread(&scope, open).await.unwrap().thread.id;
         memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title.as_deref(), Some("Given"));
@@ -45,7 +45,7 @@ async fn an_explicit_title_is_kept() {
 async fn users_do_not_set_the_title_of_a_shared_thread() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         memory.append(&ana(), thread, Draft::user("by a user")).await.unwrap();
         assert_eq!(memory.get_thread(&acme(), thread).await.unwrap().title, None);

@@ -110,7 +110,7 @@ async fn one_completion_locks_a_thread_at_a_time() {
 async fn users_of_a_shared_thread_lock_each_other_out() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let open = OpenThread::new(&acme(), memory.mint_thread_id());
+        let open = OpenThread::new(&acme(), memory.generate_thread_id());
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         let anas = locked(memory, &ana(), thread, "one").await;
         for scope in [ben(), ana(), acme()] {

@@ -51,8 +51,8 @@ pub(crate) async fn chat(
     Content::text(Role::User, body.message.clone()).check()?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
     let (key, memory) = (assistant::thread_key(&agent)?, agent.memory());
-    let attempt = input::attempt(&headers, "compat", &format!("{key}:{digest}"))?;
-    let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.mint_thread_id()) };
+    let attempt = input::read_attempt(&headers, "compat", &format!("{key}:{digest}"))?;
+    let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.generate_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
     let ask = TurnRequest::new(body.message);
     let request =

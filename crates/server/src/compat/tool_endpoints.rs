@@ -188,8 +188,8 @@ async fn call_tool(
     let memory = app.memory();
     let context = ToolContext {
         scope,
-        thread: memory.mint_thread_id(),
-        turn: memory.mint_message_id().to_string(),
+        thread: memory.generate_thread_id(),
+        turn: memory.generate_message_id().to_string(),
         call_id: lookup.tool.to_owned(),
         question: String::new(),
         approval: None,

@@ -82,7 +82,7 @@ pub(crate) async fn recall(
         Some(embedder) => memory.recall_with_embedder(scope, &question, &options, embedder.as_ref()).await?,
         None => memory.recall(scope, &question, &options).await?,
     };
-    let meaning = match results.meaning {
+    let meaning = match results.embedder_outcome {
         EmbedderOutcome::NotRequested => "absent",
         EmbedderOutcome::Used => "used",
         EmbedderOutcome::Failed(_) => "failed",

@@ -122,7 +122,7 @@ async fn servers_over_one_database_share_their_state() {
 
     let owner = Scope::user("local", "me").unwrap();
     let expires_at = Some(one.memory.now().plus_ms(1));
-    let open = OpenThread { expires_at, ..OpenThread::new(&owner, one.memory.mint_thread_id()) };
+    let open = OpenThread { expires_at, ..OpenThread::new(&owner, one.memory.generate_thread_id()) };
     let expiring = one.memory.open_thread(&owner, open).await.unwrap().thread.id;
     let maintenance = &one.memory.backend().maintenance;
     let is_there = async || maintenance.dump_thread(owner.tenant_id(), expiring, None, 1).await.is_ok();

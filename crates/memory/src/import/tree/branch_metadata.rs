@@ -1,8 +1,9 @@
-//! The metadata that describe a conversation's branches in its threads.
+//! Metadata of threads that describes the branches of a conversation.
 //!
-//! The member `branch` contains the key of the conversation, and whether the thread is the current branch (`current`). A fork
-//! has `forked_from`: the thread that it was forked from, and the position of the last shared message. The main thread, which
-//! has the conversation's key, has `current_thread`, and `as_of`: when the source last changed the conversation.
+//! The metadata member `branch` contains the key of the conversation, and whether the thread is the current branch (`current`).
+//! In a fork, it also contains `forked_from`: the thread from which it was forked, and the position of the last shared message.
+//! In the main thread, which has the conversation's key, it also contains `current_thread`, the thread with the current branch,
+//! and `as_of`, the time at which the source last changed the conversation.
 
 use threadkeep_core::{Conflict, Expected, Map, Scope, ThreadId, ThreadKey, ThreadPatch, Timestamp, Value};
 
@@ -12,6 +13,7 @@ pub(super) const BRANCH: &str = "branch";
 const CURRENT: &str = "current";
 /// A member that earlier versions wrote instead of creating forks.
 const NOT_IMPORTED: &str = "branches_left_out";
+/// Maximum number of attempts to update the metadata of a thread while others change the thread.
 const ATTEMPTS: usize = 16;
 
 /// The member `branch` of a thread's metadata.
@@ -28,7 +30,7 @@ pub(super) enum Kind {
     Main {
         current: Option<ThreadId>,
         as_of: Option<Timestamp>,
-        /// Whether it contains messages of several branches, as written by earlier versions.
+        /// Whether the thread mixes several branches, as written by earlier versions.
         is_mixed: bool,
     },
     Fork {
@@ -83,8 +85,13 @@ impl CurrentBranch {
     }
 }
 
-/// Updates a thread's metadata, if `put` changes them. Retries if others change the thread.
-pub(super) async fn update(memory: &Memory, scope: &Scope, thread: ThreadId, put: impl Fn(&mut Map)) -> Result<()> {
+/// Updates a thread's metadata with `put`, and retries if others change the thread. Does nothing if the thread was deleted.
+pub(super) async fn update_metadata(
+    memory: &Memory,
+    scope: &Scope,
+    thread: ThreadId,
+    put: impl Fn(&mut Map),
+) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let Some(found) = memory.find_thread(scope, thread).await? else { return Ok(()) };
         let mut metadata = found.metadata.clone();
@@ -109,5 +116,5 @@ pub(super) async fn clear_current(memory: &Memory, scope: &Scope, thread: Thread
             branch.insert(CURRENT.to_owned(), false.into());
         }
     };
-    update(memory, scope, thread, put).await
+    update_metadata(memory, scope, thread, put).await
 }

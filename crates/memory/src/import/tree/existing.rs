@@ -1,4 +1,4 @@
-//! Reading the threads of a conversation that exist already.
+//! Reading those threads of a conversation that already exist.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use crate::messages::READ_PAGE;
 use crate::retry::retry;
 use crate::{Memory, Result};
 
-/// The conversation's threads, and the plan for them.
+/// The existing threads of a conversation, and the plan for the import.
 pub(super) struct ExistingThreads {
     /// In the order of [`plan`].
     pub(super) threads: Vec<ExistingThread>,
     pub(super) plan: Plan,
-    /// Messages that were erased from one of the threads.
+    /// The messages that were erased from a thread.
     pub(super) erased: HashSet<usize>,
 }
 
@@ -25,14 +25,18 @@ pub(super) struct ExistingThread {
     pub(super) contents: ThreadContents,
 }
 
-/// The key of the fork whose first own message has the external id `first`.
+/// Returns the key of the fork whose first own message has the external id `first`.
 pub(super) fn fork_key(conversation: &ThreadKey, first: &str) -> Result<ThreadKey> {
     // The length makes the name unambiguous, and the hash keeps the key short.
     let name = format!("{}:{conversation}{first}", conversation.as_str().len());
     Ok(ThreadKey::new(format!("import:fork:{}", MessageId::from_name(name.as_bytes())))?)
 }
 
-pub(super) async fn read(
+/// Reads the existing threads and plans the import.
+///
+/// Forks are looked up by the message with which they would start. A plan may name further such messages, so this repeats until
+/// the plan has none that was not looked up.
+pub(super) async fn read_threads(
     tree: &Tree,
     memory: &Memory,
     scope: &Scope,
@@ -40,7 +44,7 @@ pub(super) async fn read(
     counts: &mut Counts,
 ) -> Result<ExistingThreads> {
     let mut reader = Reader { tree, memory, scope, threads: Vec::new(), erased: HashSet::new() };
-    let has_branches = tree.shape.branches() > 1;
+    let has_branches = tree.message_tree.branches() > 1;
     if has_branches {
         if let Some(main) = memory.find_thread_by_key(scope, key.as_str()).await? {
             reader.add(main, None).await?;
@@ -53,36 +57,38 @@ pub(super) async fn read(
             counts.created.insert(id);
         }
         if counts.created.contains(&opened.thread.id) && opened.thread.positions.seq == 0 {
-            // Created by this import, so it contains nothing yet.
+            // This import created the thread, so the thread is empty.
             let threads = vec![ExistingThread { thread: opened.thread, contents: ThreadContents::default() }];
-            let plan = plan(&tree.shape, &[ThreadContents::default()]);
+            let plan = plan(&tree.message_tree, &[ThreadContents::default()]);
             return Ok(ExistingThreads { threads, plan, erased: HashSet::new() });
         }
         reader.add(opened.thread, None).await?;
     }
-    let mut searched = HashSet::new();
-    let mut next: Vec<usize> = if has_branches { tree.shape.siblings().collect() } else { Vec::new() };
+    let mut looked_up = HashSet::new();
+    let mut next: Vec<usize> = if has_branches { tree.message_tree.siblings().collect() } else { Vec::new() };
     loop {
         for first in next {
-            if searched.insert(first) {
+            if looked_up.insert(first) {
                 reader.find_fork(key, first).await?;
             }
         }
         let threads = &reader.threads;
-        let plan = plan(&tree.shape, &threads.iter().map(|existing| existing.contents.clone()).collect::<Vec<_>>());
-        let firsts = plan.new.iter().map(|new| &new.own).chain(&plan.continued).filter_map(|own| own.first().copied());
+        let plan =
+            plan(&tree.message_tree, &threads.iter().map(|existing| existing.contents.clone()).collect::<Vec<_>>());
+        let firsts =
+            plan.new.iter().map(|new| &new.own_messages).chain(&plan.to_append).filter_map(|own| own.first().copied());
         let firsts = firsts.chain(plan.orphans.iter().copied());
-        next = firsts.filter(|first| !searched.contains(first)).collect();
+        next = firsts.filter(|first| !looked_up.contains(first)).collect();
         if next.is_empty() {
             return Ok(ExistingThreads { plan, threads: reader.threads, erased: reader.erased });
         }
     }
 }
 
-/// The data of the thread with the conversation's key.
+/// The data with which to open the main thread, which has the conversation's key.
 pub(super) fn main_thread(tree: &Tree, memory: &Memory, scope: &Scope, key: &ThreadKey) -> OpenThread {
     OpenThread {
-        id: memory.mint_thread_id(),
+        id: memory.generate_thread_id(),
         owner: scope.default_owner(),
         key: Some(key.clone()),
         title: tree.thread.title.clone(),
@@ -112,19 +118,19 @@ impl Reader<'_> {
     }
 
     async fn add(&mut self, thread: Thread, first: Option<usize>) -> Result<()> {
-        let contents = self.contents(&thread, first).await?;
+        let contents = self.read_contents(&thread, first).await?;
         self.threads.push(ExistingThread { thread, contents });
-        self.threads.sort_by_key(|existing| existing.contents.first);
+        self.threads.sort_by_key(|existing| existing.contents.first_own);
         Ok(())
     }
 
-    async fn contents(&mut self, thread: &Thread, first: Option<usize>) -> Result<ThreadContents> {
-        let mut contents = ThreadContents { first, ..ThreadContents::default() };
+    async fn read_contents(&mut self, thread: &Thread, first: Option<usize>) -> Result<ThreadContents> {
+        let mut contents = ThreadContents { first_own: first, ..ThreadContents::default() };
         let (mut count, mut last, mut after) = (0, 0, Some(0));
         while let Some(seq) = after {
             let step = self.memory.page_after(self.scope, thread.id, seq, READ_PAGE).await?;
             for message in &step.page.messages {
-                let node = message.external_id.as_deref().and_then(|name| self.tree.shape.find(name));
+                let node = message.external_id.as_deref().and_then(|name| self.tree.message_tree.find(name));
                 contents.end = node.map_or(End::Other, End::Message);
                 contents.positions.extend(node.map(|node| (node, message.seq)));
                 last = message.seq;
@@ -143,7 +149,7 @@ impl Reader<'_> {
         Ok(contents)
     }
 
-    /// Finds the messages of the tree that were erased from a thread. They are not added again, in forks either.
+    /// Finds the messages of the tree that were erased from a thread. They are not added again, not even to forks.
     async fn add_erased(&mut self, thread: &Thread, contents: &mut ThreadContents) -> Result<()> {
         let (maintenance, tenant) = (self.memory.maintenance(), self.scope.tenant_id());
         let mut after = Some(0);

@@ -17,7 +17,7 @@ use crate::{Memory, MemoryError, Result};
 
 /// Why a plan was not carried out.
 pub(super) enum WriteError {
-    /// Others changed the conversation's threads since the plan was made.
+    /// Others have changed the conversation's threads since the plan was made.
     PlanOutdated,
     Failed(MemoryError),
 }
@@ -28,7 +28,7 @@ impl From<MemoryError> for WriteError {
     }
 }
 
-/// Counts for the report, over all attempts.
+/// Counts for the report, including all attempts.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) created: HashSet<ThreadId>,
@@ -52,12 +52,13 @@ impl Counts {
         report.messages_already_there += (self.owned as u64).saturating_sub(self.messages_added);
         for last in self.skipped {
             let name = tree.messages[last].as_ref().and_then(|message| message.external_id.clone());
-            tree.report.problem(tree.number, name, SKIPPED_BRANCH);
+            tree.report.add_problem(tree.number, name, SKIPPED_BRANCH);
         }
     }
 }
 
-pub(super) async fn write(
+/// Carries out a plan: writes the missing messages, threads and metadata.
+pub(super) async fn write_missing(
     tree: &Tree,
     memory: &Memory,
     scope: &Scope,
@@ -70,7 +71,7 @@ pub(super) async fn write(
     for ExistingThread { thread, contents } in threads {
         let wants_title = thread.title.is_none() && scope.access(&thread.owner) == Access::Full;
         let (id, seq, metadata) = (thread.id, thread.positions.seq, thread.metadata);
-        let is_main = contents.first.is_none();
+        let is_main = contents.first_own.is_none();
         let (positions, fork) = (contents.positions, None);
         writer.threads.push(TargetThread { id, seq, is_main, wants_title, metadata, positions, fork });
     }
@@ -82,21 +83,22 @@ pub(super) async fn write(
         writer.add_thread(new, updates_current).await?;
     }
     writer.update_metadata(updates_current).await?;
-    writer.count();
+    writer.count_all();
     Ok(())
 }
 
-/// A thread of the conversation.
+/// A thread to which messages are added.
 struct TargetThread {
     id: ThreadId,
-    /// Its last position.
+    /// The last position.
     seq: u64,
     is_main: bool,
     wants_title: bool,
-    /// Its stored metadata.
+    /// The stored metadata.
     metadata: Map,
+    /// The positions of the tree's messages in the thread.
     positions: HashMap<usize, u64>,
-    /// For a fork, the thread and position that it was forked from; `None` until it is looked up.
+    /// The thread and position from which a fork was forked; `None` for the main thread, and for a fork not looked up yet.
     fork: Option<(ThreadId, u64)>,
 }
 
@@ -114,16 +116,16 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     async fn continue_thread(&mut self, thread: usize) -> Result<(), WriteError> {
-        let own = &self.plan.continued[thread];
+        let own = &self.plan.to_append[thread];
         if self.plan.is_incomplete[thread] {
-            let first = own.first().copied().or_else(|| self.first_own(thread));
-            self.copy_before(thread, first).await?;
+            let first = own.first().copied().or_else(|| self.first_own_message(thread));
+            self.copy_shared(thread, first).await?;
         }
-        self.append_own(thread, own).await
+        self.append_own_messages(thread, own).await
     }
 
     async fn add_thread(&mut self, new: &NewThread, updates_current: bool) -> Result<(), WriteError> {
-        let (thread, first) = (self.threads.len(), new.own[0]);
+        let (thread, first) = (self.threads.len(), new.own_messages[0]);
         let mut open = main_thread(self.tree, self.memory, self.scope, self.key);
         if !new.is_main {
             let created_at = self.tree.messages[first].as_ref().map(|message| message.created_at);
@@ -135,7 +137,7 @@ impl Writer<'_> {
                 ..open
             };
         }
-        let fork = self.fork_point(self.tree.shape.parent(first)).or_else(|| self.start_of_main());
+        let fork = self.fork_point(self.tree.message_tree.parent(first)).or_else(|| self.start_of_main());
         let mut target = TargetThread {
             id: open.id,
             seq: 0,
@@ -150,7 +152,7 @@ impl Writer<'_> {
         }
         let opened = self.memory.open_thread(self.scope, open).await?;
         let Thread { id, positions, metadata, .. } = opened.thread;
-        // The id is new, so a thread with another id was created by others.
+        // The id is new, so a thread with another id was created by another import.
         if id != target.id {
             return Err(WriteError::PlanOutdated);
         }
@@ -161,36 +163,36 @@ impl Writer<'_> {
         }
         target.metadata = metadata;
         self.threads.push(target);
-        self.copy_before(thread, Some(first)).await?;
-        self.append_own(thread, &new.own).await
+        self.copy_shared(thread, Some(first)).await?;
+        self.append_own_messages(thread, &new.own_messages).await
     }
 
     /// The first own message of a thread.
-    fn first_own(&self, thread: usize) -> Option<usize> {
+    fn first_own_message(&self, thread: usize) -> Option<usize> {
         self.plan.owners.iter().position(|owner| *owner == Some(thread))
     }
 
-    /// The thread and position of a message that a fork follows, or of the nearest ancestor that still exists.
+    /// The thread and position of `parent`, which a fork follows, or of the nearest ancestor that still exists.
     fn fork_point(&self, parent: Option<usize>) -> Option<(ThreadId, u64)> {
         let target = &self.threads[self.plan.owners[parent?]?];
-        let mut before = self.tree.shape.path_to_root(parent);
+        let mut before = self.tree.message_tree.path_to_root(parent);
         let seq = before.find_map(|node| target.positions.get(&node)).copied().unwrap_or(0);
         Some((target.id, seq))
     }
 
-    /// The fork point of a fork that shares no message with another thread.
+    /// The fork point for a fork that shares no message with another thread: before the first message of the main thread.
     fn start_of_main(&self) -> Option<(ThreadId, u64)> {
         self.threads.first().map(|thread| (thread.id, 0))
     }
 
-    /// Copies the messages that a fork shares with the thread that it is forked from, in their current versions. Messages erased
-    /// there are not copied.
-    async fn copy_before(&mut self, thread: usize, first: Option<usize>) -> Result<(), WriteError> {
-        let parent = first.and_then(|first| self.tree.shape.parent(first));
+    /// Copies to a fork the messages that precede its first own message `first`, from the thread in which they are stored. Copies
+    /// their current versions, and omits messages that were erased.
+    async fn copy_shared(&mut self, thread: usize, first: Option<usize>) -> Result<(), WriteError> {
+        let parent = first.and_then(|first| self.tree.message_tree.parent(first));
         let Some((from, through)) = self.fork_point(parent) else { return Ok(()) };
         self.threads[thread].fork = Some((from, through));
         let present = &self.threads[thread].positions;
-        let ancestors = self.tree.shape.path_to_root(parent);
+        let ancestors = self.tree.message_tree.path_to_root(parent);
         let shared: HashSet<usize> = ancestors.filter(|node| !present.contains_key(node)).collect();
         let mut chunk = Chunk::default();
         let mut after = Some(0).filter(|_| !shared.is_empty());
@@ -198,7 +200,8 @@ impl Writer<'_> {
             let step = self.memory.page_after(self.scope, from, seq, READ_PAGE).await?;
             for message in step.page.messages.into_iter().take_while(|message| message.seq <= through) {
                 let name = message.external_id.as_deref();
-                let Some(node) = name.and_then(|name| self.tree.shape.find(name)).filter(|node| shared.contains(node))
+                let Some(node) =
+                    name.and_then(|name| self.tree.message_tree.find(name)).filter(|node| shared.contains(node))
                 else {
                     continue;
                 };
@@ -214,7 +217,7 @@ impl Writer<'_> {
         self.append(thread, chunk).await.map(drop)
     }
 
-    async fn append_own(&mut self, thread: usize, own: &[usize]) -> Result<(), WriteError> {
+    async fn append_own_messages(&mut self, thread: usize, own: &[usize]) -> Result<(), WriteError> {
         let mut chunk = Chunk::default();
         for node in own.iter().filter(|node| !self.erased.contains(node)) {
             let Some(message) = &self.tree.messages[*node] else { continue };
@@ -227,18 +230,19 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Appends messages, if the thread still ends where it is expected to. Omits messages that were erased from it.
+    /// Appends messages if the thread still ends where the plan expects. Omits messages that were erased from the thread.
+    /// Returns the number of appended messages.
     async fn append(&mut self, thread: usize, Chunk { mut nodes, mut messages, .. }: Chunk) -> Result<u64, WriteError> {
         let target = &mut self.threads[thread];
         while !messages.is_empty() {
             let now = self.memory.now();
-            let mut batch = self.memory.minted_batch(now);
+            let mut batch = self.memory.new_batch(now);
             batch.expected = Some(Expected::Seq(target.seq));
             batch.append.clone_from(&messages);
             if target.wants_title {
                 batch.patch.title = title_from_first(messages.iter().map(|message| &message.content)).map(Some);
             }
-            match self.memory.commit_repeatedly(self.scope, target.id, &batch, now).await {
+            match self.memory.commit_with_retries(self.scope, target.id, &batch, now).await {
                 Ok(appended) => {
                     target.wants_title &= batch.patch.title.is_none();
                     target.positions.extend(nodes.into_iter().zip(appended.first_seq..));
@@ -246,11 +250,11 @@ impl Writer<'_> {
                     return Ok(appended.count);
                 }
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::MessageId { id, .. }))) => {
-                    let Some(at) = messages.iter().position(|message| message.id == id) else {
+                    let Some(index) = messages.iter().position(|message| message.id == id) else {
                         return Err(WriteError::PlanOutdated);
                     };
-                    messages.remove(at);
-                    nodes.remove(at);
+                    messages.remove(index);
+                    nodes.remove(index);
                 }
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::ExternalId { .. }))) => {
                     return Err(WriteError::PlanOutdated);
@@ -261,7 +265,7 @@ impl Writer<'_> {
         Ok(0)
     }
 
-    /// Whether this import updates the current branch. An older export than the last one does not.
+    /// Whether this import updates which branch is current. It does not if a newer export was imported before.
     fn updates_current(&self) -> bool {
         let main = self.threads.iter().find(|target| target.is_main);
         let as_of = main.and_then(|main| CurrentBranch::read(&main.metadata).as_of);
@@ -269,28 +273,29 @@ impl Writer<'_> {
     }
 
     /// The index of the thread that contains the current branch.
-    fn current(&self) -> Option<usize> {
-        self.plan.owners[self.tree.shape.current_leaf?]
+    fn current_thread(&self) -> Option<usize> {
+        self.plan.owners[self.tree.message_tree.current_leaf?]
     }
 
     /// The branch metadata of a thread; `None` if the conversation has no branches.
     fn branch_metadata(&self, thread: usize, target: &TargetThread, updates_current: bool) -> Option<BranchMetadata> {
-        let count = self.plan.continued.len() + self.plan.new.len();
+        let count = self.plan.to_append.len() + self.plan.new.len();
         let has_metadata = target.metadata.contains_key(BRANCH);
         if count < 2 && !has_metadata && target.fork.is_none() {
             return None;
         }
         let member = |name: &str| target.metadata.get(BRANCH).and_then(|branch| branch.get(name));
         let was_current = member("current").and_then(threadkeep_core::Value::as_bool).unwrap_or(false);
-        let is_current = if updates_current { self.current() == Some(thread) } else { was_current };
+        let is_current = if updates_current { self.current_thread() == Some(thread) } else { was_current };
         let kind = if target.is_main {
             let before = CurrentBranch::read(&target.metadata);
-            let now = self.current().map(|current| self.threads.get(current).map_or(target.id, |target| target.id));
+            let now =
+                self.current_thread().map(|current| self.threads.get(current).map_or(target.id, |target| target.id));
             let (current, as_of) = match updates_current {
                 true => (now, self.tree.updated_at.or(before.as_of)),
                 false => (before.current, before.as_of),
             };
-            let is_mixed = self.plan.mixed.get(thread).copied().unwrap_or(false);
+            let is_mixed = self.plan.is_mixed.get(thread).copied().unwrap_or(false);
             Kind::Main { current, as_of, is_mixed }
         } else {
             let (thread, seq) = target.fork?;
@@ -299,15 +304,15 @@ impl Writer<'_> {
         Some(BranchMetadata { conversation: self.key.clone(), is_current, kind })
     }
 
-    /// Updates the branch metadata of threads whose metadata differ.
+    /// Updates the branch metadata of threads if it differs.
     async fn update_metadata(&mut self, updates_current: bool) -> Result<(), WriteError> {
         let before = self.threads.iter().find(|target| target.is_main);
         let before = before.and_then(|main| CurrentBranch::read(&main.metadata).current);
         for thread in 0..self.threads.len() {
             if !self.threads[thread].is_main && self.threads[thread].fork.is_none() {
-                let first = self.first_own(thread);
+                let first = self.first_own_message(thread);
                 self.threads[thread].fork = self.stored_fork(thread).or_else(|| {
-                    let parent = first.and_then(|first| self.tree.shape.parent(first));
+                    let parent = first.and_then(|first| self.tree.message_tree.parent(first));
                     self.fork_point(parent).or_else(|| self.start_of_main())
                 });
             }
@@ -316,8 +321,10 @@ impl Writer<'_> {
             let mut metadata = target.metadata.clone();
             branch.put_into(&mut metadata);
             if metadata != target.metadata {
-                branch_metadata::update(self.memory, self.scope, target.id, |metadata| branch.put_into(metadata))
-                    .await?;
+                branch_metadata::update_metadata(self.memory, self.scope, target.id, |metadata| {
+                    branch.put_into(metadata)
+                })
+                .await?;
             }
         }
         if updates_current
@@ -329,13 +336,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The fork point in a fork's stored metadata.
+    /// The fork point according to a fork's stored metadata.
     fn stored_fork(&self, thread: usize) -> Option<(ThreadId, u64)> {
         let from = self.threads[thread].metadata.get(BRANCH)?.get("forked_from")?;
         Some((from.get("thread")?.as_str()?.parse().ok()?, from.get("seq")?.as_u64()?))
     }
 
-    fn count(&mut self) {
+    fn count_all(&mut self) {
         self.counts.threads = self.threads.len();
         self.counts.forks = self.threads.iter().filter(|target| !target.is_main).count();
         self.counts.skipped.clone_from(&self.plan.skipped);
@@ -344,7 +351,7 @@ impl Writer<'_> {
     }
 }
 
-/// Messages of one commit, with their indexes in the tree.
+/// The messages for one commit, with their indexes in the tree.
 #[derive(Default)]
 struct Chunk {
     nodes: Vec<usize>,

@@ -32,9 +32,9 @@ pub(super) async fn complete(
     let (earlier, ask) = assistant::split_question(messages::read(&body.messages)?, "messages")?;
     let named = thread(headers, body.metadata.as_ref())?;
     let thread_name = named.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = input::attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
+    let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let (scope, memory) = (caller.scope, app.memory());
-    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
+    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
     let thread = match named {
         Some(thread) => memory.get_thread(&scope, thread).await?.id,
         None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, true).await?,

@@ -180,9 +180,9 @@ async fn prepare(
     let drafts = messages::read(&body.messages)?;
     let thread = thread(headers, body.metadata.as_ref())?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = input::attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
+    let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let memory = app.memory();
-    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
+    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
     let envelope = Envelope {
         id: format!("{PREFIX}{}", id.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
@@ -321,8 +321,8 @@ impl PendingCompletion {
             usage: usage(answer.usage.as_ref()),
         };
         if let Some(turn) = turn {
-            let output = turn::output_drafts(&answer, turn::text_message_id(app.memory().mint_message_id()));
-            let with_id = |draft: Draft| draft.with_id(app.memory().mint_message_id());
+            let output = turn::output_drafts(&answer, turn::text_message_id(app.memory().generate_message_id()));
+            let with_id = |draft: Draft| draft.with_id(app.memory().generate_message_id());
             let input: Vec<Draft> = new.into_iter().map(with_id).collect();
             let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
             let stored_envelope = value!({ "created": envelope.created, "model": envelope.model, "finish": completed.finish, "usage": completed.usage });

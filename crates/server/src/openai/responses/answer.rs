@@ -260,7 +260,7 @@ async fn store(
 ) -> Result<()> {
     let ModelCall { turn, input, store, previous, .. } = call;
     // Ids are created here, because the record refers to the messages.
-    let with_id = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().mint_message_id()) };
+    let with_id = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().generate_message_id()) };
     let input: Vec<Draft> = input.into_iter().map(with_id).collect();
     let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
     match turn {
@@ -337,7 +337,7 @@ pub(super) async fn read_response(
 pub(crate) fn unstored_message(app: &App, draft: &Draft) -> Message {
     Message {
         seq: 0,
-        id: draft.id.unwrap_or_else(|| app.memory().mint_message_id()),
+        id: draft.id.unwrap_or_else(|| app.memory().generate_message_id()),
         external_id: draft.external_id.clone(),
         revision: 0,
         created_at: app.memory().now(),

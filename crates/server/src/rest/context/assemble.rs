@@ -49,12 +49,12 @@ fn write(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<
     if !assembled.unreadable.is_empty() {
         return serde_json::to_writer(out, &ContextJson::of(assembled));
     }
-    let AssembledContext { context, positions, is_report_kept, .. } = assembled;
+    let AssembledContext { context, positions, is_report_stored, .. } = assembled;
     out.extend_from_slice(br#"{"messages":"#);
     writer::list(out, &context.messages, writer::context_message)?;
     writer::value(out, br#","change":"#, &positions.change)?;
     writer::value(out, br#","report":"#, &context.report)?;
-    writer::value(out, br#","is_report_kept":"#, is_report_kept)?;
+    writer::value(out, br#","is_report_kept":"#, is_report_stored)?;
     out.push(b'}');
     Ok(())
 }
@@ -65,7 +65,7 @@ impl<'a> ContextJson<'a> {
             messages: assembled.context.messages.iter().map(Into::into).collect(),
             change: assembled.positions.change,
             report: &assembled.context.report,
-            is_report_kept: assembled.is_report_kept,
+            is_report_kept: assembled.is_report_stored,
             unreadable: assembled.unreadable.iter().map(Into::into).collect(),
         }
     }

@@ -23,46 +23,48 @@ pub struct ServerOptions {
     pub local_access: LocalAccess,
     /// Maximum size of a request body in bytes. Default: 20 MiB, enough for the largest commit.
     pub body_bytes: usize,
-    /// Time limit for receiving the headers of a request, and a separate one for its body. Default: 30 s.
+    /// Time limit for receiving the headers of a request, and again for receiving its body. Default: 30 s.
     pub read_timeout: Duration,
-    /// Time limit for an action; streams and calls of models are exempt. Default: 60 s.
+    /// Time limit for an action. Actions that stream or call models are exempt. Default: 60 s.
     pub action_timeout: Duration,
     /// How long a write to a connection may stall before the connection is closed. Default: 60 s.
     pub write_timeout: Duration,
-    /// Interval of heartbeats on an idle stream. Default: 15 s.
+    /// Time between heartbeats on an idle stream. Default: 15 s.
     pub heartbeat: Duration,
     /// How long a subscriber may lag behind before its stream is ended. Default: 10 s.
     pub slow_reader: Duration,
     /// Shutdown grace period: how long accepted requests may take to finish. Default: 30 s.
     pub grace: Duration,
-    /// Maximum number of open connections; further ones wait to be accepted. Default: 10,000.
+    /// Maximum number of open connections. Further connections wait to be accepted. Default: 10,000.
     pub connections: usize,
     /// Issuers of tokens that are accepted in addition to keys. If there are any, every caller needs credentials. Default: none.
     pub token_issuers: Vec<TokenIssuer>,
     /// Requests per minute, unless a key has its own limit. All local callers share one limit, as do all clients of the shared
     /// key. Default: unlimited; 600 for the shared key.
     pub rate_limit: Option<RateLimit>,
-    /// The key that all clients of the compatibility endpoints share. Without one, these endpoints require the same credentials
-    /// as all others. Default: none.
+    /// The key that all clients of the compatibility endpoints share. Without a shared key, these endpoints require the same
+    /// credentials as all other endpoints. Default: none.
     pub shared_key: Option<SharedKey>,
-    /// Requests per UTC day, unless a key has its own quota; shared as `rate_limit` is. Default: unlimited; 100,000 for the
-    /// shared key.
+    /// Requests per UTC day, unless a key has its own quota. Callers share the quota as they share `rate_limit`. Default:
+    /// unlimited; 100,000 for the shared key.
     pub quota: Option<Quota>,
-    /// The certificate for TLS. Without one, connections are not encrypted, for use behind a proxy. Default: none.
+    /// The certificate for TLS. Without a certificate, connections are not encrypted, which is intended for use behind a proxy.
+    /// Default: none.
     pub tls: Option<Tls>,
     /// Export of traces. Default: none.
     pub telemetry: Option<TelemetryOptions>,
-    /// How often expired data is swept from the store; `None` disables sweeping by this server. Default: 10 minutes.
+    /// How often expired data is swept, that is, deleted from the store. With `None`, this server does not sweep. Default: 10
+    /// minutes.
     pub sweep_every: Option<Duration>,
-    /// Whether interrupted turns of the served assistants are resumed automatically, including those of other instances.
-    /// Default: true.
+    /// Whether this server automatically resumes interrupted turns of its assistants, including turns that other instances
+    /// started. Default: true.
     pub resume_turns: bool,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            local_scope: Scope::user("local", "me").expect("both names are names"),
+            local_scope: Scope::user("local", "me").expect("both names are valid"),
             local_access: LocalAccess::Disabled,
             body_bytes: 20 * 1024 * 1024,
             read_timeout: Duration::from_secs(30),
@@ -92,7 +94,7 @@ impl ServerOptions {
     }
 }
 
-/// The shared state of all actions of [`Door`]s: the [`Service`] and what HTTP needs in addition. Cheap to clone.
+/// The state that all actions of [`Door`]s share: the [`Service`], and the state that only HTTP needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App {
     inner: Arc<Inner>,
@@ -104,7 +106,7 @@ struct Inner {
     options: ServerOptions,
     doors: Vec<Door>,
     /// The OpenAPI document of the doors, generated on first use.
-    document: OnceLock<String>,
+    openapi_json: OnceLock<String>,
     shared_key_guesses: GuessLimiter,
     local_guesses: GuessLimiter,
     update_cache: UpdateCache,
@@ -130,7 +132,7 @@ impl App {
             service,
             options,
             doors,
-            document: OnceLock::new(),
+            openapi_json: OnceLock::new(),
             shared_key_guesses: GuessLimiter::default(),
             local_guesses: GuessLimiter::default(),
             update_cache: UpdateCache::default(),
@@ -152,23 +154,23 @@ impl App {
         &self.inner.doors
     }
 
-    /// Returns the canonical path of a route. Any path that is not an alias is canonical.
-    pub(crate) fn canonical<'a>(&'a self, route: &'a str) -> &'a str {
+    /// Returns the canonical path of a route. Every path that is not an alias is canonical.
+    pub(crate) fn canonical_path<'a>(&'a self, route: &'a str) -> &'a str {
         let mut aliases = self.inner.doors.iter().flat_map(|door| &door.aliases);
         aliases.find(|alias| alias.path == route).map_or(route, |alias| alias.canonical)
     }
 
-    /// Returns the OpenAPI document of the doors.
-    pub(crate) fn document(&self) -> &str {
-        self.inner.document.get_or_init(|| document::text(&self.inner.doors))
+    /// Returns the OpenAPI document of the doors as JSON.
+    pub(crate) fn openapi_json(&self) -> &str {
+        self.inner.openapi_json.get_or_init(|| document::openapi_json(&self.inner.doors))
     }
 
-    /// Returns the counters of wrong guesses at the shared key.
+    /// Returns the limiter of wrong guesses at the shared key.
     pub(crate) fn shared_key_guesses(&self) -> &GuessLimiter {
         &self.inner.shared_key_guesses
     }
 
-    /// Returns the counters of wrong guesses at the local token.
+    /// Returns the limiter of wrong guesses at the local token.
     pub(crate) fn local_guesses(&self) -> &GuessLimiter {
         &self.inner.local_guesses
     }

@@ -21,7 +21,7 @@ use bounded_write::BoundedWrite;
 
 /// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
-/// Maximum size of request line and headers in bytes.
+/// Maximum size of the request line and the headers, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The server stops after this many consecutive failures to accept a connection.
 const MAX_ACCEPT_FAILURES: u32 = 100;
@@ -47,7 +47,7 @@ pub(crate) async fn serve(
                 let connection = Connection { app: app.clone(), router: router.clone(), peer, permit };
                 tokio::spawn(connection.run(stream));
             }
-            // Possibly transient: the client disconnected, or the process is out of file descriptors.
+            // The error may be transient: the client disconnected, or the process is out of file descriptors.
             Err(error) if failures < MAX_ACCEPT_FAILURES => {
                 failures += 1;
                 tracing::warn!(%error, "failed to accept a connection");
@@ -60,9 +60,9 @@ pub(crate) async fn serve(
     tracing::info!("shutting down: finishing accepted requests");
     app.stop();
     // Each connection holds a permit while any part of it runs, including upgraded connections.
-    let all = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
-    let all_over = futures::future::join(permits.acquire_many(all), app.drained());
-    match tokio::time::timeout(app.options().grace, all_over).await {
+    let permit_count = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
+    let all_finished = futures::future::join(permits.acquire_many(permit_count), app.drained());
+    match tokio::time::timeout(app.options().grace, all_finished).await {
         Ok(_) => Ok(()),
         Err(_) => Err(ServeError::ShutdownTimedOut(app.options().connections - permits.available_permits())),
     }
@@ -77,7 +77,7 @@ async fn accept(
     Ok((stream, peer, permit))
 }
 
-/// Keeps a connection's permit while any part of it runs, such as a turn that it started.
+/// Holds the permit of a connection while anything that the connection started runs, such as a turn.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionGuard(Arc<(Peer, OwnedSemaphorePermit)>);
 
@@ -98,7 +98,7 @@ struct Connection {
 impl Connection {
     async fn run(self, stream: TcpStream) {
         let Self { app, router, peer, permit } = self;
-        // Sends small responses and events without delay.
+        // Makes the system send small responses and events without delay.
         drop(stream.set_nodelay(true));
         let options = app.options();
         let _counted = app.metrics().count_connection();
@@ -127,7 +127,7 @@ async fn serve_http(
         let response = router.clone().oneshot(request.map(axum::body::Body::new));
         async move {
             let response = response.await;
-            // Lets other responses become ready, so that all are sent together: waking up a client or proxy once per
+            // Lets other responses become ready, so that all of them are sent together. Waking up a client or proxy for every
             // response, instead of once for many connections, costs more than the response itself.
             tokio::task::yield_now().await;
             response
@@ -141,14 +141,14 @@ async fn serve_http(
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_HEAD_BYTES);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
         () = app.stopped() => {
             // Responds to accepted requests, then closes the connection.
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
-                served = connection => served,
+                result = connection => result,
                 () = app.shutdown_timed_out() => {
                     tracing::info!("closing the connection of a client that stalled during shutdown");
                     Ok(())
@@ -156,7 +156,7 @@ async fn serve_http(
             }
         }
     };
-    if let Err(error) = served {
+    if let Err(error) = result {
         tracing::debug!(%error, "a connection failed");
     }
 }

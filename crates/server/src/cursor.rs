@@ -1,7 +1,7 @@
-//! Cursors of lists: opaque, and valid only for the list and the scope for which they were created.
+//! Cursors of lists. A cursor is opaque, and valid only for the list and the scope for which it was created.
 //!
-//! A cursor begins with a checksum of its scope and list, so that it is rejected for any other, where it would mean another
-//! position. The checksum is not a secret: access control depends on the scope of the request alone.
+//! A cursor begins with a checksum of its scope and list, so that it is rejected for any other scope or list, where it would refer
+//! to another position. The checksum is not a secret: access control depends on the scope of the request alone.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -19,15 +19,16 @@ pub(crate) fn encode(scope: &Scope, list: &str, position: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Decodes a cursor. Those of another list or scope give the same error as malformed ones.
+/// Decodes a cursor and returns the position. A cursor of another list or scope results in the same error as a malformed cursor;
+/// the error names `param`.
 pub(crate) fn decode(scope: &Scope, list: &str, param: &str, cursor: &str) -> Result<String, ApiError> {
-    let unknown = || ApiError::invalid(param, "invalid cursor for this list").code("invalid_cursor");
-    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).map_err(|_| unknown())?;
-    let (actual, position) = bytes.split_at_checked(CHECKSUM_BYTES).ok_or_else(unknown)?;
+    let invalid_cursor_error = || ApiError::invalid(param, "invalid cursor for this list").code("invalid_cursor");
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).map_err(|_| invalid_cursor_error())?;
+    let (actual, position) = bytes.split_at_checked(CHECKSUM_BYTES).ok_or_else(invalid_cursor_error)?;
     if actual != checksum(scope, list) {
-        return Err(unknown());
+        return Err(invalid_cursor_error());
     }
-    String::from_utf8(position.to_vec()).map_err(|_| unknown())
+    String::from_utf8(position.to_vec()).map_err(|_| invalid_cursor_error())
 }
 
 fn checksum(scope: &Scope, list: &str) -> [u8; CHECKSUM_BYTES] {
@@ -47,13 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_are_valid_for_their_list_and_scope_only() {
+    fn cursors_are_valid_only_for_their_list_and_scope() {
         let (ana, tenant) = (Scope::user("acme", "ana").unwrap(), Scope::tenant("acme").unwrap());
         let cursor = encode(&ana, "threads", "c17");
         assert_eq!(decode(&ana, "threads", "after", &cursor).unwrap(), "c17");
         for (scope, list) in [(&tenant, "threads"), (&ana, "records"), (&Scope::user("b", "ana").unwrap(), "threads")] {
-            let refused = decode(scope, list, "after", &cursor).unwrap_err();
-            assert_eq!((refused.code, refused.param.as_deref()), ("invalid_cursor", Some("after")));
+            let error = decode(scope, list, "after", &cursor).unwrap_err();
+            assert_eq!((error.code, error.param.as_deref()), ("invalid_cursor", Some("after")));
         }
         assert_eq!(decode(&ana, "threads", "after", "garbage").unwrap_err().code, "invalid_cursor");
     }

@@ -1,7 +1,7 @@
-//! [`Door`]: one HTTP API of the server as a value. It consists of routes, each with its access rule and time limit, an error
-//! format, and the requests that test each route for isolation between tenants and users.
+//! [`Door`], a value that describes one HTTP API of the server. A door consists of routes, each with its access rule and time
+//! limit, an error format, and the requests that test each route for isolation between tenants and users.
 //!
-//! The built-in APIs are doors like any other; nothing here depends on a particular one.
+//! The built-in APIs are doors like any other; nothing here depends on a particular API.
 
 mod cases;
 mod error_format;
@@ -19,13 +19,13 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::app::App;
 use crate::error::ApiError;
-pub use cases::{Owned, Probe, TenantCase};
+pub use cases::{OwnedIds, Probe, TenantCase};
 pub use error_format::ErrorFormat;
 
 /// The callers that a route admits.
 #[derive(Clone, Debug)]
 pub(crate) enum RequiredAccess {
-    /// Any client, without credentials.
+    /// Any client, even without credentials.
     Anyone,
     /// A caller with a role.
     Role(KeyRole),
@@ -38,32 +38,33 @@ pub(crate) enum RequiredAccess {
 /// Authenticates the senders of requests without a key, for example by a signature over the body.
 #[async_trait]
 pub trait Recognise: fmt::Debug + Send + Sync {
-    /// Returns the sender of a request, given its head and the bytes of its body. The action reads the same bytes.
+    /// Returns the sender of a request. `head` is everything except the body; `body` contains the same bytes that the action will
+    /// read.
     ///
     /// # Errors
-    /// The sender is not authenticated; the status is usually 401.
+    /// An error, usually with the status 401, if the sender is not authenticated.
     async fn sender(&self, service: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError>;
 }
 
 /// The time limit of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeLimit {
-    /// [`crate::ServerOptions::action_timeout`].
+    /// The action has the limit [`crate::ServerOptions::action_timeout`].
     Action,
-    /// None, because the action streams or waits for a model.
+    /// The action has no limit, because it streams or waits for a model.
     None,
 }
 
-/// The access rule of a route. The server's limits apply to every route.
+/// The access rule of a route. The rate limits and quotas of the server apply to every route as well.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    pub(crate) need: RequiredAccess,
+    pub(crate) required_access: RequiredAccess,
     pub(crate) time_limit: TimeLimit,
     pub(crate) is_audited: bool,
 }
 
 impl Rule {
-    /// Admits any client, without credentials.
+    /// Admits any client, even without credentials.
     #[must_use]
     pub const fn open() -> Self {
         Self::of(RequiredAccess::Anyone)
@@ -76,20 +77,20 @@ impl Rule {
         Self::of(RequiredAccess::Role(role))
     }
 
-    /// As [`Rule::role`], and also admits clients with the shared key of the compatibility endpoints.
+    /// Like [`Rule::role`], but also admits clients with the shared key of the compatibility endpoints.
     #[must_use]
     pub const fn shared(role: KeyRole) -> Self {
         Self::of(RequiredAccess::Shared(role))
     }
 
-    /// Admits senders with a role that the door itself authenticates. Keys and tokens of the server are not accepted.
+    /// Admits senders that the door itself authenticates and that have a role. Keys and tokens of the server are not accepted.
     #[must_use]
-    pub fn recognised(role: KeyRole, by: Arc<dyn Recognise>) -> Self {
-        Self::of(RequiredAccess::Recognised(role, by))
+    pub fn recognised(role: KeyRole, recogniser: Arc<dyn Recognise>) -> Self {
+        Self::of(RequiredAccess::Recognised(role, recogniser))
     }
 
-    const fn of(need: RequiredAccess) -> Self {
-        Self { need, time_limit: TimeLimit::Action, is_audited: false }
+    const fn of(required_access: RequiredAccess) -> Self {
+        Self { required_access, time_limit: TimeLimit::Action, is_audited: false }
     }
 
     /// Exempts the action from the time limit, because it streams or waits for a model.
@@ -98,14 +99,14 @@ impl Rule {
         Self { time_limit: TimeLimit::None, ..self }
     }
 
-    /// Writes requests to the audit log regardless of the role that they need.
+    /// Writes requests to the audit log regardless of the role that they require.
     #[must_use]
     pub fn audited(self) -> Self {
         Self { is_audited: true, ..self }
     }
 
-    fn needed_role(&self) -> Option<KeyRole> {
-        match &self.need {
+    fn required_role(&self) -> Option<KeyRole> {
+        match &self.required_access {
             RequiredAccess::Anyone => None,
             RequiredAccess::Role(role) | RequiredAccess::Shared(role) | RequiredAccess::Recognised(role, _) => {
                 Some(*role)
@@ -121,11 +122,11 @@ pub struct RouteInfo {
     pub method: String,
     /// The path, with `{name}` for each parameter.
     pub path: String,
-    /// The role that a caller needs; `None` if any client is admitted.
+    /// The role that a caller must have; `None` if any client is admitted.
     pub role: Option<KeyRole>,
 }
 
-/// One HTTP API of a server. Cheap to create, so that a list of doors need not be cached.
+/// One HTTP API of a server. Cheap to create, so that lists of doors do not have to be cached.
 #[derive(Clone)]
 pub struct Door {
     name: &'static str,
@@ -133,13 +134,13 @@ pub struct Door {
     pub(crate) routes: Vec<Route>,
     pub(crate) aliases: Vec<Alias>,
     background_task: Option<BackgroundTask>,
-    cases: fn(&Owned) -> Vec<TenantCase>,
+    cases: fn(&OwnedIds) -> Vec<TenantCase>,
 }
 
 /// Creates the background task of a door.
 type BackgroundTask = Arc<dyn Fn(Service) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// A deprecated path that has the actions of another path.
+/// A deprecated path that serves the actions of another path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alias {
     pub(crate) path: &'static str,
@@ -156,7 +157,7 @@ pub(crate) struct Route {
 
 impl Route {
     fn infos(&self) -> impl Iterator<Item = RouteInfo> {
-        let role = self.rule.needed_role();
+        let role = self.rule.required_role();
         self.actions.1.paths.iter().flat_map(move |(path, item)| {
             let operations = [
                 ("GET", &item.get),
@@ -170,7 +171,7 @@ impl Route {
         })
     }
 
-    /// Returns the paths, with `{name}` for each parameter.
+    /// Returns the paths of the actions, with `{name}` for each parameter.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
         self.actions.1.paths.keys()
     }
@@ -227,9 +228,9 @@ impl Door {
         Self { background_task: Some(Arc::new(move |service| Box::pin(start(service)))), ..self }
     }
 
-    /// Sets the requests that test each route for isolation between tenants. Every route needs a case.
+    /// Sets the function that returns the requests that test each route for isolation between tenants. Every route needs a case.
     #[must_use]
-    pub fn cases(self, cases: fn(&Owned) -> Vec<TenantCase>) -> Self {
+    pub fn cases(self, cases: fn(&OwnedIds) -> Vec<TenantCase>) -> Self {
         Self { cases, ..self }
     }
 
@@ -250,31 +251,32 @@ impl Door {
         self.routes.iter().flat_map(Route::infos).collect()
     }
 
-    /// Returns the routes, followed by those of aliases.
+    /// Returns the routes, followed by the routes of aliases.
     pub(crate) fn routes_and_aliases(&self) -> Vec<RouteInfo> {
         let mut routes = self.routes();
         for Alias { path, canonical } in &self.aliases {
-            let of_alias = routes.iter().filter(|route| route.path == *canonical);
-            let of_alias: Vec<_> =
-                of_alias.map(|route| RouteInfo { path: (*path).to_owned(), ..route.clone() }).collect();
-            routes.extend(of_alias);
+            let canonical_routes = routes.iter().filter(|route| route.path == *canonical);
+            let alias_routes: Vec<_> =
+                canonical_routes.map(|route| RouteInfo { path: (*path).to_owned(), ..route.clone() }).collect();
+            routes.extend(alias_routes);
         }
         routes
     }
 
-    /// Returns the tenant cases for test data.
+    /// Returns the tenant cases for resources that the tests have created.
     #[must_use]
-    pub fn tenant_cases(&self, owned: &Owned) -> Vec<TenantCase> {
-        (self.cases)(owned)
+    pub fn tenant_cases(&self, ids: &OwnedIds) -> Vec<TenantCase> {
+        (self.cases)(ids)
     }
 
-    /// Returns the method and path of each route without a case, and of each case without a route. Empty if the door is valid.
+    /// Returns the method and path of each route without a case, and of each case without a route. The list is empty if the door is
+    /// valid.
     #[must_use]
     pub fn routes_without_cases(&self) -> Vec<(String, String)> {
-        let owned = |(method, path): (&str, &str)| (method.to_owned(), path.to_owned());
-        let cases = self.tenant_cases(&Owned::nonexistent());
-        let cased: BTreeSet<_> = cases.iter().map(|case| owned(case.route)).collect();
+        let to_owned = |(method, path): (&str, &str)| (method.to_owned(), path.to_owned());
+        let cases = self.tenant_cases(&OwnedIds::nonexistent());
+        let tested_routes: BTreeSet<_> = cases.iter().map(|case| to_owned(case.route)).collect();
         let routes: BTreeSet<_> = self.routes().into_iter().map(|route| (route.method, route.path)).collect();
-        routes.symmetric_difference(&cased).cloned().collect()
+        routes.symmetric_difference(&tested_routes).cloned().collect()
     }
 }

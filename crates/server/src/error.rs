@@ -10,12 +10,13 @@ use threadkeep::{AgentError, MemoryError, StoreError};
 use threadkeep_service::{Error, ErrorKind};
 use utoipa::ToSchema;
 
-use crate::output::etag;
+use crate::output::format_etag;
 
 /// The result of an action.
 pub(crate) type Result<T = Response, E = ApiError> = std::result::Result<T, E>;
 
-/// An error response before it is rendered. `middleware` renders the body in the door's [`crate::ErrorFormat`], and logs it.
+/// An error response that has not been rendered. `middleware` renders its body in the door's [`crate::ErrorFormat`] and logs the
+/// error if the server caused it.
 #[derive(Clone, Debug)]
 pub struct ApiError {
     /// The status of the response.
@@ -28,11 +29,11 @@ pub struct ApiError {
     pub param: Option<String>,
     /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Details for the log of the operator. They are never sent to a client.
+    /// Details for the server's log. They are never sent to a client.
     pub internal: Option<String>,
 }
 
-/// The body of every error.
+/// The body of every error response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorEnvelope<'a> {
     pub(crate) error: ErrorBody<'a>,
@@ -58,18 +59,18 @@ impl ApiError {
         Self { status, code, message: message.into(), param: None, headers: Vec::new(), internal: None }
     }
 
-    /// Creates the error of an invalid parameter, header or member of the body.
+    /// Creates an error for an invalid parameter, header or member of the body.
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message).param(param)
     }
 
-    /// Creates the error of a missing resource, such as `thread`.
+    /// Creates an error for a missing resource. `resource` is its kind, such as `thread`.
     #[must_use]
-    pub fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", format!("{what} not found"))
+    pub fn not_found(resource: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("{resource} not found"))
     }
 
-    /// Creates the error of a caller without permission.
+    /// Creates an error for a caller without permission.
     pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
@@ -80,7 +81,7 @@ impl ApiError {
         Self { internal: Some(details.into()), ..error }
     }
 
-    /// Creates the error of a task that panicked. The message of the panic is left out, as it may quote content.
+    /// Creates an error for a task that panicked. The message of the panic is left out, because it may quote content.
     pub(crate) fn task_panicked() -> Self {
         Self::internal("a task of the request panicked")
     }
@@ -97,7 +98,7 @@ impl ApiError {
         Self { code, ..self }
     }
 
-    /// Adds a header to the response. An invalid value is ignored.
+    /// Adds a header to the response. A header with an invalid value is left out.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
         if let Ok(value) = value.try_into() {
@@ -156,11 +157,11 @@ impl From<Error> for ApiError {
         let internal = internal.map(String::from);
         let error = Self { param, internal, ..Self::new(status(kind), code, message) };
         let error = match retry_after {
-            Some(wait) => error.header(header::RETRY_AFTER, seconds(wait)),
+            Some(wait) => error.header(header::RETRY_AFTER, format_retry_after(wait)),
             None => error,
         };
         match version {
-            Some(version) => error.header(header::ETAG, etag(version)),
+            Some(version) => error.header(header::ETAG, format_etag(version)),
             None => error,
         }
     }
@@ -183,7 +184,7 @@ fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// Formats a wait for `Retry-After`: whole seconds, rounded up, at least 1.
-fn seconds(wait: Duration) -> String {
+/// Formats a waiting time for `Retry-After`: whole seconds, rounded up, at least 1.
+fn format_retry_after(wait: Duration) -> String {
     format!("{:.0}", wait.as_secs_f64().ceil().max(1.0))
 }

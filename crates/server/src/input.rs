@@ -17,18 +17,19 @@ use threadkeep_service::Attempt;
 use crate::error::ApiError;
 use crate::output::parse_etag;
 
-/// Maximum length of an `Idempotency-Key` in bytes. The store's limit is larger, as the server adds a prefix.
+/// Maximum length of an `Idempotency-Key` in bytes. The store's limit is larger, because the server adds a prefix.
 const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 
-/// Returns what identifies repetitions of a request: the `Idempotency-Key`, the surface, and the digest of the body.
+/// Reads the data by which retries of a request are recognised: the `Idempotency-Key` and the number of earlier attempts from the
+/// headers, the name of the API, and the digest of the request.
 ///
 /// # Errors
-/// The `Idempotency-Key` is invalid.
-pub fn attempt(headers: &HeaderMap, surface: &str, digest: &str) -> Result<Attempt, ApiError> {
-    Ok(Attempt::new(surface, idempotency_key(headers)?, digest, retry_count(headers)))
+/// `invalid_request` if the `Idempotency-Key` is invalid.
+pub fn read_attempt(headers: &HeaderMap, api: &str, digest: &str) -> Result<Attempt, ApiError> {
+    Ok(Attempt::new(api, idempotency_key(headers)?, digest, retry_count(headers)))
 }
 
-/// Reads the `Idempotency-Key` of a request.
+/// Reads the `Idempotency-Key` of a request; `None` without the header.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_IDEMPOTENCY_KEY_BYTES);
@@ -39,16 +40,17 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     Ok(Some(key.to_owned()))
 }
 
-/// Reads `If-Match`: the change or version that a resource must have; `None` for `*` or without the header.
+/// Reads `If-Match`: the number of the change or version at which the resource must be. Returns `None` for `*` or without the
+/// header.
 pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiError> {
     let Some(value) = headers.get("if-match") else { return Ok(None) };
     let tag = value.to_str().unwrap_or_default();
     if tag.trim() == "*" {
         return Ok(None);
     }
-    let at =
+    let number =
         parse_etag(tag).ok_or_else(|| ApiError::invalid("If-Match", "must be one ETag that this server returned"))?;
-    Ok(Some(at))
+    Ok(Some(number))
 }
 
 /// Reads `If-Match` as the condition of a commit.
@@ -56,7 +58,7 @@ pub(crate) fn expected_change(headers: &HeaderMap) -> Result<Option<Expected>, A
     Ok(if_match(headers)?.map(Expected::Change))
 }
 
-/// Reads how often the client has already sent this request, as OpenAI's SDKs report it.
+/// Reads the number of earlier attempts of this request, which OpenAI's SDKs report in a header. Returns 0 without the header.
 fn retry_count(headers: &HeaderMap) -> u64 {
     let value = headers.get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
     value.and_then(|value| value.parse().ok()).unwrap_or(0)

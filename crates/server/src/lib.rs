@@ -1,4 +1,4 @@
-//! The HTTP server: offers the library to clients of many tenants.
+//! The HTTP server, which makes the library available to clients of many tenants.
 //!
 //! Start with [`Server`], which serves a list of [`Door`]s. A door is one HTTP API: its routes with their access rules, its error
 //! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `openai`, `compat`, `operations`)
@@ -6,8 +6,8 @@
 //! format), then `route_layer` (authentication and authorisation by `security`, time limits by `limits`), then reaches its action.
 //! Everything that does not depend on HTTP is in `threadkeep_service`.
 //!
-//! The server holds no state between requests that another instance would need: idempotency records are in the store. It does
-//! not depend on particular assistants or backends.
+//! The server retains no state between requests that another instance would need; idempotency records, for example, are in the
+//! store. It does not depend on particular assistants or backends.
 #![warn(missing_docs)]
 
 mod app;
@@ -35,9 +35,9 @@ mod turns;
 
 pub use app::{App, ServerOptions};
 pub use compat::access::SharedKey;
-pub use door::{Door, ErrorFormat, Owned, Probe, Recognise, RouteInfo, Rule, TenantCase};
+pub use door::{Door, ErrorFormat, OwnedIds, Probe, Recognise, RouteInfo, Rule, TenantCase};
 pub use error::ApiError;
-pub use input::{FormBody, JsonBody, RawBody, attempt};
+pub use input::{FormBody, JsonBody, RawBody, read_attempt};
 pub use middleware::request_id;
 pub use output::json;
 pub use routes::check_assistant_name;

@@ -1,4 +1,4 @@
-//! The outermost middleware: assigns request ids, renders errors in the format of the door, and logs each request once.
+//! The outermost middleware, which assigns request ids, renders errors in the format of the door, and logs each request once.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -29,7 +29,7 @@ pub fn request_id() -> Option<String> {
     REQUEST.try_with(|id| id.as_str().to_owned()).ok()
 }
 
-/// A response, and the id of the key that authenticated its request, which is logged.
+/// A response, and the id of the key that authenticated its request; the id is logged.
 #[derive(Debug)]
 pub(crate) struct LoggedResponse {
     pub(crate) response: Response,
@@ -48,12 +48,13 @@ impl From<ApiError> for LoggedResponse {
     }
 }
 
-/// Handles a request: runs `answer`, renders its error if there is one, and records log line, metrics and span.
+/// Handles a request: runs `respond`, renders its error if there is one, and records the request in the log, the metrics and the
+/// trace.
 pub(crate) async fn handle<F>(
     app: &App,
     error_format: ErrorFormat,
     request: Request,
-    answer: impl FnOnce(Request, RequestId) -> F,
+    respond: impl FnOnce(Request, RequestId) -> F,
 ) -> Response
 where
     F: Future<Output = LoggedResponse>,
@@ -62,21 +63,21 @@ where
     let id = RequestId::new();
     let request_id = id.as_str();
     let method = request.method().clone();
-    // The route, not the path: a path may contain names that users chose.
+    // The route is recorded instead of the path, because a path may contain names that users chose.
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.as_ref().map_or("unknown", |route| app.canonical(route.as_str()));
+    let route = route.as_ref().map_or("unknown", |route| app.canonical_path(route.as_str()));
     let _counted = app.metrics().count_running();
-    let mut traced = app.telemetry().begin_request(|| request.headers().get("traceparent")?.to_str().ok());
+    let mut span = app.telemetry().begin_request(|| request.headers().get("traceparent")?.to_str().ok());
     // Pinned here, because moving it into another future would double its size.
-    let answering = std::pin::pin!(REQUEST.scope(id, answer(request, id)));
-    let answering = AssertUnwindSafe(answering).catch_unwind();
-    let answered = match &traced {
-        Some(span) => span.in_scope(answering).await,
-        None => answering.await,
+    let response = std::pin::pin!(REQUEST.scope(id, respond(request, id)));
+    let response = AssertUnwindSafe(response).catch_unwind();
+    let result = match &span {
+        Some(span) => span.in_scope(response).await,
+        None => response.await,
     };
     // The message of a panic may quote content, so it is not logged here. The panic hook has logged the location.
     let LoggedResponse { response, key } =
-        answered.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
+        result.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
     let mut response = render(response, error_format, request_id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.to_header());
@@ -86,7 +87,7 @@ where
     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     tracing::info!(%method, route, status, took_ms, request_id, key, "request");
     app.metrics().count_request(method.as_str(), route, status, took);
-    if let Some(mut span) = traced.take() {
+    if let Some(mut span) = span.take() {
         span.set_name(format!("{method} {route}"));
         span.add_text("http.request.method", method.as_str());
         span.add_text("http.route", route);
@@ -100,18 +101,19 @@ where
     response
 }
 
-/// Responds to a request whose path no route has.
-pub(crate) async fn no_route(State(app): State<App>, request: Request) -> Response {
-    let answer = |request: Request, _| async move { unknown_route(request.method(), request.uri()).into() };
-    handle(&app, ErrorFormat::default(), request, answer).await
+/// Responds to a request whose path belongs to no route.
+pub(crate) async fn respond_unknown_route(State(app): State<App>, request: Request) -> Response {
+    let respond = |request: Request, _| async move { unknown_route(request.method(), request.uri()).into() };
+    handle(&app, ErrorFormat::default(), request, respond).await
 }
 
 /// Responds to a request whose method the route does not support.
-pub(crate) async fn no_method(State(app): State<App>, request: Request) -> Response {
-    let answer = |request: Request, _| async move { wrong_method(request.method()).into() };
-    handle(&app, ErrorFormat::default(), request, answer).await
+pub(crate) async fn respond_wrong_method(State(app): State<App>, request: Request) -> Response {
+    let respond = |request: Request, _| async move { wrong_method(request.method()).into() };
+    handle(&app, ErrorFormat::default(), request, respond).await
 }
 
+/// Renders the error of a response in a format, and logs it if it is a server error. Other responses are returned unchanged.
 fn render(response: Response, error_format: ErrorFormat, request_id: &str) -> Response {
     let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
     let error = error_format.translate(error);
@@ -143,7 +145,7 @@ impl RequestId {
 
     /// Creates a unique id that does not reveal the number of requests.
     fn new() -> Self {
-        // Seeded by the system once per process.
+        // The system seeds these states once per process.
         static SEEDS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

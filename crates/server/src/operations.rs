@@ -17,7 +17,7 @@ use crate::security::KeyRole;
 const OPERATE: Rule = Rule::role(KeyRole::Operate);
 const OPEN: Rule = Rule::open();
 
-/// The endpoints for operators and browsers.
+/// Returns the door with the endpoints for operators and browsers.
 pub(crate) fn door() -> Door {
     Door::new("operations")
         .route(OPEN, routes!(health::health))

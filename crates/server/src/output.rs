@@ -10,7 +10,7 @@ use threadkeep::core::TaggedNumber;
 
 use crate::error::ApiError;
 
-/// Maximum capacity of the buffer that each thread retains.
+/// Maximum capacity of the encoding buffer that each thread of the process retains, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Returns a response with a JSON body.
@@ -18,7 +18,7 @@ pub fn json<T: Serialize>(body: &T) -> Response {
     json_with(StatusCode::OK, body)
 }
 
-/// Returns a response with a JSON body: 201 if this request created the resource, 200 if it existed.
+/// Returns a response with a JSON body. Its status is 201 if this request created the resource, and 200 if the resource existed.
 pub(crate) fn created_or_found<T: Serialize>(created: bool, body: &T) -> Response {
     json_with(if created { StatusCode::CREATED } else { StatusCode::OK }, body)
 }
@@ -40,10 +40,10 @@ pub(crate) fn encode_json<T: Serialize>(body: &T) -> Result<Bytes, ApiError> {
     encode_json_with(|buffer| serde_json::to_writer(buffer, body))
 }
 
-/// Encodes the JSON body of a response with a function that writes it in pieces.
+/// Encodes the JSON body of a response with a function that writes the body to a buffer.
 pub(crate) fn encode_json_with(write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> Result<Bytes, ApiError> {
     thread_local! {
-        /// Reused, so that a body is copied once at its final size instead of each time the buffer grows.
+        /// The buffer is reused, so that a body is copied once at its final size instead of each time the buffer grows.
         static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     BUFFER.with_borrow_mut(|buffer| {
@@ -54,31 +54,31 @@ pub(crate) fn encode_json_with(write: impl FnOnce(&mut Vec<u8>) -> serde_json::R
     })
 }
 
-/// Returns a response for browsers with a content security policy.
-pub(crate) fn with_policy(answer: impl IntoResponse, policy: &'static str) -> Response {
-    let mut response = answer.into_response();
+/// Adds a content security policy to a response for browsers.
+pub(crate) fn with_policy(response: impl IntoResponse, policy: &'static str) -> Response {
+    let mut response = response.into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     response
 }
 
-/// Adds the change or the version of a resource as its `ETag`, for conditional requests.
-pub(crate) fn with_etag(mut response: Response, at: TaggedNumber) -> Response {
-    let tag = HeaderValue::from_str(&etag(at)).expect("an ETag is visible ASCII");
+/// Adds the number of a resource's last change or version as `ETag`, for conditional requests.
+pub(crate) fn with_etag(mut response: Response, number: TaggedNumber) -> Response {
+    let tag = HeaderValue::from_str(&format_etag(number)).expect("an ETag is visible ASCII");
     response.headers_mut().insert(header::ETAG, tag);
     response
 }
 
-/// Formats a change or a version as an `ETag`.
-pub(crate) fn etag(at: TaggedNumber) -> String {
-    format!("\"{at}\"")
+/// Formats the number of a change or version as an `ETag`.
+pub(crate) fn format_etag(number: TaggedNumber) -> String {
+    format!("\"{number}\"")
 }
 
-/// Parses an `ETag`, with or without the tag of its commit; `None` if it is invalid.
+/// Parses an `ETag`, which may lack the tag that identifies the commit. Returns `None` if the `ETag` is invalid.
 pub(crate) fn parse_etag(etag: &str) -> Option<TaggedNumber> {
     etag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }
 
-/// Marks a response that repeats the result of an earlier request.
+/// Adds a header that marks the response if it repeats the result of an earlier request.
 pub(crate) fn with_replay(mut response: Response, replayed: bool) -> Response {
     if replayed {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));

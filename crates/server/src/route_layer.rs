@@ -1,6 +1,7 @@
-//! The middleware of each route: applies the access rule and the time limit, and runs the action within [`crate::middleware`].
+//! The middleware of each route, which applies the access rule and the time limit, and runs the action within
+//! [`crate::middleware`].
 //!
-//! One layer instead of a stack: for each request it clones one `Arc`, whereas nested axum layers clone each other.
+//! All of this is in one layer, which clones one `Arc` for each request. A stack of axum layers would clone every layer.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -69,20 +70,20 @@ impl Service<Request> for RouteService {
     fn call(&mut self, request: Request) -> Self::Future {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
-            let answering = |request, id| inner.answer(request, id);
-            Ok(handle(&inner.app, inner.error_format, request, answering).await)
+            let respond = |request, id| inner.respond(request, id);
+            Ok(handle(&inner.app, inner.error_format, request, respond).await)
         })
     }
 }
 
 impl Inner {
-    async fn answer(&self, request: Request, id: RequestId) -> LoggedResponse {
+    async fn respond(&self, request: Request, id: RequestId) -> LoggedResponse {
         let next = Next { inner: self, id };
-        match &self.rule.need {
+        match &self.rule.required_access {
             RequiredAccess::Anyone => next.run(request).await.into(),
             RequiredAccess::Role(role) => authenticate(&self.app, *role, request, next).await,
             RequiredAccess::Shared(role) => admit(&self.app, *role, request, next).await,
-            // Boxed: keeps the future of all other routes small.
+            // Boxed, so that the futures of all other routes stay small.
             RequiredAccess::Recognised(role, by) => {
                 Box::pin(recognise(&self.app, *role, by.as_ref(), request, next)).await
             }
@@ -90,7 +91,7 @@ impl Inner {
     }
 }
 
-/// The action of a request that authentication may run.
+/// The action of a request, which authentication runs if it admits the caller.
 pub(crate) struct Next<'a> {
     inner: &'a Inner,
     pub(crate) id: RequestId,
@@ -100,21 +101,21 @@ impl Next<'_> {
     pub(crate) async fn run(self, request: Request) -> Response {
         let Inner { app, rule, route, .. } = self.inner;
         // Pinned here, because moving it into another future would double its size.
-        let acting = std::pin::pin!(async { route.clone().oneshot(request).await.into_response() });
+        let action = std::pin::pin!(async { route.clone().oneshot(request).await.into_response() });
         match rule.time_limit {
-            TimeLimit::Action => limits::with_time_limit(app, acting).await,
-            TimeLimit::None => limits::without_time_limit(app, acting).await,
+            TimeLimit::Action => limits::with_time_limit(app, action).await,
+            TimeLimit::None => limits::without_time_limit(app, action).await,
         }
     }
 
-    /// Returns the entry of a request for the audit log; `None` if it is not audited.
-    pub(crate) fn audited_act(&self, role: KeyRole, request: &Request) -> Option<AuditAction> {
+    /// Returns the description of a request for the audit log; `None` if the request is not audited.
+    pub(crate) fn audit_action(&self, role: KeyRole, request: &Request) -> Option<AuditAction> {
         let is_audited = self.inner.rule.is_audited || matches!(role, KeyRole::Admin | KeyRole::Approve);
         if !is_audited || matches!(*request.method(), Method::GET | Method::HEAD) {
             return None;
         }
         let route =
-            request.extensions().get::<MatchedPath>().map_or("", |route| self.inner.app.canonical(route.as_str()));
+            request.extensions().get::<MatchedPath>().map_or("", |route| self.inner.app.canonical_path(route.as_str()));
         let path = request.uri().path();
         Some(AuditAction {
             act: format!("{} {route}", request.method()),
@@ -124,10 +125,10 @@ impl Next<'_> {
     }
 }
 
-/// Returns a path without names that callers chose: parameters that are not ids are replaced by their placeholder in the route.
+/// Returns a path without names that callers chose: parameters that are not ids are replaced by their placeholders in the route.
 fn redact_names(path: &str, route: &str) -> String {
     let is_id = |segment: &str| segment.parse::<threadkeep::ThreadId>().is_ok();
     let segments = path.split('/').zip(route.split('/'));
-    let segments = segments.map(|(segment, of_route)| if is_id(segment) { segment } else { of_route });
+    let segments = segments.map(|(segment, placeholder)| if is_id(segment) { segment } else { placeholder });
     segments.collect::<Vec<_>>().join("/")
 }

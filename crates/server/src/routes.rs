@@ -44,7 +44,7 @@ pub(crate) fn router(app: &App) -> Router {
         }
     }
     let (router, _) = router.split_for_parts();
-    router.fallback(middleware::no_route).method_not_allowed_fallback(middleware::no_method).with_state(app.clone())
+    router.fallback(middleware::respond_unknown_route).method_not_allowed_fallback(middleware::respond_wrong_method).with_state(app.clone())
 }
 
 /// Checks whether a name is valid for an assistant.
@@ -57,32 +57,36 @@ pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
 }
 
 /// Returns the first route of a door that collides with a route of other doors. Routes collide if they have the same path and
-/// method, or if their paths differ in parameter names only, such as `/a/{b}` and `/a/{c}`.
-pub(crate) fn collision(doors: &[Door], door: &Door) -> Option<RouteInfo> {
+/// method, or if their paths differ only in the names of parameters, such as `/a/{b}` and `/a/{c}`.
+pub(crate) fn find_collision(doors: &[Door], door: &Door) -> Option<RouteInfo> {
     let taken: Vec<RouteInfo> = doors.iter().flat_map(Door::routes_and_aliases).collect();
     let collides = |route: &RouteInfo| {
         taken.iter().any(|other| {
-            let is_same = other.path == route.path;
-            if is_same { other.method == route.method } else { shape(&other.path) == shape(&route.path) }
+            let is_same_path = other.path == route.path;
+            if is_same_path {
+                other.method == route.method
+            } else {
+                without_parameter_names(&other.path) == without_parameter_names(&route.path)
+            }
         })
     };
     door.routes_and_aliases().into_iter().find(collides)
 }
 
 /// Returns a path without the names of its parameters.
-fn shape(path: &str) -> String {
+fn without_parameter_names(path: &str) -> String {
     let parts = path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Returns the first segment of each path of doors.
+/// Returns the first segment of each path of the doors, aliases included.
 pub(crate) fn first_segments(doors: &[Door]) -> impl Iterator<Item = String> + use<'_> {
     let paths = doors.iter().flat_map(|door| &door.routes).flat_map(Route::paths).map(String::as_str);
     let aliases = doors.iter().flat_map(|door| &door.aliases).map(|alias| alias.path);
     paths.chain(aliases).filter_map(|path| path.trim_start_matches('/').split('/').next().map(str::to_owned))
 }
 
-/// Generates the OpenAPI document of doors. Aliases are included as deprecated paths.
+/// Generates the OpenAPI document of the doors. Aliases are included as deprecated paths.
 pub(crate) fn openapi_document(doors: &[Door]) -> utoipa::openapi::OpenApi {
     let mut router = OpenApiRouter::<App>::with_openapi(Document::openapi());
     for route in doors.iter().flat_map(|door| &door.routes) {
@@ -111,14 +115,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_assistants_cannot_shadow_paths() {
+    fn assistant_names_cannot_shadow_paths() {
         assert_eq!(check_assistant_name("keeper"), Ok(()));
         for name in ["v1", "docs", "health", "ready", "metrics", "chat", "clear", "conversations", "preferences"] {
             assert!(matches!(check_assistant_name(name), Err(AssistantNameError::Reserved { .. })), "{name}");
         }
     }
 
-    /// The document contains only one schema per name: with two, one of the routes would be documented with the wrong schema.
+    /// The document contains only one schema per name. If two schemas had the same name, one of their routes would be documented
+    /// with the wrong schema.
     #[test]
     fn schema_names_are_unique() {
         let mut schemas = HashMap::new();

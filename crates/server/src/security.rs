@@ -1,7 +1,7 @@
 //! Authentication and authorisation of HTTP requests.
 //!
-//! A caller is authenticated by a key, which belongs to one tenant and determines the users on whose behalf it may act, or by a
-//! token of a configured issuer. As long as no key has ever been created, local callers are admitted instead: with the local
+//! A caller is authenticated by a key or by a token of a configured issuer. A key belongs to one tenant and determines the users
+//! on whose behalf it may be used. As long as no key has ever been created, local callers are admitted instead: with the local
 //! token (`local`), and only from this machine (`loopback`).
 
 pub(crate) mod authenticate;

@@ -1,4 +1,4 @@
-//! The server as a whole.
+//! [`Server`], which combines doors, assistants and connections.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ use crate::app::{App, ServerOptions};
 use crate::door::{Door, RouteInfo};
 use crate::{connections, operations, routes};
 
-/// A server over one memory.
+/// A server for one [`Memory`].
 ///
-/// All instances over the same store are interchangeable, so that they can be load-balanced behind one address.
+/// All instances that use the same store are interchangeable, so that they can be load-balanced behind one address.
 #[derive(Clone, Debug)]
 pub struct Server {
     memory: Memory,
@@ -32,7 +32,7 @@ pub struct Server {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoorError {
-    /// Another door has this route, or one that differs in parameter names only.
+    /// Another door has this route, or a route that differs only in the names of parameters.
     #[error("the route {method} {path} of the door {door} collides with a route of another door")]
     RouteCollision {
         /// The door.
@@ -42,7 +42,7 @@ pub enum DoorError {
         /// The path.
         path: String,
     },
-    /// The route has no case that tests it for tenant isolation, or there is a case without a route.
+    /// The door has no case that tests this route for tenant isolation, or has a case for this route but not the route itself.
     #[error("the door {door} has no tenant case for the route {method} {path}, or has a case without this route")]
     MissingTenantCase {
         /// The door.
@@ -92,12 +92,13 @@ impl Server {
     /// Mounts a door in addition to the built-in ones.
     ///
     /// # Errors
-    /// `RouteCollision` if a route collides with one of another door, `MissingTenantCase` if a route has no tenant case.
+    /// `RouteCollision` if a route collides with a route of another door, `MissingTenantCase` if a route has no tenant case or a
+    /// tenant case has no route.
     pub fn with_door(mut self, door: Door) -> Result<Self, DoorError> {
         if let Some((method, path)) = door.routes_without_cases().into_iter().next() {
             return Err(DoorError::MissingTenantCase { door: door.name(), method, path });
         }
-        if let Some(RouteInfo { method, path, .. }) = routes::collision(&self.doors, &door) {
+        if let Some(RouteInfo { method, path, .. }) = routes::find_collision(&self.doors, &door) {
             return Err(DoorError::RouteCollision { door: door.name(), method, path });
         }
         self.doors.push(door);
@@ -134,10 +135,10 @@ impl Server {
     /// Returns the OpenAPI document of the built-in doors as JSON.
     #[must_use]
     pub fn openapi() -> String {
-        operations::document::text(&Self::doors())
+        operations::document::openapi_json(&Self::doors())
     }
 
-    /// Serves until `shutdown` completes; then finishes accepted requests and ends each stream with an event.
+    /// Serves requests until `shutdown` completes. Then finishes the accepted requests, and ends each stream with a final event.
     ///
     /// # Errors
     /// `AssistantName` if a path of a door begins with the name of an assistant, `Listener` if the listener keeps failing,
@@ -156,23 +157,23 @@ impl Server {
         let certificate_reload = app.options().tls.clone().map(|tls| tokio::spawn(tls.reload_changes()));
         let router: Router = routes::router(&app);
         let background_tasks = start_background_tasks(&app);
-        let served = connections::serve(&app, router, listener, shutdown).await;
+        let result = connections::serve(&app, router, listener, shutdown).await;
         app.stop();
         sweeper.abort();
         resuming.inspect(JoinHandle::abort);
         certificate_reload.inspect(JoinHandle::abort);
         background_tasks.iter().for_each(JoinHandle::abort);
         app.telemetry().flush().await;
-        served
+        result
     }
 }
 
-/// Starts the background tasks of doors.
+/// Starts the background tasks of the doors.
 fn start_background_tasks(app: &App) -> Vec<JoinHandle<()>> {
     let start = |door: &Door| {
         let (name, app, task) = (door.name(), app.clone(), door.start_background_task(app)?);
         Some(tokio::spawn(async move {
-            let _hold = app.delay_shutdown();
+            let _guard = app.delay_shutdown();
             task.await;
             if !app.is_stopping() {
                 tracing::error!(door = name, "the background task of a door ended while the server is running");

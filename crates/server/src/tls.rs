@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 /// How often the files are checked for changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A certificate and its private key, reloaded when their files change. Cheap to clone; clones share the certificate.
+/// A certificate and its private key, which are reloaded when their files change. Cheap to clone; clones share the certificate.
 #[derive(Clone)]
 pub struct Tls {
     inner: Arc<Inner>,
@@ -24,7 +24,7 @@ pub struct Tls {
 struct Inner {
     certificates: PathBuf,
     key: PathBuf,
-    /// The stamp of the files from which `config` was loaded.
+    /// The stamp of the files that were loaded last, including invalid ones.
     loaded: RwLock<Stamp>,
     config: RwLock<Arc<ServerConfig>>,
 }
@@ -54,12 +54,12 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads a certificate chain, beginning with the server's own certificate, and the private key of that certificate. While
-    /// the server runs, it reloads changed files: new connections use a renewed certificate within a few seconds; open
-    /// connections are not affected.
+    /// Reads a certificate chain, which begins with the server's own certificate, and the private key of that certificate. While
+    /// the server runs, it reloads the files when they change: new connections use a renewed certificate within a few seconds;
+    /// open connections are not affected.
     ///
     /// # Errors
-    /// A file cannot be read or has other content, or the key does not match the certificate.
+    /// `Certificate` or `Key` if a file cannot be read or has other content, `Pair` if the key does not match the certificate.
     pub fn from_pem_files(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let (certificates, key) = (certificates.to_owned(), key.to_owned());
         let loaded = RwLock::new(stamp(&certificates, &key));
@@ -72,14 +72,14 @@ impl Tls {
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// Reloads the files when they change. If they are invalid, the previous certificate stays in use. Never returns.
+    /// Reloads the files whenever they change. If they are invalid, the previous certificate stays in use. Never returns.
     pub(crate) async fn reload_changes(self) -> Infallible {
         let Inner { certificates, key, loaded, config } = &*self.inner;
         let mut seen = *loaded.read().unwrap_or_else(PoisonError::into_inner);
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let before = std::mem::replace(&mut seen, stamp(certificates, key));
-            // The files are replaced one after the other: waits until neither has changed for one interval.
+            // The files are replaced one after the other, so they are loaded only when neither has changed for one interval.
             let is_loaded = *loaded.read().unwrap_or_else(PoisonError::into_inner) == seen;
             if is_loaded || before != seen {
                 continue;

@@ -15,7 +15,7 @@ const DEFAULT_USER: &str = "default";
 
 /// Returns the assistant that the path names, or the only assistant if the path is at the root.
 pub(super) async fn find(app: &App, path_params: &PathParams, method: Method, uri: Uri) -> Result<Agent> {
-    let found = match path_params.text("assistant") {
+    let found = match path_params.get("assistant") {
         "" => single_assistant(app),
         name => app.assistants().find(name),
     };

@@ -36,7 +36,7 @@ pub(crate) struct DeletedJson {
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Response {
-    let thread_id = path_params.text("threadId").to_owned();
+    let thread_id = path_params.get("threadId").to_owned();
     let unknown = || failure(StatusCode::NOT_FOUND, "Thread not found");
     let Some(thread) = parse_thread_id(&thread_id) else { return unknown() };
     match app.memory().delete_thread(&assistant::accessible_scope(&caller), thread).await {

@@ -49,7 +49,7 @@ pub(crate) struct HistoryMessageJson {
     security(("key" = []))
 )]
 pub(crate) async fn history(State(app): State<App>, caller: Caller, path_params: PathParams) -> Response {
-    let thread_id = path_params.text("threadId").to_owned();
+    let thread_id = path_params.get("threadId").to_owned();
     match read(&app, &assistant::accessible_scope(&caller), parse_thread_id(&thread_id)).await {
         Ok(messages) => json(&HistoryJson { success: true, thread_id, messages }),
         Err(error) => {

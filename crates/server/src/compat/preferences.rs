@@ -37,7 +37,7 @@ pub(crate) async fn preferences(
     head: (Method, Uri),
 ) -> Result {
     let agent = assistant::find(&app, &path_params, head.0, head.1).await?;
-    let scope = assistant::scope(&caller, Some(path_params.text("user")))?;
+    let scope = assistant::scope(&caller, Some(path_params.get("user")))?;
     let found = agent.memory().list_preferences(&scope).await?;
     let preferences = found.into_iter().map(|preference| (preference.key, preference.value)).collect();
     Ok(json(&UserPreferencesJson { preferences }))

@@ -1,16 +1,16 @@
 //! Test cases for isolation between tenants and between users: a request for another tenant's resource must get the same
-//! response as one for a resource that does not exist.
+//! response as a request for a resource that does not exist.
 //!
-//! Each door declares cases for its routes; the tests for tenants and roles send those of all doors.
+//! Each door declares cases for its routes. The tests for tenants and roles send the requests of all doors.
 
 use serde_json::Value;
 
-/// Requests to one route for resources of an owner, and for resources that do not exist.
+/// Requests to one route: some for resources of an owner, and some for resources that do not exist.
 #[derive(Clone, Debug)]
 pub struct TenantCase {
     /// The method in upper case and the path of the route.
     pub route: (&'static str, &'static str),
-    /// Pairs of a request with identifiers of the owner, and the same request with identifiers that do not exist. Empty if
+    /// Pairs of requests: a request with the ids of an owner's resources, and the same request with ids that do not exist. Empty if
     /// requests to the route cannot identify anyone's resources.
     pub probes: Vec<(Probe, Probe)>,
 }
@@ -26,18 +26,18 @@ pub struct Probe {
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// Identifiers of the resources that the tests create for an owner, in the form that clients use.
+/// The ids of the resources that the tests create for one owner, in the form that clients use.
 #[derive(Clone, Debug)]
-pub struct Owned {
+pub struct OwnedIds {
     /// A thread.
     pub thread: String,
     /// A message of the thread.
     pub message: String,
     /// The key of the thread.
     pub key: String,
-    /// Cursors to the second page of lists, by the names of the lists (`threads`, `records`).
+    /// Names of lists (`threads`, `records`), with a cursor to the second page of each list.
     pub cursors: Vec<(&'static str, String)>,
-    /// An OpenAI response outside of a conversation, and one in a conversation.
+    /// Two OpenAI responses: one outside of a conversation and one in a conversation.
     pub responses: Vec<String>,
     /// A stored chat completion.
     pub completion: String,
@@ -77,8 +77,8 @@ impl Probe {
     }
 }
 
-impl Owned {
-    /// Returns identifiers that do not exist.
+impl OwnedIds {
+    /// Returns ids that do not exist.
     #[must_use]
     pub fn nonexistent() -> Self {
         let id = || "0190b4e2-0000-7000-8000-000000000000".to_owned();
@@ -98,7 +98,7 @@ impl Owned {
     /// Returns the cursor to the second page of a list.
     ///
     /// # Panics
-    /// There is no cursor for the list.
+    /// If there is no cursor for the list.
     #[must_use]
     pub fn cursor(&self, list: &str) -> &str {
         let found = self.cursors.iter().find(|(name, _)| *name == list);

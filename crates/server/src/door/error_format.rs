@@ -29,7 +29,8 @@ impl ErrorFormat {
         Self { translate, ..self }
     }
 
-    /// Sets the function that renders the JSON body of an error, given the error and the id of its request.
+    /// Sets the function that renders the JSON body of an error. The arguments of the function are the error and the id of the
+    /// request.
     #[must_use]
     pub fn with_body(self, body: fn(&ApiError, &str) -> String) -> Self {
         Self { body, ..self }

@@ -32,17 +32,17 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         let digest = hex(&Sha256::digest(&bytes));
         let text = std::str::from_utf8(&bytes).map_err(|_| invalid_json("not UTF-8"))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
-        // Stores reject deeper nesting as well; checking here protects the parsers.
+        // Stores also reject deeper nesting. It is checked here to protect the parsers.
         limits::check_json_depth(text).map_err(|_| invalid_json(&format!("nested deeper than {JSON_DEPTH} levels")))?;
         if !text.trim_start().starts_with('{') {
-            // Serde would read an array as a struct, with the members in order.
+            // Serde would read an array as a struct whose fields are in this order.
             return Err(ApiError::invalid("body", "the body must be a JSON object"));
         }
         Ok(Self { value: parse(text)?, digest })
     }
 }
 
-/// The bytes of a body, within the limits of size and time.
+/// The bytes of a body, which was received within the limits of size and time.
 #[derive(Clone, Debug)]
 pub struct RawBody(pub Bytes);
 
@@ -54,7 +54,7 @@ impl FromRequest<App> for RawBody {
     }
 }
 
-/// The body of a form in `application/x-www-form-urlencoded`.
+/// A form, sent as `application/x-www-form-urlencoded`.
 #[derive(Clone, Debug)]
 pub struct FormBody {
     /// Names and values of the fields, in the order of the body.
@@ -64,7 +64,7 @@ pub struct FormBody {
 }
 
 impl FormBody {
-    /// Returns the value of the first field with a name.
+    /// Returns the value of the first field with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
@@ -84,7 +84,10 @@ impl FromRequest<App> for FormBody {
     }
 }
 
-/// Reads a body within the limits of size and time.
+/// Reads a body.
+///
+/// # Errors
+/// `slow_body` after the server's read timeout, `body_too_large` for more than `max_bytes`, `broken_body` if the connection ends.
 pub(crate) async fn read_body(body: Body, max_bytes: usize, app: &App) -> Result<Bytes, ApiError> {
     let reading = Limited::new(body, max_bytes).collect();
     let Ok(read) = tokio::time::timeout(app.options().read_timeout, reading).await else {
@@ -101,16 +104,16 @@ pub(crate) async fn read_body(body: Body, max_bytes: usize, app: &App) -> Result
     }
 }
 
-/// Whether the content type is JSON. A missing header is accepted, as clients omit it if there is no body.
+/// Whether the content type is JSON. A missing header is accepted, because clients omit it if there is no body.
 fn is_json(request: &Request) -> bool {
     let Some(content_type) = content_type(request) else { return true };
     content_type.eq_ignore_ascii_case("application/json") || content_type.to_ascii_lowercase().ends_with("+json")
 }
 
-/// Returns the content type of a body, without its parameters.
+/// Returns the content type of a body, without parameters such as the character set.
 fn content_type(request: &Request) -> Option<&str> {
-    let kind = request.headers().get(header::CONTENT_TYPE)?;
-    Some(kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim())
+    let value = request.headers().get(header::CONTENT_TYPE)?;
+    Some(value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim())
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
@@ -124,14 +127,14 @@ fn locate_error<T: DeserializeOwned>(text: &str) -> ApiError {
         Ok(_) => invalid_json(&deserializer.end().err().map_or_else(String::new, |error| error.to_string())),
         Err(error) if error.inner().is_data() => {
             let cause = error.inner();
-            ApiError::invalid(param(error.path(), &cause.to_string()), format!("invalid body: {cause}"))
+            ApiError::invalid(invalid_member(error.path(), &cause.to_string()), format!("invalid body: {cause}"))
         }
         Err(error) => invalid_json(&error.inner().to_string()),
     }
 }
 
-/// Returns the path of the invalid member. The path of a missing member is that of its parent with its name appended.
-fn param(path: &serde_path_to_error::Path, cause: &str) -> String {
+/// Returns the path of the invalid member. For a missing member, `path` is that of its parent, so its name is appended.
+fn invalid_member(path: &serde_path_to_error::Path, cause: &str) -> String {
     let parent = path.to_string();
     let missing = cause.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
     match (parent.as_str(), missing) {

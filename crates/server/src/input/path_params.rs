@@ -19,19 +19,19 @@ impl FromRequestParts<App> for PathParams {
 }
 
 impl PathParams {
-    /// Returns the parameter `{name}`; empty if the route has no such parameter.
-    pub(crate) fn text(&self, name: &str) -> &str {
+    /// Returns the value of the parameter `{name}`; empty if the route has no such parameter.
+    pub(crate) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// Returns the thread id in `{id}`. An invalid id gives the error of a thread that does not exist.
+    /// Returns the thread id in `{id}`. An invalid id results in the same error as a thread that does not exist.
     pub(crate) fn thread(&self) -> Result<ThreadId, ApiError> {
-        self.text("id").parse().map_err(|_| ApiError::not_found("thread"))
+        self.get("id").parse().map_err(|_| ApiError::not_found("thread"))
     }
 
-    /// Returns the position or id of a message in `{message}`.
+    /// Returns the position or the id of the message in `{message}`.
     pub(crate) fn message(&self) -> Result<MessageRef, ApiError> {
-        let text = self.text("message");
+        let text = self.get("message");
         if let Ok(seq) = text.parse() {
             return Ok(MessageRef::Seq(seq));
         }

@@ -8,7 +8,8 @@ use threadkeep::{Map, Role, Value};
 
 use crate::error::ApiError;
 
-/// The query parameters that have not been taken yet. Lists are sent as `a=1&a=2` or `a[]=1&a[]=2`.
+/// The query parameters of a request. Actions take the parameters that they know; [`QueryParams::finish`] rejects the rest. Lists
+/// are sent as `a=1&a=2` or `a[]=1&a[]=2`.
 #[derive(Debug)]
 pub(crate) struct QueryParams(Vec<(String, String)>);
 
@@ -41,21 +42,21 @@ impl QueryParams {
         }
     }
 
-    /// Takes the only value of a parameter and parses it. The error names the expected type, such as `a whole number`.
+    /// Takes the only value of a parameter and parses it. `expected` is the type that the error names, such as `a whole number`.
     pub(crate) fn parse<T: FromStr>(&mut self, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
         let Some(text) = self.take(name)? else { return Ok(None) };
         text.parse().map(Some).map_err(|_| ApiError::invalid(name, format!("`{name}` must be {expected}")))
     }
 
-    /// Takes `limit`, the number of entries of a page: at least 1 and at most the page size of stores.
-    pub(crate) fn limit(&mut self, default: usize) -> Result<usize, ApiError> {
+    /// Takes `limit`, the number of entries on a page: at least 1 and at most the maximum page size of stores.
+    pub(crate) fn take_limit(&mut self, default: usize) -> Result<usize, ApiError> {
         let limit = self.parse("limit", "a whole number")?.unwrap_or(default);
         limits::check_page(limit).map_err(|error| ApiError::from(error).param("limit"))?;
         Ok(limit)
     }
 
     /// Takes all values of `role`.
-    pub(crate) fn roles(&mut self) -> Result<Vec<Role>, ApiError> {
+    pub(crate) fn take_roles(&mut self) -> Result<Vec<Role>, ApiError> {
         let roles = self.take_all("role").into_iter().map(|role| role.parse());
         roles
             .collect::<Result<_, _>>()
@@ -77,7 +78,7 @@ impl QueryParams {
         Ok(texts)
     }
 
-    /// Rejects remaining parameters, so that a misspelt one is not ignored.
+    /// Rejects any remaining parameter, so that a misspelt parameter is not ignored.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         match self.0.into_iter().next() {
             None => Ok(()),

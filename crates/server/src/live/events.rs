@@ -51,7 +51,7 @@ pub(crate) async fn events(
     mut params: QueryParams,
 ) -> Result<Response> {
     let start = start(&headers, &mut params)?;
-    let roles = params.roles()?;
+    let roles = params.take_roles()?;
     params.finish()?;
     let options = SubscribeOptions { start, roles };
     let thread = path_params.thread()?;

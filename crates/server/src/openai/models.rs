@@ -29,7 +29,7 @@ pub(crate) async fn list(State(app): State<App>) -> Result {
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, path_params: PathParams) -> Result {
-    find(&app, path_params.text("model"))
+    find(&app, path_params.get("model"))
 }
 
 /// Retrieves an assistant by its model name
@@ -42,7 +42,7 @@ pub(crate) async fn retrieve(State(app): State<App>, path_params: PathParams) ->
     security(("key" = []))
 )]
 pub(crate) async fn retrieve_assistant(State(app): State<App>, path_params: PathParams) -> Result {
-    find(&app, &format!("{}{}", assistant::MODEL_PREFIX, path_params.text("name")))
+    find(&app, &format!("{}{}", assistant::MODEL_PREFIX, path_params.get("name")))
 }
 
 fn find(app: &App, id: &str) -> Result {

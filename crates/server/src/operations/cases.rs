@@ -1,7 +1,7 @@
-use crate::door::{Owned, TenantCase};
+use crate::door::{OwnedIds, TenantCase};
 
 /// Requests to these routes do not identify resources of users.
-pub(super) fn cases(_: &Owned) -> Vec<TenantCase> {
+pub(super) fn cases(_: &OwnedIds) -> Vec<TenantCase> {
     let routes = [
         ("GET", "/metrics"),
         ("GET", "/health"),

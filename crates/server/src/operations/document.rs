@@ -1,4 +1,4 @@
-//! The OpenAPI document: generated from the descriptions of the routes, completed with what applies to many of them.
+//! The OpenAPI document, which is generated from the descriptions of the routes. Details that apply to many routes are added here.
 
 use axum::extract::State;
 use axum::http::header;
@@ -15,25 +15,25 @@ use crate::routes;
 /// Returns the OpenAPI document
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "operations", responses((status = 200, description = "The OpenAPI document.")))]
 pub(crate) async fn document(State(app): State<App>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], app.document().to_owned()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], app.openapi_json().to_owned()).into_response()
 }
 
-/// Returns the OpenAPI document of doors as JSON.
-pub(crate) fn text(doors: &[Door]) -> String {
+/// Returns the OpenAPI document of the doors as JSON.
+pub(crate) fn openapi_json(doors: &[Door]) -> String {
     let mut document =
         serde_json::to_value(routes::openapi_document(doors)).expect("an OpenAPI document has a JSON form");
-    complete(&mut document);
+    add_common_details(&mut document);
     document.to_string()
 }
 
-/// Adds what applies to all similar routes, unless a route specifies it.
-fn complete(document: &mut Value) {
+/// Adds the details that similar routes have in common, unless a route specifies them.
+fn add_common_details(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, operations) in paths {
         for (method, operation) in operations.as_object_mut().into_iter().flatten() {
             let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
-            parameters.into_iter().flatten().for_each(|parameter| constrain(path, method, parameter));
+            parameters.into_iter().flatten().for_each(|parameter| add_constraints(path, method, parameter));
             if let Some(body) = operation.get_mut("requestBody") {
                 let name = body["content"]["application/json"]["schema"]["$ref"].as_str();
                 let schema = name.and_then(|name| schemas.get(name.rsplit('/').next()?));
@@ -56,8 +56,8 @@ fn complete(document: &mut Value) {
     }
 }
 
-/// Adds the constraints of a parameter's values.
-fn constrain(path: &str, method: &str, parameter: &mut Value) {
+/// Adds the constraints on the values of a parameter.
+fn add_constraints(path: &str, method: &str, parameter: &mut Value) {
     let name = parameter["name"].as_str().unwrap_or_default().to_owned();
     let is_header = parameter["in"] == "header";
     let schema = &mut parameter["schema"];

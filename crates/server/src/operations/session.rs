@@ -1,5 +1,5 @@
-//! Browser sessions: `threadkeep open` opens a page that exchanges the token in the URL's fragment for a cookie. Browsers do not
-//! send fragments to servers, so the token does not appear in logs.
+//! Browser sessions: `threadkeep open` opens a page that exchanges the pass in the fragment of its URL for a cookie. Browsers do
+//! not send fragments to servers, so the pass does not appear in logs.
 
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -15,7 +15,7 @@ use crate::security::authenticate::invalid_key;
 use crate::security::local;
 
 const PAGE: &str = include_str!("session.html");
-/// The page is self-contained and connects to this server only.
+/// The content security policy of the page, which is self-contained and connects only to this server.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -8,7 +8,8 @@ use crate::error::{ApiError, Result};
 use crate::input::PathParams;
 use crate::output::with_policy;
 
-/// The viewer loads scripts from files, uses inline styles and `data:` images, and connects to this server only.
+/// The content security policy of the viewer, which loads scripts from files, uses inline styles and `data:` images, and connects
+/// only to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -33,15 +34,15 @@ pub(crate) async fn page() -> Result {
     responses((status = 200, description = "The file."), (status = 404, description = "The viewer has no such file."))
 )]
 pub(crate) async fn file(path_params: PathParams) -> Result {
-    serve(path_params.text("file"))
+    serve(path_params.get("file"))
 }
 
 fn serve(file: &str) -> Result {
     let config = Arc::new(Config::from("/v1/openapi.json"));
     match utoipa_swagger_ui::serve(file, config) {
         Ok(Some(found)) => {
-            let served = ([(header::CONTENT_TYPE, found.content_type)], found.bytes.into_owned());
-            Ok(with_policy(served, POLICY))
+            let response = ([(header::CONTENT_TYPE, found.content_type)], found.bytes.into_owned());
+            Ok(with_policy(response, POLICY))
         }
         Ok(None) => Err(ApiError::not_found("file")),
         Err(error) => Err(ApiError::internal(error.to_string())),

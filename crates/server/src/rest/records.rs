@@ -43,7 +43,7 @@ impl From<Record> for RecordJson {
 
 /// Reads the namespace in the path, which is always one of an application.
 pub(crate) fn namespace(path_params: &PathParams) -> Result<Namespace> {
-    Ok(Namespace::app(path_params.text("namespace"))?)
+    Ok(Namespace::app(path_params.get("namespace"))?)
 }
 
 /// Reads the parameter `owner`: the caller by default, or `tenant`.

@@ -1,4 +1,4 @@
-//! Authenticates requests: determines the [`Caller`] and checks its role.
+//! Authenticates requests: determines the [`Caller`] and checks the caller's role.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::input::read_body;
 use crate::middleware::LoggedResponse;
 use crate::route_layer::Next;
 
-/// The header that names the user on whose behalf a tenant's key acts.
-pub(crate) const USER: &str = "threadkeep-user";
+/// The header that names the user on whose behalf the key of a tenant is used.
+pub(crate) const USER_HEADER: &str = "threadkeep-user";
 
-/// Runs the action if the caller has a role.
+/// Runs the action if the caller is authenticated and has a role.
 pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> LoggedResponse {
     let (parts, body) = request.into_parts();
-    match caller(app, &parts).await {
-        Ok(caller) => act(app, role, caller, Request::from_parts(parts, body), next).await,
-        Err(refused) => refused.into(),
+    match find_caller(app, &parts).await {
+        Ok(caller) => run_action(app, role, caller, Request::from_parts(parts, body), next).await,
+        Err(error) => error.into(),
     }
 }
 
-/// Runs the action if the door authenticates the sender by the request's head and body.
+/// Runs the action if the door authenticates the sender, by the request's head and body, and the sender has a role.
 pub(crate) async fn recognise(
     app: &App,
     role: KeyRole,
@@ -41,40 +41,52 @@ pub(crate) async fn recognise(
     next: Next<'_>,
 ) -> LoggedResponse {
     let (parts, body) = request.into_parts();
-    let recognised = async {
+    let authenticated = async {
         let body = read_body(body, app.options().body_bytes, app).await?;
         let sender = by.sender(app, &parts, &body).await?;
         Ok::<_, ApiError>((app.admit(sender).await?, body))
     };
-    match recognised.await {
-        Ok((caller, body)) => act(app, role, caller, Request::from_parts(parts, Body::from(body)), next).await,
-        Err(refused) => refused.into(),
+    match authenticated.await {
+        Ok((caller, body)) => run_action(app, role, caller, Request::from_parts(parts, Body::from(body)), next).await,
+        Err(error) => error.into(),
     }
 }
 
-/// Runs the action if the authenticated caller has the role, and writes the audit log if the route requires it.
-async fn act(app: &App, role: KeyRole, caller: Caller, mut request: Request, next: Next<'_>) -> LoggedResponse {
+/// Runs the action if the authenticated caller has the role, and writes to the audit log if the route requires it.
+async fn run_action(
+    app: &App,
+    role: KeyRole,
+    caller: Caller,
+    mut request: Request,
+    next: Next<'_>,
+) -> LoggedResponse {
     let key = caller.key_id().map(str::to_owned);
     let response = match caller.require(role) {
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
-            match next.audited_act(role, &request) {
-                // Boxed: audited requests are rare, and the future of all others stays small.
-                Some(act) => Box::pin(audited(app, &caller, act, next.run(request))).await,
+            match next.audit_action(role, &request) {
+                // Boxed: audited requests are rare, and the futures of all other requests stay small.
+                Some(action) => Box::pin(run_audited(app, &caller, action, next.run(request))).await,
                 None => next.run(request).await,
             }
         }
-        Err(refused) => ApiError::from(refused).into_response(),
+        Err(error) => ApiError::from(error).into_response(),
     };
     LoggedResponse { response, key }
 }
 
-async fn audited(app: &App, caller: &Caller, act: AuditAction, done: impl Future<Output = Response>) -> Response {
+async fn run_audited(
+    app: &App,
+    caller: &Caller,
+    action: AuditAction,
+    operation: impl Future<Output = Response>,
+) -> Response {
     let outcome = |response: &Response| response.status().as_u16().to_string();
-    app.audited(caller, act, done, outcome).await.unwrap_or_else(|error| ApiError::from(error).into_response())
+    app.audited(caller, action, operation, outcome).await.unwrap_or_else(|error| ApiError::from(error).into_response())
 }
 
-async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
+/// Authenticates the caller by a key or token, or admits it as a local caller.
+async fn find_caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let headers = &request.headers;
     let credentials = credentials(headers)?;
     if let Some(text) = credentials
@@ -85,8 +97,8 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     if app.needs_key().await? {
         return Err(invalid_key());
     }
-    let credential = Credential::Local { until_seconds: local::admit(app, request, credentials)? };
-    // All local callers share one rate limit, because the user that they name is not authenticated.
+    let credential = Credential::Local { until_seconds: local::check_request(app, request, credentials)? };
+    // All local callers share one rate limit, because the user that a local caller names is not authenticated.
     app.count("local", None, None).await?;
     let local = &app.options().local_scope;
     let scope = match named_user(headers)? {
@@ -110,11 +122,11 @@ pub(crate) fn too_many_guesses(wait: Duration) -> ApiError {
     too_many("rate_limited", "too many attempts with invalid keys", wait).into()
 }
 
-/// Returns the key in `Authorization: Bearer …` or `x-api-key`.
+/// Returns the key or token in `Authorization: Bearer …` or `x-api-key`; `None` if neither header is present.
 pub(crate) fn credentials(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    let mut given = headers.get_all(header::AUTHORIZATION).iter().chain(headers.get_all("x-api-key").iter());
-    let Some(value) = given.next() else { return Ok(None) };
-    if given.next().is_some() {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter().chain(headers.get_all("x-api-key").iter());
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
         return Err(ApiError::invalid("Authorization", "send exactly one key"));
     }
     let text = value.to_str().unwrap_or_default();
@@ -122,10 +134,11 @@ pub(crate) fn credentials(headers: &HeaderMap) -> Result<Option<&str>, ApiError>
     Ok(Some(if is_bearer { text[7..].trim() } else { text.trim() }))
 }
 
+/// Returns the user that the request names in [`USER_HEADER`].
 fn named_user(headers: &HeaderMap) -> Result<Option<UserId>, Error> {
-    let mut given = headers.get_all(USER).iter();
-    let Some(value) = given.next() else { return Ok(None) };
-    if given.next().is_some() {
+    let mut values = headers.get_all(USER_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
         return Err(Error::invalid("Threadkeep-User", "the header must not be repeated"));
     }
     // Header values are bytes; names with non-ASCII characters are sent as UTF-8.

@@ -1,11 +1,12 @@
 //! Access with the local token, which is used as long as no key has ever been created.
 //!
 //! Behind a local proxy all clients appear local, and `loopback` detects only proxies that add headers. So callers must prove
-//! that they know a secret. Programs send the token like a key. A page in a browser exchanges it for a cookie, because browsers
-//! do not let pages set headers on WebSockets and server-sent events.
+//! that they know a secret. Programs send the token like a key. A page in a browser exchanges the token for a cookie, because
+//! browsers do not let pages set headers on WebSockets and server-sent events.
 //!
-//! A cookie consists of its expiry and a MAC over that expiry and the host in the browser's address bar, keyed with the token.
-//! So the server stores no sessions, and a cookie is valid on all instances with the same token.
+//! A cookie consists of its expiry time and a MAC over that time and the host in the browser's address bar, keyed with the token.
+//! So the server stores no sessions, and a cookie is valid on all instances with the same token. A pass is a signed expiry time
+//! too; it can be exchanged for a cookie instead of the token, but only within two minutes.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -30,12 +31,13 @@ use crate::error::ApiError;
 /// The prefix of generated tokens.
 const PREFIX: &str = "tkl_";
 const RANDOM_BYTES: usize = 32;
-/// The valid lengths of a token.
-const LENGTHS: std::ops::RangeInclusive<usize> = 16..=1024;
-/// The lifetime of a cookie.
+/// The valid lengths of a token, in bytes.
+const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=1024;
+/// The lifetime of a cookie, in seconds.
 const COOKIE_SECONDS: i64 = 24 * 60 * 60;
-/// The lifetime of a pass.
+/// The lifetime of a pass, in seconds.
 const PASS_SECONDS: i64 = 120;
+/// The purpose for which passes are signed.
 const PASS: &str = "pass";
 
 /// Who may call as long as no key has ever been created.
@@ -50,12 +52,12 @@ pub enum LocalAccess {
     ThisMachine,
 }
 
-/// A secret that authenticates local callers. Only its hash and a MAC key derived from it are kept in memory.
+/// A secret that authenticates local callers. Only the hash of the secret and a MAC key derived from it are kept in memory.
 #[derive(Clone)]
 pub struct LocalToken {
     hash: [u8; 32],
     mac_key: Arc<hmac::Key>,
-    /// Chosen by a person, and so possibly weak.
+    /// Whether a person chose the token, so that it may be weak.
     is_chosen: bool,
 }
 
@@ -87,37 +89,38 @@ impl LocalToken {
     /// # Errors
     /// `Form` if the text is too short, too long, or cannot be sent in a header.
     pub fn new(text: &str) -> Result<Self, LocalTokenError> {
-        if !LENGTHS.contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !TOKEN_BYTES.contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(LocalTokenError::Form);
         }
         let mac_key = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()));
         Ok(Self { hash: Sha256::digest(text).into(), mac_key, is_chosen: !is_minted(text) })
     }
 
-    /// Creates a pass, which a page can exchange for a cookie within two minutes. It replaces the token in URLs that are passed
-    /// to a browser, because others may read them in the list of processes and in the browser's history.
+    /// Creates a pass, which a page can exchange for a cookie within two minutes. URLs that are passed to a browser contain a pass
+    /// instead of the token, because such URLs can be read in the list of processes and in the browser's history.
     #[must_use]
     pub fn pass(&self, now: Timestamp) -> String {
-        self.sign(PASS, seconds(now) + PASS_SECONDS)
+        self.sign(PASS, unix_seconds(now) + PASS_SECONDS)
     }
 
     fn matches(&self, candidate: &str) -> bool {
         self.hash.ct_eq(&Sha256::digest(candidate)).into()
     }
 
-    /// Signs an expiry for a purpose.
-    fn sign(&self, purpose: &str, until: i64) -> String {
-        let tag = hmac::sign(&self.mac_key, signed_text(purpose, until).as_bytes());
-        format!("{until}.{}", URL_SAFE_NO_PAD.encode(tag))
+    /// Signs an expiry time for a purpose. Returns the time and its MAC, separated by a dot. The time is in seconds since 1970.
+    fn sign(&self, purpose: &str, expires_at: i64) -> String {
+        let mac = hmac::sign(&self.mac_key, signed_text(purpose, expires_at).as_bytes());
+        format!("{expires_at}.{}", URL_SAFE_NO_PAD.encode(mac))
     }
 
-    /// Returns the expiry of a text signed for a purpose; `None` if the text is invalid or has expired.
+    /// Returns the expiry time in a text that was signed for a purpose. Returns `None` if the text is invalid, has expired, or
+    /// expires later than `lifetime` from now. All times are in seconds.
     fn verify(&self, purpose: &str, text: &str, now: i64, lifetime: i64) -> Option<i64> {
-        let (until, tag) = text.split_once('.')?;
-        let until: i64 = until.parse().ok().filter(|until| (now + 1..=now + lifetime).contains(until))?;
-        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
-        hmac::verify(&self.mac_key, signed_text(purpose, until).as_bytes(), &tag).ok()?;
-        Some(until)
+        let (expires_at, mac) = text.split_once('.')?;
+        let expires_at: i64 = expires_at.parse().ok().filter(|time| (now + 1..=now + lifetime).contains(time))?;
+        let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
+        hmac::verify(&self.mac_key, signed_text(purpose, expires_at).as_bytes(), &mac).ok()?;
+        Some(expires_at)
     }
 }
 
@@ -127,17 +130,18 @@ impl fmt::Debug for LocalToken {
     }
 }
 
-/// Whether the text is a generated token, as opposed to one chosen by a person.
+/// Whether the text has the form of a generated token, rather than of a token that a person chose.
 pub fn is_minted(text: &str) -> bool {
     let random = text.strip_prefix(PREFIX).and_then(|random| URL_SAFE_NO_PAD.decode(random).ok());
     random.is_some_and(|random| random.len() == RANDOM_BYTES)
 }
 
-/// Checks a request without a key. Returns when its cookie expires, in seconds; `None` if it needs none. The token is checked
-/// first, so that clients without it get no other error.
-pub(super) fn admit(app: &App, request: &Parts, credentials: Option<&str>) -> Result<Option<i64>, ApiError> {
+/// Checks that a request without a valid key comes from a local caller. Returns the time at which its cookie expires, in seconds
+/// since 1970; `None` if it is admitted without a cookie. The token is checked first, so that clients without the token get no
+/// other error.
+pub(super) fn check_request(app: &App, request: &Parts, credentials: Option<&str>) -> Result<Option<i64>, ApiError> {
     let peer = peer(&request.extensions)?;
-    let until = match (&app.options().local_access, credentials) {
+    let expires_at = match (&app.options().local_access, credentials) {
         (LocalAccess::Disabled, _) => return Err(invalid_key()),
         // Any key is accepted, because some clients cannot omit it.
         (LocalAccess::ThisMachine, _) => None,
@@ -148,18 +152,18 @@ pub(super) fn admit(app: &App, request: &Parts, credentials: Option<&str>) -> Re
         }
     };
     loopback::check(peer, &request.uri, &request.headers)?;
-    Ok(until)
+    Ok(expires_at)
 }
 
-/// Exchanges the token, or a pass, for a cookie.
+/// Exchanges the token or a pass for a cookie. Returns the value of the `Set-Cookie` header.
 pub(crate) fn exchange(app: &App, request: &Parts, secret: &str) -> Result<HeaderValue, ApiError> {
     let peer = peer(&request.extensions)?;
     loopback::check(peer, &request.uri, &request.headers)?;
     let LocalAccess::Token(token) = &app.options().local_access else { return Err(invalid_key()) };
     if secret.is_empty() {
-        return Err(no_token());
+        return Err(invalid_token());
     }
-    let now = seconds(app.memory().now());
+    let now = unix_seconds(app.memory().now());
     let is_right = token.matches(secret) || token.verify(PASS, secret, now, PASS_SECONDS).is_some();
     count_guess(app, token, peer, is_right)?;
     let host = loopback::host(&request.uri, &request.headers).unwrap_or_default();
@@ -169,10 +173,10 @@ pub(crate) fn exchange(app: &App, request: &Parts, secret: &str) -> Result<Heade
     HeaderValue::try_from(cookie).map_err(|_| ApiError::internal("the cookie is not a valid header value"))
 }
 
-/// Counts a guess. After too many wrong ones, even the right token is rejected if a person chose it. A generated token cannot be
-/// guessed, so its owner is always admitted.
+/// Counts an attempt to guess the token, and returns an error if the guess is wrong. After too many wrong guesses, even the right
+/// token is rejected if a person chose it. A generated token cannot be guessed, so its owner is always admitted.
 fn count_guess(app: &App, token: &LocalToken, peer: SocketAddr, is_right: bool) -> Result<(), ApiError> {
-    // Ignores headers of proxies, which the client could have forged.
+    // Headers of proxies are ignored, because the client could have forged them.
     let source = Source::of(peer, None);
     let (guesses, now) = (app.local_guesses(), Instant::now());
     if token.is_chosen {
@@ -183,21 +187,22 @@ fn count_guess(app: &App, token: &LocalToken, peer: SocketAddr, is_right: bool) 
         return Ok(());
     }
     guesses.record_failure(source, now).map_err(too_many_guesses)?;
-    Err(no_token())
+    Err(invalid_token())
 }
 
-/// Checks the cookie of a request and returns its expiry. Requests that change something and WebSockets must provably come from
-/// a page of this server, because browsers also send cookies with requests from pages of the same host on other ports.
+/// Checks the cookie of a request and returns its expiry time in seconds. WebSockets and requests that may change something must
+/// provably come from a page of this server, because browsers also send cookies with requests from pages of the same host on
+/// other ports.
 fn check_cookie(app: &App, token: &LocalToken, request: &Parts) -> Result<i64, ApiError> {
     let headers = &request.headers;
     let host = loopback::host(&request.uri, headers).unwrap_or_default();
-    let (purpose, now) = (cookie_purpose(host), seconds(app.memory().now()));
-    let until = cookies(headers, &cookie_name(host))
+    let (purpose, now) = (cookie_purpose(host), unix_seconds(app.memory().now()));
+    let expires_at = cookies(headers, &cookie_name(host))
         .find_map(|value| token.verify(&purpose, value, now, COOKIE_SECONDS))
-        .ok_or_else(no_token)?;
+        .ok_or_else(invalid_token)?;
     let only_reads = matches!(request.method, Method::GET | Method::HEAD) && !headers.contains_key(header::UPGRADE);
     if only_reads || loopback::is_own_page(&request.uri, headers) {
-        return Ok(until);
+        return Ok(expires_at);
     }
     Err(ApiError::forbidden(
         "other_origin",
@@ -211,26 +216,27 @@ fn cookie_name(host: &str) -> String {
     format!("threadkeep-{}", port.unwrap_or("80"))
 }
 
-/// Returns the purpose of a cookie: it is valid for one host and port.
+/// Returns the purpose for which a cookie is signed, so that it is valid for only one host and port.
 fn cookie_purpose(host: &str) -> String {
     format!("cookie {}", host.to_ascii_lowercase())
 }
 
+/// Returns the values of all cookies with a name.
 fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.filter(move |(key, _)| *key == name).map(|(_, value)| value)
 }
 
-fn signed_text(purpose: &str, until: i64) -> String {
-    format!("threadkeep {purpose}\n{until}")
+fn signed_text(purpose: &str, expires_at: i64) -> String {
+    format!("threadkeep {purpose}\n{expires_at}")
 }
 
-fn seconds(at: Timestamp) -> i64 {
-    at.as_millis().div_euclid(1000)
+fn unix_seconds(time: Timestamp) -> i64 {
+    time.as_millis().div_euclid(1000)
 }
 
-fn no_token() -> ApiError {
+fn invalid_token() -> ApiError {
     let message = "missing or invalid token of this server; `threadkeep serve` prints where the token is stored, and \
                    `threadkeep open` opens the page with it";
     ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", message)
@@ -242,11 +248,11 @@ mod tests {
 
     #[test]
     fn minted_tokens_are_long_and_unique() {
-        let (one, other) = (LocalToken::mint().unwrap(), LocalToken::mint().unwrap());
-        assert!(one != other && is_minted(&one) && one.len() == PREFIX.len() + 43, "{one}");
-        let token = LocalToken::new(&one).unwrap();
-        assert!(token.matches(&one) && !token.matches(&other) && !token.is_chosen);
-        assert!(!format!("{token:?}").contains(&one));
+        let (text, other_text) = (LocalToken::mint().unwrap(), LocalToken::mint().unwrap());
+        assert!(text != other_text && is_minted(&text) && text.len() == PREFIX.len() + 43, "{text}");
+        let token = LocalToken::new(&text).unwrap();
+        assert!(token.matches(&text) && !token.matches(&other_text) && !token.is_chosen);
+        assert!(!format!("{token:?}").contains(&text));
     }
 
     #[test]
@@ -258,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_valid_for_their_purpose_time_and_token_only() {
+    fn signatures_are_valid_only_for_their_purpose_time_and_token() {
         let (token, other) = (LocalToken::new(&"a".repeat(20)).unwrap(), LocalToken::new(&"b".repeat(20)).unwrap());
         let signed = token.sign("cookie localhost:1", 150);
-        let until = |token: &LocalToken, purpose, signed: &str, now| token.verify(purpose, signed, now, 100);
-        assert_eq!(until(&token, "cookie localhost:1", &signed, 100), Some(150));
-        assert_eq!(until(&token, "cookie localhost:1", &signed, 150), None, "it has expired");
-        assert_eq!(until(&token, "cookie localhost:1", &signed, 49), None, "its lifetime is too long");
-        assert_eq!(until(&token, "cookie localhost:2", &signed, 100), None);
-        assert_eq!(until(&token, "pass", &signed, 100), None);
-        assert_eq!(until(&other, "cookie localhost:1", &signed, 100), None);
+        let verify = |token: &LocalToken, purpose, signed: &str, now| token.verify(purpose, signed, now, 100);
+        assert_eq!(verify(&token, "cookie localhost:1", &signed, 100), Some(150));
+        assert_eq!(verify(&token, "cookie localhost:1", &signed, 150), None, "the signature has expired");
+        assert_eq!(verify(&token, "cookie localhost:1", &signed, 49), None, "the lifetime is too long");
+        assert_eq!(verify(&token, "cookie localhost:2", &signed, 100), None);
+        assert_eq!(verify(&token, "pass", &signed, 100), None);
+        assert_eq!(verify(&other, "cookie localhost:1", &signed, 100), None);
         for broken in ["", ".", "150", "150.", &signed.replace("150", "151"), &signed[..signed.len() - 2], "x.y"] {
-            assert_eq!(until(&token, "cookie localhost:1", broken, 100), None, "{broken}");
+            assert_eq!(verify(&token, "cookie localhost:1", broken, 100), None, "{broken}");
         }
     }
 
@@ -280,8 +286,9 @@ mod tests {
                 .into_iter()
                 .map(|(name, value)| (name, HeaderValue::from_static(value)))
                 .collect();
-        let of = |host: &str| cookies(&headers, &cookie_name(host)).map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!((of("localhost:7437"), of("[::1]:7438")), (vec!["x".to_owned()], vec!["y".to_owned()]));
-        assert!(of("localhost").is_empty() && of("[::1]").is_empty());
+        let cookies_of = |host: &str| cookies(&headers, &cookie_name(host)).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(cookies_of("localhost:7437"), ["x"]);
+        assert_eq!(cookies_of("[::1]:7438"), ["y"]);
+        assert!(cookies_of("localhost").is_empty() && cookies_of("[::1]").is_empty());
     }
 }

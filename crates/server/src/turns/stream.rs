@@ -1,4 +1,4 @@
-//! A turn as a stream of server-sent events.
+//! Streams the events of a turn as server-sent events.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -14,16 +14,16 @@ use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::rest::json::turn::{TurnEventJson, TurnJson};
 
-/// Streams the events of a turn. If the turn cannot start, returns an error instead of a stream.
-pub(crate) async fn respond(app: &App, mut waiting: TurnUpdates) -> Result<Response> {
-    let first = match waiting.recv().await {
+/// Returns a response that streams the events of a turn. Returns an error instead if the turn cannot start.
+pub(crate) async fn respond(app: &App, mut updates: TurnUpdates) -> Result<Response> {
+    let first = match updates.recv().await {
         Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         Some(first) => first,
         None => return Err(ApiError::internal("the task of a turn panicked")),
     };
     let stopping = app.clone();
-    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { stopping.shutdown_deadline_near().await });
-    let stream = EventStream { first: Some(first), waiting, out_of_time, app: app.clone() };
+    let shutdown_deadline: BoxFuture<'static, ()> = Box::pin(async move { stopping.shutdown_deadline_near().await });
+    let stream = EventStream { first: Some(first), updates, shutdown_deadline, app: app.clone() };
     let events = futures::stream::unfold(Some(stream), |stream| async {
         let mut stream = stream?;
         let (event, is_last) = stream.next().await?;
@@ -31,19 +31,19 @@ pub(crate) async fn respond(app: &App, mut waiting: TurnUpdates) -> Result<Respo
     });
     let mut response = Body::from_stream(events).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    // Disables response buffering in proxies, which would delay events.
+    // Prevents proxies from buffering the response, which would delay events.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
 struct EventStream {
     first: Option<TurnUpdate>,
-    waiting: TurnUpdates,
-    out_of_time: BoxFuture<'static, ()>,
+    updates: TurnUpdates,
+    shutdown_deadline: BoxFuture<'static, ()>,
     app: App,
 }
 
-/// The data of the last event of a stream that ends before its turn.
+/// The data of the last event of a stream that ends before its turn does.
 #[derive(Serialize)]
 struct EndJson {
     reason: &'static str,
@@ -64,8 +64,8 @@ impl EventStream {
                 Some(first) => first,
                 None => tokio::select! {
                     biased;
-                    update = self.waiting.recv() => update?,
-                    () = &mut self.out_of_time => {
+                    update = self.updates.recv() => update?,
+                    () = &mut self.shutdown_deadline => {
                         return Some((encode_event("end", &EndJson { reason: "shutdown" }), true));
                     }
                     () = tokio::time::sleep(self.app.options().heartbeat) => {
@@ -75,11 +75,11 @@ impl EventStream {
             };
             match update {
                 TurnUpdate::Event(event) => {
-                    if let Some(event) = event_of(event) {
+                    if let Some(event) = encode_turn_event(event) {
                         return Some((event, false));
                     }
                 }
-                TurnUpdate::End(Ok(answered)) => return Some((end_of(*answered), true)),
+                TurnUpdate::End(Ok(result)) => return Some((encode_end(*result), true)),
                 TurnUpdate::End(Err(error)) => {
                     let internal = error.internal.as_deref().unwrap_or(&error.message);
                     tracing::error!(code = error.code, internal, "a turn failed after its stream had started");
@@ -91,17 +91,18 @@ impl EventStream {
     }
 }
 
-fn event_of(event: TurnEvent) -> Option<Bytes> {
+fn encode_turn_event(event: TurnEvent) -> Option<Bytes> {
     let name = event.name();
     TurnEventJson::of(event).map(|event| encode_event(name, &event))
 }
 
-fn end_of(answered: TurnResult) -> Bytes {
-    let name = match answered.turn.status {
+fn encode_end(result: TurnResult) -> Bytes {
+    let name = match result.turn.status {
         TurnStatus::Failed => "turn.failed",
         TurnStatus::Completed | TurnStatus::WaitingForApproval => "turn.completed",
     };
-    encode_event(name, &TurnJson::from(answered.turn))
+    encode_event(name, &TurnJson::from(result.turn))
+
 }
 
 fn encode_event(name: &str, data: &impl Serialize) -> Bytes {

@@ -6,7 +6,7 @@ mod lines;
 use serde_json::json;
 use threadkeep::TenantId;
 use threadkeep_server::{
-    AssistantNameError, AuditLog, Door, DoorError, KeyRole, Owned, RateLimit, Rule, ServeError, Server, ServerOptions,
+    AssistantNameError, AuditLog, Door, DoorError, KeyRole, OwnedIds, RateLimit, Rule, ServeError, Server, ServerOptions,
     TenantCase,
 };
 use utoipa_axum::routes;
@@ -88,7 +88,7 @@ async fn routes_of_a_door_isolate_tenants_and_are_documented() {
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = ana.new_thread().await;
     ana.say(&thread, "The stove burns paraffin.").await;
-    let owned = Owned { thread: thread.clone(), ..Owned::nonexistent() };
+    let owned = OwnedIds { thread: thread.clone(), ..OwnedIds::nonexistent() };
     assert_eq!(ana.get(&format!("/letters/{thread}")).await.expect(200)["texts"][0], "The stove burns paraffin.");
     let mut count = 0;
     for stranger in [("other", None), ("acme", Some("eve"))] {

@@ -2,7 +2,7 @@
 //! that do not exist.
 
 use serde_json::{Value, json};
-use threadkeep_server::{KeyRole, Owned, Probe, Server, TenantCase};
+use threadkeep_server::{KeyRole, OwnedIds, Probe, Server, TenantCase};
 
 use crate::Client;
 use crate::assistants::keeper;
@@ -50,15 +50,15 @@ pub(crate) fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> boo
 }
 
 /// Returns the cases of all doors.
-fn cases(owned: &Owned) -> Vec<TenantCase> {
+fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
     Server::doors().iter().flat_map(|door| door.tenant_cases(owned)).collect()
 }
 
 /// Returns every name that can occur in a probe.
-fn names(owned: &Owned) -> Vec<String> {
-    let unknown = Owned::nonexistent();
+fn names(owned: &OwnedIds) -> Vec<String> {
+    let unknown = OwnedIds::nonexistent();
     let mut names = Vec::new();
-    for Owned { thread, message, responses, completion, .. } in [owned, &unknown] {
+    for OwnedIds { thread, message, responses, completion, .. } in [owned, &unknown] {
         names.extend(responses.iter().chain([completion, thread]).cloned());
         names.extend([thread, message].map(|id| id.replace('-', "")));
         // The prefix of message ids in a response without a conversation.
@@ -68,7 +68,7 @@ fn names(owned: &Owned) -> Vec<String> {
 }
 
 /// Creates a resource of every kind, owned by a user.
-async fn create_resources(client: &Client, tenant: &Client, user: &'static str) -> Owned {
+async fn create_resources(client: &Client, tenant: &Client, user: &'static str) -> OwnedIds {
     let opened = client.post("/v1/threads", json!({ "key": "web:1" })).await.expect(201);
     let thread = opened["id"].as_str().unwrap().to_owned();
     let appended = client.say(&thread, "The stove burns paraffin.").await;
@@ -98,7 +98,7 @@ async fn create_resources(client: &Client, tenant: &Client, user: &'static str) 
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (approval, turn) = (text(&turn["approvals"][0]["id"]), text(&turn["turn"]));
     let completion = text(&completion["id"]);
-    Owned { approval, turn, responses, completion, thread, message, key: "web:1".to_owned(), cursors, user }
+    OwnedIds { approval, turn, responses, completion, thread, message, key: "web:1".to_owned(), cursors, user }
 }
 
 #[test]

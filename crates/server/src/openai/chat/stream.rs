@@ -30,7 +30,7 @@ pub(super) fn respond(completion: PendingCompletion) -> Response {
 
 /// Returns a response that streams chunks from a channel.
 pub(super) fn response(app: App, chunks: mpsc::UnboundedReceiver<Bytes>) -> Response {
-    sse::from_channel(app, chunks, |_| error_event(&limits::stopping()))
+    sse::from_channel(app, chunks, |_| error_event(&limits::stopping_error()))
 }
 
 fn error_event(error: &ApiError) -> String {

@@ -44,10 +44,10 @@ pub(crate) async fn create(
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<CreateItemsJson>,
 ) -> Result {
-    let (scope, id) = (&caller.scope, path_params.text("id"));
+    let (scope, id) = (&caller.scope, path_params.get("id"));
     let thread = ids::thread(id)?;
     let items = items::read_all(&body.items)?;
-    let attempt = input::attempt(&headers, "items", &digest)?;
+    let attempt = input::read_attempt(&headers, "items", &digest)?;
     let drafts = references::resolve_all(&app, scope, Some(thread), items).await?;
     let (messages, replayed) = add(&app, scope, thread, drafts, &attempt).await.map_err(ids::not_found_as(id))?;
     let items: Vec<_> = messages.iter().flat_map(items::items_of).collect();

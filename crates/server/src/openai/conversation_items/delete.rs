@@ -20,8 +20,8 @@ use crate::security::Caller;
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
-    let thread = thread_of(&app, scope, path_params.text("id")).await?;
-    let (message, _) = find(&app, scope, thread, path_params.text("item")).await?;
+    let thread = thread_of(&app, scope, path_params.get("id")).await?;
+    let (message, _) = find(&app, scope, thread, path_params.get("item")).await?;
     if items_of(&message).len() > 1 {
         let message =
             "this item is part of a message that was written through another API; delete the whole message there";

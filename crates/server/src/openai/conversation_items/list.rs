@@ -81,7 +81,7 @@ pub(crate) async fn list(
     mut params: QueryParams,
 ) -> Result {
     let query = PageQuery::read(&mut params)?;
-    let thread = thread_of(&app, &caller.scope, path_params.text("id")).await?;
+    let thread = thread_of(&app, &caller.scope, path_params.get("id")).await?;
     let (items, has_more) = page(&app, &caller.scope, thread, &query).await?;
     Ok(list_response(&items, has_more))
 }

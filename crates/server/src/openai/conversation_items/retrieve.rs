@@ -17,8 +17,8 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let thread = thread_of(&app, &caller.scope, path_params.text("id")).await?;
-    let (message, index) = find(&app, &caller.scope, thread, path_params.text("item")).await?;
+    let thread = thread_of(&app, &caller.scope, path_params.get("id")).await?;
+    let (message, index) = find(&app, &caller.scope, thread, path_params.get("item")).await?;
     let item = items_of(&message).swap_remove(index);
     Ok(json_response(item.json))
 }

@@ -45,7 +45,7 @@ pub(crate) async fn create(
     JsonBody { value: body, digest }: JsonBody<CreateJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = input::attempt(&headers, "conversations", &digest)?;
+    let attempt = input::read_attempt(&headers, "conversations", &digest)?;
     let items = items::read_all(&body.items.unwrap_or_default())?;
     let drafts = references::resolve_all(&app, scope, None, items).await?;
     // Checked before the thread is created: an invalid item must not leave an empty thread behind.

@@ -18,7 +18,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let id = path_params.text("id");
+    let id = path_params.get("id");
     let deleted = app.memory().delete_thread(&caller.scope, ids::thread(id)?).await;
     deleted.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&value!({ "id": id, "object": "conversation.deleted", "deleted": true })))

@@ -18,7 +18,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let id = path_params.text("id");
+    let id = path_params.get("id");
     let found = app.memory().get_thread(&caller.scope, ids::thread(id)?).await;
     let thread = found.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&ConversationJson::from(thread)))

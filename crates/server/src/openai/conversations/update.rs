@@ -34,7 +34,7 @@ pub(crate) async fn update(
     path_params: PathParams,
     JsonBody { value: body, .. }: JsonBody<UpdateConversationJson>,
 ) -> Result {
-    let (id, scope) = (path_params.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let (thread, metadata) = (ids::thread(id)?, Some(check_metadata(body.metadata)?));
     let patch = ThreadPatch { metadata, ..ThreadPatch::default() };
     let patched = app.memory().patch_thread(scope, thread, patch, None).await;

@@ -21,7 +21,7 @@ use crate::security::{Caller, MayResume};
     security(("key" = []))
 )]
 pub(crate) async fn cancel(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result<Response> {
-    let (id, scope) = (path_params.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let find = || async { retrieve::find_json(&app, scope, id, MayResume::Yes).await?.ok_or_else(|| not_found(id)) };
     let response = find().await?;
     let parsed: Value = serde_json::from_str(&response).unwrap_or_default();

@@ -119,7 +119,7 @@ pub(crate) async fn create(
     if body.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
         return Err(ApiError::invalid("prompt", "Invalid 'prompt': stored prompts are not supported."));
     }
-    let attempt = input::attempt(&headers, "responses", &digest)?;
+    let attempt = input::read_attempt(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.clone().unwrap_or_default();
     let mode = mode(&body)?;
     let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, attempt).await?;

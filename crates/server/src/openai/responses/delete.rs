@@ -21,7 +21,7 @@ use crate::security::{Caller, MayResume};
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let (id, scope) = (path_params.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     match thread_of(id)? {
         Some(thread) if turn::find_turn_record(&app, scope, thread, id).await?.is_some() => {
             turn::delete_record(&app, scope, thread, id).await?;

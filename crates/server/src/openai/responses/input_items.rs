@@ -31,7 +31,7 @@ pub(crate) async fn list(
     mut params: QueryParams,
 ) -> Result {
     let query = PageQuery::read(&mut params)?;
-    let (id, scope) = (path_params.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let items: Vec<Item> = match thread_of(id)? {
         Some(thread) => {
             let record = turn::find_turn_record(&app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;

@@ -62,7 +62,7 @@ pub(crate) async fn retrieve(
     path_params: PathParams,
     mut params: QueryParams,
 ) -> Result<Response> {
-    let (id, scope) = (path_params.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let is_streamed = params.parse("stream", "true or false")?.unwrap_or(false);
     let after = params.parse("starting_after", "the sequence number of an event")?;
     if is_streamed {

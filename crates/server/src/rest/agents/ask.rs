@@ -66,9 +66,9 @@ pub(crate) async fn ask(
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<AskJson>,
 ) -> Result<Response> {
-    let name = path_params.text("name");
+    let name = path_params.get("name");
     let agent = get(&app, name)?;
-    let attempt = input::attempt(&headers, "turns", &format!("{name}:{digest}"))?;
+    let attempt = input::read_attempt(&headers, "turns", &format!("{name}:{digest}"))?;
     if body.text.trim().is_empty() {
         return Err(ApiError::invalid("text", "the question is empty"));
     }

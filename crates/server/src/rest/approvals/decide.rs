@@ -64,8 +64,8 @@ pub(crate) async fn decide(
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<DecideJson>,
 ) -> Result<Response> {
-    let (thread, approval) = (path_params.thread()?, path_params.text("approval").to_owned());
-    let attempt = input::attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
+    let (thread, approval) = (path_params.thread()?, path_params.get("approval").to_owned());
+    let attempt = input::read_attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = verdict(body)?;
     let (agent, turn) = requester(&app, &caller.scope, thread, &approval).await?;

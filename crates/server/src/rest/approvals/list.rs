@@ -51,7 +51,7 @@ pub(crate) struct ApprovalsJson {
 pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let scope = &caller.scope;
     let all = params.parse("all", "true or false")?.unwrap_or(false);
-    let (thread, after, limit) = (params.take("thread")?, params.take("after")?, params.limit(50)?);
+    let (thread, after, limit) = (params.take("thread")?, params.take("after")?, params.take_limit(50)?);
     params.finish()?;
     if let Some(thread) = thread {
         let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;

@@ -17,6 +17,6 @@ use crate::security::Caller;
 )]
 pub(crate) async fn report(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let thread = path_params.thread()?;
-    let found = app.memory().context_report(&caller.scope, thread, path_params.text("turn")).await?;
+    let found = app.memory().context_report(&caller.scope, thread, path_params.get("turn")).await?;
     Ok(json(&found.ok_or_else(|| ApiError::not_found("report"))?))
 }

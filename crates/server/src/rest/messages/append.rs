@@ -68,7 +68,7 @@ pub(crate) async fn append(
     JsonBody { value: body, digest }: JsonBody<AppendJson>,
 ) -> Result {
     let thread = path_params.thread()?;
-    let attempt = input::attempt(&headers, "messages", &digest)?;
+    let attempt = input::read_attempt(&headers, "messages", &digest)?;
     let drafts = body.messages.into_iter().map(Draft::try_from).collect::<Result<Vec<_>>>()?;
     let expected = match (expected_change(&headers)?, body.expected_seq) {
         (Some(_), Some(_)) => {

@@ -55,7 +55,7 @@ pub(crate) async fn list(
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `asc` or `desc`")),
     };
     let (before, after) = (bound(&mut params, "before")?, bound(&mut params, "after")?);
-    let (roles, limit) = (params.roles()?, params.limit(50)?);
+    let (roles, limit) = (params.take_roles()?, params.take_limit(50)?);
     params.finish()?;
     let thread = path_params.thread()?;
     let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == RangeEnd::Newest;

@@ -21,6 +21,6 @@ use crate::security::Caller;
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     require_user(&caller.scope)?;
-    app.memory().delete_preference(&caller.scope, path_params.text("key")).await?;
+    app.memory().delete_preference(&caller.scope, path_params.get("key")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

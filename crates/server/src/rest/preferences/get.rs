@@ -19,7 +19,7 @@ use crate::security::Caller;
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     require_user(&caller.scope)?;
-    let key = path_params.text("key").to_owned();
+    let key = path_params.get("key").to_owned();
     let found: Option<JsonText> = app.memory().preference(&caller.scope, &key).await?;
     let value = found.ok_or_else(|| ApiError::not_found("preference"))?;
     Ok(json(&PreferenceJson { key, value }))

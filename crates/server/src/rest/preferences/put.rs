@@ -35,7 +35,7 @@ pub(crate) async fn put(
     JsonBody { value: body, .. }: JsonBody<SetJson>,
 ) -> Result {
     require_user(&caller.scope)?;
-    let key = path_params.text("key").to_owned();
+    let key = path_params.get("key").to_owned();
     app.memory().set_preference(&caller.scope, &key, &body.value).await?;
     Ok(json(&PreferenceJson { key, value: body.value }))
 }

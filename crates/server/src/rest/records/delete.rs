@@ -32,7 +32,7 @@ pub(crate) async fn delete(
 ) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&path_params)?, path_params.text("key").to_owned());
+    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
     let (memory, scope) = (app.memory(), &caller.scope);
     let store = &memory.backend().store;
     // The store does not report a missing record, but every DELETE of this API does.

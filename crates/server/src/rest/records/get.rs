@@ -25,7 +25,7 @@ pub(crate) async fn get(
 ) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.text("key")).await
+    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
 }
 
 /// Returns a record of any owner.

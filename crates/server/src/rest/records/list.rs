@@ -44,7 +44,7 @@ pub(crate) async fn page(
     mut params: QueryParams,
 ) -> Result {
     let key_prefix = params.take("prefix")?.unwrap_or_default();
-    let (limit, after) = (params.limit(100)?, params.take("after")?);
+    let (limit, after) = (params.take_limit(100)?, params.take("after")?);
     params.finish()?;
     let list = list_name(&owner, &namespace, &key_prefix);
     let after = after.map(|after| cursor::decode(scope, &list, "after", &after)).transpose()?;

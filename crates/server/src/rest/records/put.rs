@@ -58,7 +58,7 @@ pub(crate) async fn put(
 ) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&path_params)?, path_params.text("key").to_owned());
+    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
     let expected = expected_version(&headers)?.map(|expected| expected.number);
     let (value, expires_at) = (Some(body.value), body.expires_at);
     let write = RecordWrite { owner, namespace, key, expected, value, expires_at };

@@ -31,7 +31,7 @@ pub(crate) async fn delete(
     headers: HeaderMap,
 ) -> Result {
     let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
-    let (namespace, key) = (namespace(&path_params)?, path_params.text("key").to_owned());
+    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
     let owner = RecordOwner::Thread(thread);
     let found = memory.backend().store.find_record(scope, &owner, &namespace, &key, memory.now()).await?;
     let record = found.ok_or_else(|| ApiError::not_found("record"))?;

@@ -18,5 +18,5 @@ use crate::security::Caller;
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let owner = RecordOwner::Thread(path_params.thread()?);
-    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.text("key")).await
+    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
 }

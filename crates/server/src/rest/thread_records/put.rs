@@ -35,7 +35,7 @@ pub(crate) async fn put(
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
     let thread = path_params.thread()?;
-    let name = RecordName { namespace: namespace(&path_params)?, key: path_params.text("key").to_owned() };
+    let name = RecordName { namespace: namespace(&path_params)?, key: path_params.get("key").to_owned() };
     let mut batch = app.memory().batch();
     if let Some(version) = expected_version(&headers)? {
         let state = if version.number == 0 { RecordState::Absent } else { RecordState::Version(version) };

@@ -68,7 +68,7 @@ pub(crate) async fn fork(
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
     let from = memory.get_thread(scope, path_params.thread()?).await?;
-    let attempt = input::attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
+    let attempt = input::read_attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
     let id = attempt.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
     let title = body.title.or(from.title.clone());

@@ -46,7 +46,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
         Some("created") => ThreadOrder::Created,
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `recent` or `created`")),
     };
-    let (limit, after, key) = (params.limit(50)?, params.take("after")?, params.take("key")?);
+    let (limit, after, key) = (params.take_limit(50)?, params.take("after")?, params.take("key")?);
     let owner = owner(&mut params)?;
     params.finish()?;
     if let Some(key) = key {

@@ -55,7 +55,7 @@ pub(crate) async fn open(
     JsonBody { value: body, digest }: JsonBody<OpenJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = input::attempt(&headers, "threads", &digest)?;
+    let attempt = input::read_attempt(&headers, "threads", &digest)?;
     let is_named = body.id.is_some() || body.key.is_some();
     let id = body.id.unwrap_or_else(|| attempt.thread_id(&app, scope));
     let owner = body.owner.map_or_else(|| Ok(scope.default_owner()), Owner::try_from)?;

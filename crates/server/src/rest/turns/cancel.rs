@@ -37,7 +37,7 @@ pub(crate) async fn cancel(
     Extension(connection): Extension<ConnectionGuard>,
     path_params: PathParams,
 ) -> Result {
-    let (memory, scope, thread, turn) = (app.memory(), &caller.scope, path_params.thread()?, path_params.text("turn"));
+    let (memory, scope, thread, turn) = (app.memory(), &caller.scope, path_params.thread()?, path_params.get("turn"));
     let stopped = tokio::time::timeout(STOP_TIMEOUT, async {
         let mut requested: Option<RunningTurn> = None;
         let mut waiting = TurnWaiter::begin(memory, scope, thread).await;

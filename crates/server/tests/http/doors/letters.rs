@@ -12,7 +12,7 @@ use ring::hmac;
 use serde_json::json;
 use threadkeep::{MessageQuery, Scope, ThreadId, TurnRequest};
 use threadkeep_server::{
-    ApiError, Door, ErrorFormat, FormBody, KeyRole, Owned, Probe, Recognise, Rule, TenantCase, json as answer,
+    ApiError, Door, ErrorFormat, FormBody, KeyRole, OwnedIds, Probe, Recognise, Rule, TenantCase, json as answer,
 };
 use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
@@ -38,10 +38,10 @@ pub(super) fn letters() -> Door {
         .cases(cases)
 }
 
-fn cases(owned: &Owned) -> Vec<TenantCase> {
-    let of = |owned: &Owned| Probe::at(format!("/letters/{}", owned.thread));
+fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
+    let of = |owned: &OwnedIds| Probe::at(format!("/letters/{}", owned.thread));
     vec![
-        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&Owned::nonexistent()))]),
+        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&OwnedIds::nonexistent()))]),
         // The signed form identifies the team.
         TenantCase::without_names("POST", "/letters/events"),
         TenantCase::without_names("POST", "/letters/forget"),

@@ -18,7 +18,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let id = path_params.text("id");
+    let id = path_params.get("id");
     find(&app, &caller.scope, id).await?;
     STORE.delete(&app, &caller.scope, id).await?;
     Ok(json(&value!({ "id": id, "object": "chat.completion.deleted", "deleted": true })))

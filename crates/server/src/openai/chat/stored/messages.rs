@@ -31,7 +31,7 @@ pub(crate) async fn messages(
     mut params: QueryParams,
 ) -> Result {
     let query = PageQuery::read_ascending(&mut params)?;
-    let id = path_params.text("id");
+    let id = path_params.get("id");
     let stored = find(&app, &caller.scope, id).await?;
     let item = |(index, message): (usize, &JsonText)| {
         let mut members: Map = message.read()?;

@@ -17,5 +17,5 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    Ok(json(&find(&app, &caller.scope, path_params.text("id")).await?.to_json()?))
+    Ok(json(&find(&app, &caller.scope, path_params.get("id")).await?.to_json()?))
 }

@@ -34,7 +34,7 @@ pub(crate) async fn update(
     path_params: PathParams,
     JsonBody { value: body, .. }: JsonBody<UpdateCompletionJson>,
 ) -> Result {
-    let (id, scope) = (path_params.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let metadata = check_metadata(body.metadata)?;
     let mut stored = find(&app, scope, id).await?;
     stored.metadata = metadata;

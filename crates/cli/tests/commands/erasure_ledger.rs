@@ -96,8 +96,8 @@ fn erased_users_stay_erased_and_returned_users_stay() {
         cli.out(&["backup", &tuesday]);
 
         std::fs::remove_file(cli.store()).unwrap();
-        let told = cli.out(&["restore", &monday, "--yes"]);
-        assert!(told.contains("2 threads") && told.contains("including 1 user"), "{told}");
+        let restored = cli.out(&["restore", &monday, "--yes"]);
+        assert!(restored.contains("2 threads") && restored.contains("including 1 user"), "{restored}");
         assert_eq!(cli.message_count(), 0, "{name}");
         for said in ["A thread about", "A message about"] {
             assert!(!cli.contains_bytes(format!("{said} the {MARKER}").as_bytes()), "{name}");
@@ -105,8 +105,8 @@ fn erased_users_stay_erased_and_returned_users_stay() {
         assert_eq!(said_by(&cli, "theirs", "bea"), "Keep me");
 
         std::fs::remove_file(cli.store()).unwrap();
-        let told = cli.out(&["restore", &tuesday, "--yes"]);
-        assert!(told.contains("the backup contains no data that was erased later"), "{name}: {told}");
+        let restored = cli.out(&["restore", &tuesday, "--yes"]);
+        assert!(restored.contains("the backup contains no data that was erased later"), "{name}: {restored}");
         assert_eq!(said(&cli, "again"), ["I am back."], "{name}");
         let records = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
         assert_eq!(records, 1, "{name}");

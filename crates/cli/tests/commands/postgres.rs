@@ -96,7 +96,7 @@ fn commands_behave_as_on_a_file() {
         &["append", "web:new", "The tent is blue.", "--create", "--key", "once"][..],
         &["append", "web:new", "The tent is blue.", "--key", "once"],
         &["append", "web:new", "Something else.", "--key", "once"],
-        &["append", "web:none", "Nobody is there."],
+        &["append", "web:none", "No one is there."],
         &["threads"],
         &["show", "web:new"],
         &["show", "web:garden", "--json"],
@@ -224,10 +224,10 @@ fn two_servers_share_one_database() {
     let mut stream = other.listen(&thread);
     let acknowledged = append_until_down(&one, &thread, "-KILL");
     assert_eq!(one.child.wait().unwrap().code(), None);
-    // Whatever was acknowledged here is told of there, once, and is there.
-    let mut told = 0;
-    while told < acknowledged.len() {
-        told += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
+    // Subscribers of the other instance receive each acknowledged message once.
+    let mut received = 0;
+    while received < acknowledged.len() {
+        received += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
     }
     assert_stored(&on_server.cli, &thread, &acknowledged);
     let (status, body) = other.ask(&format!("GET /v1/threads/{thread}"), "").unwrap();

@@ -15,7 +15,7 @@ pub(super) fn authorization() -> String {
     format!("authorization: Bearer {TOKEN}\r\n")
 }
 
-/// A server that is told to stop when the test is over.
+/// A server that stops when the test is over.
 pub(super) struct Server {
     pub(super) child: Child,
     pub(super) address: String,
@@ -41,7 +41,7 @@ impl Server {
             .find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let heard = Arc::clone(&log);
-        // Whoever logs must not wait for a reader.
+        // Logging must not wait for a reader.
         std::thread::spawn(move || lines.for_each(|line| heard.lock().unwrap().push(line.unwrap())));
         Self { child, address: address.unwrap(), log }
     }
@@ -299,10 +299,10 @@ fn streams_under_load_end_with_an_event_and_lose_nothing() {
             let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
             assert!(lines.any(|line| line.starts_with(": listening")));
             std::thread::spawn(move || {
-                let told: Vec<String> = lines.collect();
-                let ids = told.iter().filter_map(|line| line.strip_prefix("id: ")?.split_once('-'));
+                let received: Vec<String> = lines.collect();
+                let ids = received.iter().filter_map(|line| line.strip_prefix("id: ")?.split_once('-'));
                 let positions = ids.map(|(number, _tag)| number.parse::<u64>().unwrap());
-                let last = told.iter().rev().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+                let last = received.iter().rev().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
                 (positions.collect::<Vec<_>>(), last)
             })
         })
@@ -313,7 +313,7 @@ fn streams_under_load_end_with_an_event_and_lose_nothing() {
     for stream in streams {
         let (mut positions, last) = stream.join().unwrap();
         assert!(last.contains(r#""reason":"shutdown""#), "{last}");
-        // The end has the id of the last commit that was told.
+        // The end has the id of the last commit that was sent.
         let resumed_after = positions.pop();
         assert_eq!(resumed_after, positions.last().copied());
         let first = positions[0];

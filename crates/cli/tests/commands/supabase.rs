@@ -97,7 +97,7 @@ fn doctor_reports_findings_and_its_sql_fixes_them() {
         assert!(output.code == Some(1) && output.out.contains(expected), "{injury}: {output}");
         patient.cure();
     }
-    // What a look cannot tell, trying does; and it leaves nothing behind.
+    // A trial finds what an inspection cannot, and leaves nothing behind.
     for (injury, expected) in [
         ("TO authenticated USING (auth.uid() IS NOT NULL)", "a user can read another user's messages"),
         (

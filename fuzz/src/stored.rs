@@ -43,7 +43,7 @@ pub(crate) fn backup(data: &[u8]) {
 pub(crate) fn words(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let _ = (text::terms(input), text::distinct_terms(input), text::stems(input), text::indexed_terms(input));
-    let _ = (text::alternatives(input), text::fold(input));
-    let lookup = text::Lookup::new(&text::stems("opening hours on Sundays"));
-    let _ = lookup.count(input);
+    let _ = (text::query_terms(input), text::fold(input));
+    let matcher = text::TermMatcher::new(&text::stems("opening hours on Sundays"));
+    let _ = matcher.count(input);
 }

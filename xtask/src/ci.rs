@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo::{self, Workspace};
 use crate::test;
-use crate::{deny, layers, wasm};
+use crate::{deny, layers, wasm, words};
 
 const FACADE: &str = "threadkeep";
 
@@ -20,6 +20,7 @@ enum Action {
     Cargo(Vec<String>),
     Doc,
     Layers,
+    Words,
     Wasm,
     Deny,
     Tests,
@@ -86,6 +87,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
     }
     steps.push(Step { name: "documentation".to_owned(), action: Action::Doc });
     steps.push(Step { name: "layers".to_owned(), action: Action::Layers });
+    steps.push(Step { name: "words".to_owned(), action: Action::Words });
     steps.extend(facade_features(workspace).map(|feature| {
         let arguments = format!("check -p {FACADE} --no-default-features --features {feature} --locked");
         cargo_step(&format!("feature {feature} alone"), &arguments)
@@ -117,6 +119,7 @@ fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>)
             cargo::run(cargo::command().args(arguments).env("RUSTDOCFLAGS", "-D warnings"))?;
         }
         Action::Layers => layers::check(workspace)?,
+        Action::Words => words::check(workspace)?,
         Action::Wasm => {
             if let Some(reason) = wasm::check(workspace)? {
                 return Ok(Verdict::Skipped(reason));

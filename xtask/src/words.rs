@@ -70,16 +70,21 @@ const EXCEPTIONS: &[Exception] = &[
     // A person speaks.
     allow("assistants/general/src/offline.rs", &["tell", "told"], "replies address the user: what you told me"),
     allow("assistants/general/tests/dialogues/", &["told"], "quotes replies to the user"),
-    allow("crates/models/src/offline/phrases.rs", &["told"], "a reply addresses the user: what you told me"),
-    allow("crates/models/tests/offline.rs", &["tell", "told"], "user input and replies to the user"),
     allow("crates/cli/tests/commands/chat.rs", &["anybody"], "user input"),
+    allow("README.md", &["told"], "quotes replies to the user"),
     // Phrases that assistants recognise in what people write.
     allow("assistants/subway/src/offline/boards.rs", &["tell"], "recognised phrase: tell me about a station"),
     allow("assistants/subway/src/offline/personal.rs", &["tell"], "recognised phrase: tell me my home station"),
     allow("assistants/subway/src/offline/words.rs", &["anybody", "tell"], "words of users' messages"),
     allow("crates/models/src/offline/quote.rs", &["tell"], "recognised phrase: tell me about something"),
+    allow("crates/core/src/text/irregular.rs", &["tell", "told"], "irregular verb forms, as data"),
     // Names that cannot change.
+    allow("docs/cli.md", &["told"], "a field of the command line's JSON"),
+    allow("crates/memory/src/migrate.rs", &["told"], "a field of the command line's JSON"),
+    allow("crates/memory/src/migrate/damage.rs", &["told"], "a field of the command line's JSON"),
     allow("stores/postgres/src/schema/", &[], "migrations are immutable: databases store a checksum of their text"),
+    allow("stores/postgres/tests/servers/former/", &[], "functions of earlier versions, as they were released"),
+    allow("stores/sqlite/src/schema/", &[], "released migrations are immutable"),
     allow("stores/postgres/src/notify.rs", &["tell"], "the SQL function threadkeep.tell"),
     allow("stores/postgres/tests/servers/supabase.rs", &["tell"], "the SQL function threadkeep.tell"),
     allow("stores/postgres-server/src/programs.rs", &["nobody"], "the Unix account nobody"),

@@ -140,7 +140,7 @@ fn tools(memory: &Memory, options: &GeneralOptions) -> Vec<Arc<dyn Tool>> {
 /// Requires approval for every call of a tool. The preview is the call itself.
 fn with_approval(tool: FnTool) -> FnTool {
     let name = tool.spec().name().to_owned();
-    tool.changing_the_world(move |arguments| {
+    tool.with_side_effects(move |arguments| {
         let arguments: Vec<String> = arguments.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         format!("{name}({})", arguments.join(", "))
     })
@@ -154,6 +154,6 @@ impl Assistant for General {
 
     async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         let given = [(QUESTION_SEQ.to_owned(), Value::from(asked.seq))].into_iter().collect();
-        Ok(TurnPreparation { given, ..TurnPreparation::default() })
+        Ok(TurnPreparation { extra_input: given, ..TurnPreparation::default() })
     }
 }

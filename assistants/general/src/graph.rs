@@ -29,10 +29,10 @@ state! {
 pub(crate) fn general_graph() -> Graph<AnswerState> {
     let begin = |input: &threadkeep::graph::Input| AnswerState {
         question: input.question.clone(),
-        seq: input.given.get(QUESTION_SEQ).and_then(Value::as_u64),
+        seq: input.extra_input.get(QUESTION_SEQ).and_then(Value::as_u64),
         ..AnswerState::default()
     };
-    Graph::<AnswerState>::draw("general", 2, begin)
+    Graph::<AnswerState>::builder("general", 2, begin)
         .node("look_up", Node::activity(FIND_CONTEXT, ask_context, take_context).or_else(without_context))
         .node("agent", Node::model(ask_agent, take_answer))
         .node("tools", Node::tools(calls, take_results))
@@ -40,13 +40,13 @@ pub(crate) fn general_graph() -> Graph<AnswerState> {
         .edge("look_up", "agent")
         .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
         .edge("tools", "agent")
-        .said(|state| &state.messages)
+        .messages(|state| &state.messages)
         .finish(finish)
         .expect("the graph is complete, which a test checks")
 }
 
 fn ask_context(state: &AnswerState) -> Result<JsonText, StoreError> {
-    DynamicContext::ask(&state.question, state.seq)
+    DynamicContext::activity_input(&state.question, state.seq)
 }
 
 fn take_context(state: &AnswerState, found: JsonText) -> AnswerStateUpdate {
@@ -86,7 +86,7 @@ fn take_results(_: &AnswerState, results: Vec<ToolOutcome>) -> AnswerStateUpdate
 /// Builds the output. Its sources are the cited excerpts of the context and the sources of the tool results.
 fn finish(state: &AnswerState) -> Output {
     let reply = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
-    let mut sources = state.found.as_ref().map(|found| found.cited(&reply)).unwrap_or_default();
+    let mut sources = state.found.as_ref().map(|found| found.cited_sources(&reply)).unwrap_or_default();
     for source in &state.sources {
         if !sources.iter().any(|known| (&known.kind, &known.id) == (&source.kind, &source.id)) {
             sources.push(source.clone());

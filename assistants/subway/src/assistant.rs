@@ -49,7 +49,7 @@ impl Assistant for SubwayAssistant {
             Scope::Tenant(_) => String::new(),
         };
         let given: Map = [(USER_ID.to_owned(), Value::from(user))].into_iter().collect();
-        Ok(TurnPreparation { given, ..TurnPreparation::default() })
+        Ok(TurnPreparation { extra_input: given, ..TurnPreparation::default() })
     }
 
     fn failure_reply(&self, failure: &Failure) -> String {

@@ -27,17 +27,17 @@ state! {
 /// able to continue from a result either.
 pub(crate) fn subway_graph() -> Graph<TurnState> {
     let begin = |input: &Input| TurnState {
-        user_id: input.given.get(USER_ID).and_then(Value::as_str).unwrap_or_default().to_owned(),
+        user_id: input.extra_input.get(USER_ID).and_then(Value::as_str).unwrap_or_default().to_owned(),
         ..TurnState::default()
     };
-    Graph::<TurnState>::draw("subway", 1, begin)
+    Graph::<TurnState>::builder("subway", 1, begin)
         .max_steps(STEPS)
         .node("agent", Node::model(ask_agent, take_answer))
         .node("tools", Node::tools(calls, take_results))
         .edge(START, "agent")
         .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
         .branch("tools", ["agent", END], |state| if wrote_calls_as_text(state) { END } else { "agent" })
-        .said(|state| &state.messages)
+        .messages(|state| &state.messages)
         .finish(finish)
         .expect("the graph is complete: a test builds it")
 }

@@ -38,21 +38,21 @@ const LIVE: Setting = Setting {
     key: "mta.feeds",
     kind: SettingKind::Url,
     help: "the URL of the subway's live feeds",
-    default: SettingDefault::Shown(LIVE_ADDRESS),
+    default: SettingDefault::Description(LIVE_ADDRESS),
 };
 const LIVE_KEY: Setting = Setting {
     variable: "MTA_API_KEY",
     key: "mta.api_key",
     kind: SettingKind::Secret,
     help: "the MTA's API key; not required by its feeds",
-    default: SettingDefault::Shown(""),
+    default: SettingDefault::Description(""),
 };
 const FEED: Setting = Setting {
     variable: "MTA_GTFS_URL",
     key: "mta.gtfs_url",
     kind: SettingKind::Url,
     help: "the URL from which `subway fetch` downloads the timetable",
-    default: SettingDefault::Shown(GTFS_ADDRESS),
+    default: SettingDefault::Description(GTFS_ADDRESS),
 };
 const TIMETABLE: Setting = Setting {
     variable: "MTA_TIMETABLE",
@@ -66,7 +66,7 @@ const CLIENT_KEY: Setting = Setting {
     key: "subway.api_key",
     kind: SettingKind::Secret,
     help: "the key shared by clients of /chat and the other assistant endpoints",
-    default: SettingDefault::Shown(""),
+    default: SettingDefault::Description(""),
 };
 
 const COMMANDS: CommandGroup = CommandGroup {
@@ -94,23 +94,28 @@ const COMMANDS: CommandGroup = CommandGroup {
 const LOOKUPS: [Lookup; 4] = [
     Lookup {
         endpoint: "route",
-        if_given: None,
+        required_parameter: None,
         tool: "get_route",
         arguments: &[("from", "from_station"), ("to", "to_station")],
     },
     Lookup {
         endpoint: "arrivals",
-        if_given: None,
+        required_parameter: None,
         tool: "get_train_arrivals",
         arguments: &[("station", "station_name"), ("line", "line")],
     },
     Lookup {
         endpoint: "stations",
-        if_given: Some("line"),
+        required_parameter: Some("line"),
         tool: "find_stations_on_line",
         arguments: &[("line", "line")],
     },
-    Lookup { endpoint: "stations", if_given: None, tool: "get_station_info", arguments: &[("station", "station")] },
+    Lookup {
+        endpoint: "stations",
+        required_parameter: None,
+        tool: "get_station_info",
+        arguments: &[("station", "station")],
+    },
 ];
 
 fn make(parts: AssistantParts, settings: &PluginSettings) -> Result<Arc<dyn Assistant>, PluginError> {

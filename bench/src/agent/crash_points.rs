@@ -10,9 +10,9 @@ use anyhow::Result;
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, DerivedWrite, Message, MessageName, MessagePage, MessageQuery, ModelError, Namespace, OpenThread,
-    Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result as StoreResult, Scope, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    DeltaSink, DerivedWrite, Message, MessagePage, MessageQuery, MessageRef, ModelError, Namespace, OpenOutcome,
+    OpenThread, Record, RecordOwner, RecordQuery, RecordWrite, Result as StoreResult, Scope, Store, TaggedNumber,
+    ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 /// Counts and logs the points that a process passes, and aborts it at a chosen one.
@@ -92,14 +92,14 @@ impl Store for CrashingStore {
         outcome
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> StoreResult<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> StoreResult<OpenOutcome> {
         self.inner.open_thread(scope, open, now).await
     }
 
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> StoreResult<Option<ThreadView>> {
@@ -138,7 +138,7 @@ impl Store for CrashingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> StoreResult<Vec<Message>> {
         self.inner.find_messages(scope, thread, names, now).await
@@ -148,7 +148,7 @@ impl Store for CrashingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> StoreResult<ChangePage> {
@@ -159,7 +159,7 @@ impl Store for CrashingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> StoreResult<ChangesWithMessages> {

@@ -176,6 +176,6 @@ fn agent(folder: &Path) -> Result<Agent> {
         0 => Ok(Reply::call("work", json!({}))),
         _ => Ok(Reply::text("Over.")),
     });
-    let definition = Definition::new("race", Arc::new(model)).with_tool(work.changing_the_world(|_| "work".to_owned()));
+    let definition = Definition::new("race", Arc::new(model)).with_tool(work.with_side_effects(|_| "work".to_owned()));
     Ok(Agent::new(Memory::new(backend(&folder.join("store.db"))?), definition))
 }

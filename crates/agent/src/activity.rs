@@ -11,11 +11,11 @@ use threadkeep_graph::Failure;
 /// Work that graph nodes request by name.
 #[async_trait]
 pub trait Activity: Portable + fmt::Debug {
-    /// Returns the name by which nodes request it.
+    /// Returns the name by which nodes request the activity.
     fn name(&self) -> &str;
 
-    /// Whether it may run again if the outcome of an earlier run is unknown.
-    fn repetition(&self) -> RepeatPolicy;
+    /// Returns whether the activity may run again if the outcome of an earlier run is unknown.
+    fn repeat_policy(&self) -> RepeatPolicy;
 
     /// Runs the activity.
     ///
@@ -27,9 +27,9 @@ pub trait Activity: Portable + fmt::Debug {
 /// Whether an activity may run again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatPolicy {
-    /// It is read-only, or idempotent by its key ([`ActivityContext::key`]).
+    /// The activity is read-only, or idempotent by its key ([`ActivityContext::key`]).
     Repeatable,
-    /// It is started at most once. If the process ends while it runs, its outcome is unknown, which is a failure.
+    /// The activity is started at most once. If the process ends while it runs, the outcome is unknown, which is a failure.
     Once,
 }
 
@@ -42,7 +42,7 @@ pub struct ActivityContext {
     pub thread: ThreadId,
     /// The id of the turn.
     pub turn: String,
-    /// Idempotency key: the same in every repetition of the same request.
+    /// An idempotency key: the same in every repeat_policy of the same request.
     pub key: String,
     /// The time at which the activity started.
     pub now: Timestamp,
@@ -54,18 +54,18 @@ type Work = dyn Fn(ActivityContext, JsonText) -> BoxFuture<'static, Result<JsonT
 #[derive(Clone)]
 pub struct FnActivity {
     name: String,
-    repetition: RepeatPolicy,
+    repeat_policy: RepeatPolicy,
     work: Arc<Work>,
 }
 
 impl FnActivity {
     /// Creates an activity that calls a function.
-    pub fn new<F, R>(name: impl Into<String>, repetition: RepeatPolicy, work: F) -> Self
+    pub fn new<F, R>(name: impl Into<String>, repeat_policy: RepeatPolicy, work: F) -> Self
     where
         F: Fn(ActivityContext, JsonText) -> R + Send + Sync + 'static,
         R: Future<Output = Result<JsonText, Failure>> + Send + 'static,
     {
-        Self { name: name.into(), repetition, work: Arc::new(move |context, input| Box::pin(work(context, input))) }
+        Self { name: name.into(), repeat_policy, work: Arc::new(move |context, input| Box::pin(work(context, input))) }
     }
 }
 
@@ -81,8 +81,8 @@ impl Activity for FnActivity {
         &self.name
     }
 
-    fn repetition(&self) -> RepeatPolicy {
-        self.repetition
+    fn repeat_policy(&self) -> RepeatPolicy {
+        self.repeat_policy
     }
 
     async fn run(&self, context: &ActivityContext, input: &JsonText) -> Result<JsonText, Failure> {

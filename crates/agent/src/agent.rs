@@ -10,17 +10,16 @@ use std::sync::Arc;
 
 use threadkeep_core::{Map, Scope, ThreadId};
 use threadkeep_memory::Memory;
-use threadkeep_memory::turns::{Place, TurnState, find_turn_state, record};
+use threadkeep_memory::turns::{ThreadAccess, TurnState, find_turn_state, record};
 
 use crate::event::{EventSink, Events};
 use crate::{Assistant, Result, Stop, Turn, TurnEvent};
 
 pub use decide::Decision;
 
-/// An assistant over a memory. Cheap to clone; all clones share one state.
+/// Runs the turns of an assistant in the threads of a memory. Cheap to clone.
 ///
-/// An agent keeps no state between calls: another agent over the same store, in this process or another, continues where
-/// this one stopped.
+/// An agent keeps no state between calls: another agent with the same store, in this process or another, can continue its turns.
 #[derive(Clone)]
 pub struct Agent {
     inner: Arc<Inner>,
@@ -41,11 +40,11 @@ pub struct TurnRequest {
     /// Repeated requests with the same key return the same turn, for as long as the turn is stored (30 days).
     pub idempotency_key: Option<String>,
     /// Further input from the caller, such as the user's location.
-    pub given: Map,
-    /// Whether the thread was created for this question only ([`threadkeep_core::EPHEMERAL`]): the turn's messages are marked
-    /// so that other threads do not recall them.
+    pub extra_input: Map,
+    /// Whether the thread was created only for this question ([`threadkeep_core::EPHEMERAL`]). The turn's messages are then marked, so
+    /// that they are not recalled in other threads.
     pub is_ephemeral: bool,
-    /// Stops the turn from outside.
+    /// A handle that stops the turn from outside.
     pub stop: Stop,
 }
 
@@ -84,9 +83,9 @@ impl Agent {
 
     /// Answers a user's message in a thread.
     ///
-    /// The user's message is stored first; a later failure is reported by the turn, and the conversation can continue. The
-    /// turn's other messages are stored by one commit at its end. If the future is dropped, the turn remains as its journal
-    /// has it, and the next call on the thread resumes it first.
+    /// The user's message is stored first; a later failure is reported by the turn, and the conversation can continue. The turn's
+    /// other messages are stored by one commit at its end. If the future is dropped, the turn is interrupted, and the next call on the
+    /// thread first resumes it from its journal.
     ///
     /// # Errors
     /// `NotFound` if the scope does not include the thread; `Busy` while another turn is running there, immediately or after
@@ -95,32 +94,31 @@ impl Agent {
         self.chat_with(scope, thread, TurnRequest::new(text), &mut |_| {}).await
     }
 
-    /// As [`Agent::chat`], with options, and with a sink for the turn's events.
+    /// Like [`Agent::chat`], with options, and with a sink for the turn's events.
     ///
     /// # Errors
-    /// As [`Agent::chat`].
+    /// The same as [`Agent::chat`].
     pub async fn chat_with(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        ask: TurnRequest,
+        request: TurnRequest,
         sink: EventSink<'_>,
     ) -> Result<Turn> {
-        let (place, snapshot) = self.read_thread(scope, thread).await?;
+        let (access, snapshot) = self.read_thread(scope, thread).await?;
         let events = Events::new(sink);
-        let started = match self.start(&place, snapshot, &ask).await? {
+        let started = match self.start(&access, snapshot, &request).await? {
             start::TurnStart::Started(run) => run,
             start::TurnStart::Existing(turn) => {
-                events.send(TurnEvent::ended(&turn));
+                events.send(TurnEvent::of_ended_turn(&turn));
                 return Ok(*turn);
             }
         };
-        Box::pin(self.run_started(&place, started, &ask, &events)).await
+        Box::pin(self.run_started(&access, started, &request, &events)).await
     }
 
-    /// Returns a turn that ended or waits for an approval, as [`Agent::chat`] returned it. Its messages are read from the
-    /// thread, so erased messages are missing from it. Turns are stored for 30 days. [`find_turn_state`] also finds running
-    /// turns.
+    /// Returns a turn that ended or waits for an approval, as [`Agent::chat`] returned it. Its messages are read from the thread, so
+    /// the turn lacks messages that have been erased. Turns are stored for 30 days. [`find_turn_state`] also finds running turns.
     ///
     /// # Errors
     /// `NotFound` if the scope does not include the thread.
@@ -136,8 +134,8 @@ impl Agent {
     /// # Errors
     /// `NotFound` if the scope does not include the thread.
     pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
-        let place = Place::find(self.memory(), scope, thread).await?;
-        Ok(self.memory().find_thread_record(&place.writer, place.thread, &record::active()).await?.is_some())
+        let access = ThreadAccess::find(self.memory(), scope, thread).await?;
+        Ok(self.memory().find_thread_record(&access.writer, access.thread, &record::active()).await?.is_some())
     }
 }
 

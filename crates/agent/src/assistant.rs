@@ -17,20 +17,21 @@ use crate::{Activity, tool_loop};
 
 /// An assistant: its definition, and its behaviour outside its graph.
 ///
-/// A [`Definition`] is itself an assistant. An assistant that looks things up before its graph runs, or that words failures
-/// differently, implements the trait around a definition.
+/// A [`Definition`] is itself an assistant. An assistant that looks up data before its graph runs, or that replies differently to
+/// failures, implements this trait and contains a definition.
 #[async_trait]
 pub trait Assistant: Portable + std::fmt::Debug {
     /// Returns the definition.
     fn definition(&self) -> &Definition;
 
-    /// Prepares a turn before its graph runs: further input for the graph, and context for the model in addition to the
-    /// conversation. The user's message is stored before the call. It must be read-only: it is called again after a crash.
+    /// Prepares a turn before its graph runs. Returns further input for the graph, and context for the model in addition to the
+    /// conversation. The user's message is stored before the call. The method must be read-only, because it is called again after a
+    /// crash.
     ///
     /// # Errors
-    /// A failure ends the turn. Leave out sources that the turn can do without, instead of failing.
-    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
-        let _ = asked;
+    /// A failure ends the turn. If a source fails that the turn can do without, omit it instead of failing.
+    async fn prepare(&self, request: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+        let _ = request;
         Ok(TurnPreparation::default())
     }
 
@@ -45,7 +46,7 @@ pub trait Assistant: Portable + std::fmt::Debug {
         format!("I could not answer this: {}. Your message is saved; please try again.", failure.message)
     }
 
-    /// Returns the reply to the user while calls wait for approvals. `previews` describe the calls.
+    /// Returns the reply to the user when calls wait for approvals. `previews` describe the calls.
     fn approval_reply(&self, previews: &[&str]) -> String {
         let commands: Vec<String> = previews.iter().map(|preview| format!("`{preview}`")).collect();
         format!("⚠️ This action requires approval\n{}", commands.join("\n"))
@@ -68,7 +69,7 @@ pub struct PrepareRequest<'a> {
     /// The position of the user's message.
     pub seq: u64,
     /// Further input from the caller, such as the user's location.
-    pub given: &'a Map,
+    pub extra_input: &'a Map,
     /// The current time.
     pub now: Timestamp,
 }
@@ -76,13 +77,13 @@ pub struct PrepareRequest<'a> {
 /// The result of [`Assistant::prepare`].
 #[derive(Clone, Debug, Default)]
 pub struct TurnPreparation {
-    /// Further input for the graph. Members here override those that the caller gave.
-    pub given: Map,
-    /// Text that follows the assistant's instructions in the system prompt, such as passages of records.
+    /// Further input for the graph. Its members override members of the same name in the caller's input.
+    pub extra_input: Map,
+    /// Text that follows the assistant's instructions in the system prompt, such as passages of documents.
     pub grounding: Option<String>,
     /// Messages of earlier conversations that match the question, best first.
     pub recalled: Vec<Recalled>,
-    /// Facts about the conversation for its context.
+    /// Facts about the conversation, to be added to its context.
     pub enrichment: Option<Enrichment>,
     /// The number of embedder calls that the preparation made.
     pub embedding_calls: u64,
@@ -91,13 +92,13 @@ pub struct TurnPreparation {
 /// The parts of an assistant.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its name, as in turns.
+    /// Its name, which its turns contain.
     pub name: String,
     /// Its purpose, as a sentence.
     pub description: String,
     /// Its graph. Default: [`tool_loop`].
     pub graph: Arc<dyn AnyGraph>,
-    /// The model that answers unless a thread's settings name another.
+    /// The model that answers unless the thread's settings name another model.
     pub model: Arc<dyn ChatModel>,
     /// The tools that its model may call.
     pub tools: Vec<Arc<dyn Tool>>,
@@ -184,10 +185,10 @@ pub struct TurnLimits {
     pub model_calls: u64,
     /// Maximum number of tool calls; further calls are refused. Default: 40.
     pub tool_calls: u64,
-    /// Maximum number of input and output tokens, as far as models report them. Once it is reached, no model is called.
+    /// Maximum number of input and output tokens, as far as models report them. When it is reached, no more models are called.
     /// Default: 400,000.
     pub tokens: u64,
-    /// Maximum cost in US dollars, as far as prices are known. Once it is reached, no model is called. Default: no limit.
+    /// Maximum cost in US dollars, as far as prices are known. When it is reached, no more models are called. Default: no limit.
     pub cost_usd: Option<f64>,
     /// Timeout of a model call. Default: 3 minutes.
     pub model_timeout: Duration,
@@ -208,36 +209,35 @@ impl Default for TurnLimits {
 /// How approvals are requested and decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalPolicy {
-    /// How long a request can be decided. Default: 30 minutes.
+    /// The time after which a request expires and can no longer be decided. Default: 30 minutes.
     pub expires_after: Duration,
-    /// The names of the people who may decide, as callers authenticate them. `None` allows everyone whose scope includes the
-    /// thread.
+    /// The names of the people who may decide, as authenticated by callers. `None` allows everyone whose scope includes the thread.
     pub deciders: Option<Vec<String>>,
     /// Whether a new request replaces the open requests of earlier turns. Default: it does.
-    pub earlier: EarlierRequests,
+    pub earlier_requests: EarlierRequests,
 }
 
 impl Default for ApprovalPolicy {
     fn default() -> Self {
-        Self { expires_after: Duration::from_secs(30 * 60), deciders: None, earlier: EarlierRequests::Replace }
+        Self { expires_after: Duration::from_secs(30 * 60), deciders: None, earlier_requests: EarlierRequests::Replace }
     }
 }
 
-/// What happens to open approval requests when a later turn makes another.
+/// What happens to open approval requests when a later turn makes a new request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierRequests {
-    /// They become void.
+    /// The earlier requests can no longer be decided.
     Replace,
-    /// They remain open.
+    /// The earlier requests remain open.
     Keep,
 }
 
 /// What happens to a new turn while another is running in the same thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusyPolicy {
-    /// It waits, at most for this duration; then it is refused.
+    /// The new turn waits at most for this duration, and is then refused.
     Wait(Duration),
-    /// It is refused immediately.
+    /// The new turn is refused immediately.
     Refuse,
 }
 

@@ -1,11 +1,11 @@
-//! Truncating and cleaning the output of models and tools to what every store accepts.
+//! Limits the output of models and tools to what every store accepts.
 
 use threadkeep_context::MARK;
 use threadkeep_core::{ChatMessage, Part, Source, ToolCall, limits};
 pub(crate) use threadkeep_memory::turns::bound_text;
 use threadkeep_memory::turns::{TEXT_BYTES, encoded_bytes, without_nul};
 
-/// Maximum number of parts stored of one message.
+/// Maximum number of parts of one message that are stored.
 const MAX_PARTS: usize = 200;
 
 /// A text truncated for the model.
@@ -16,7 +16,7 @@ pub(crate) struct BoundedText {
     pub(crate) full: Option<String>,
 }
 
-/// Truncates a tool's result to the characters that a model reads. The full text is limited to 2 MiB.
+/// Truncates a tool's result to `characters` for the model. The full text is limited to [`TEXT_BYTES`].
 pub(crate) fn bound_output(text: &str, characters: usize) -> BoundedText {
     let text = without_nul(text);
     let is_longer = text.char_indices().nth(characters).is_some();
@@ -25,13 +25,13 @@ pub(crate) fn bound_output(text: &str, characters: usize) -> BoundedText {
     }
     let bytes = text.len();
     let note = format!("{MARK}\n[truncated: the full result has {bytes} bytes]");
-    let cut: String = text.chars().take(characters.min(TEXT_BYTES / 6)).collect();
-    BoundedText { visible: format!("{cut}{note}"), full: Some(bound_text(&text)) }
+    let truncated: String = text.chars().take(characters.min(TEXT_BYTES / 6)).collect();
+    BoundedText { visible: format!("{truncated}{note}"), full: Some(bound_text(&text)) }
 }
 
-/// Returns a message's parts within the store's limits.
+/// Returns the parts of a message that can be stored. Parts after the limits are reached are omitted.
 pub(crate) fn storable(message: &ChatMessage) -> Vec<Part> {
-    let mut left = TEXT_BYTES;
+    let mut remaining_bytes = TEXT_BYTES;
     let parts = message.parts.iter().take(MAX_PARTS).filter_map(|part| {
         let part = storable_part(part);
         let bytes = match &part {
@@ -41,7 +41,7 @@ pub(crate) fn storable(message: &ChatMessage) -> Vec<Part> {
             Part::Raw { json, .. } => json.as_str().len(),
             Part::Image(image) => image.url.len(),
         };
-        left = left.checked_sub(bytes)?;
+        remaining_bytes = remaining_bytes.checked_sub(bytes)?;
         Some(part)
     });
     parts.collect()

@@ -1,8 +1,8 @@
-//! Context that is looked up for a question before a model is called: documents, earlier conversations, anything else.
+//! Context that is looked up for a question before a model is called: documents, earlier conversations, or data from other sources.
 //!
 //! A [`ContextProvider`] queries several sources concurrently and returns numbered [`Excerpt`]s. In the text for a model
-//! ([`DynamicContext::instructions`]) every line of an excerpt is marked, so that it cannot be taken for an instruction.
-//! [`DynamicContext::cited`] returns the sources that an answer cites.
+//! ([`DynamicContext::instructions`]) every line of an excerpt has a prefix, so that a model does not mistake it for an instruction.
+//! [`DynamicContext::cited_sources`] returns the sources that an answer cites.
 
 mod conversations;
 mod documents;
@@ -22,13 +22,13 @@ use threadkeep_memory::Memory;
 use crate::{ActivityContext, FnActivity, RepeatPolicy};
 pub use conversations::ConversationSource;
 pub use documents::DocumentSource;
-pub use query::formulate;
+pub use query::build_query;
 
 /// The name of the activity that looks up context for a question.
 pub const FIND_CONTEXT: &str = "find_context";
 
-/// Number of messages before the question that the query takes into account.
-const HISTORY: usize = 8;
+/// Number of messages before the question from which earlier questions are added to the query.
+const HISTORY_MESSAGES: usize = 8;
 
 /// A source of context: a library of documents, a service, a database.
 #[async_trait]
@@ -39,8 +39,8 @@ pub trait ContextSource: Portable + fmt::Debug {
     /// Finds excerpts that match a query, best first.
     ///
     /// # Errors
-    /// A failure is reported; the other sources are not affected.
-    async fn find(&self, inquiry: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure>;
+    /// A failure is listed in [`DynamicContext::failed`]; the other sources are not affected.
+    async fn find(&self, source_query: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure>;
 }
 
 /// The input of [`ContextSource::find`].
@@ -52,9 +52,9 @@ pub struct SourceQuery<'a> {
     pub scope: &'a Scope,
     /// The thread.
     pub thread: ThreadId,
-    /// The query: the question, with earlier questions that it refers to ([`formulate`]).
+    /// The query: the question, with earlier questions that it refers to ([`build_query`]).
     pub query: &'a str,
-    /// The question's position, if it is stored. Messages of the thread from this position on are not searched.
+    /// The position of the question, if it is stored. Messages of the thread at and after this position are not searched.
     pub before_seq: Option<u64>,
     /// Maximum number of excerpts.
     pub limit: usize,
@@ -67,7 +67,7 @@ pub struct Excerpt {
     pub heading: String,
     /// The text.
     pub text: String,
-    /// The source for citations.
+    /// The source, for citations.
     pub source: Source,
 }
 
@@ -84,7 +84,7 @@ pub struct ContextProvider {
 pub struct DynamicContext {
     /// The query.
     pub query: String,
-    /// The excerpts, in the order of the sources; of each source the best first.
+    /// The excerpts, grouped in the order of the sources. The best excerpt of each source comes first.
     pub excerpts: Vec<Excerpt>,
     /// The names of sources that failed, with their failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -100,7 +100,7 @@ struct FindContextInput {
 }
 
 impl ContextProvider {
-    /// Creates a provider. Without sources it finds nothing.
+    /// Creates a provider that queries these sources.
     #[must_use]
     pub fn new(sources: Vec<Arc<dyn ContextSource>>) -> Self {
         let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
@@ -120,7 +120,7 @@ impl ContextProvider {
         Self { timeout, ..self }
     }
 
-    /// Looks up context for a question: builds the query from it and the messages before it, and queries all sources
+    /// Looks up context for a question: builds the query from the question and the messages before it, and queries all sources
     /// concurrently. A source that fails or times out is listed in [`DynamicContext::failed`]; the others are not affected.
     pub async fn find(
         &self,
@@ -134,10 +134,11 @@ impl ContextProvider {
             tracing::info!(%thread, "skipped context lookup: no sources configured");
             return DynamicContext::default();
         }
-        let history = recent(memory, scope, thread, before_seq).await;
-        let query = formulate(question, &history);
-        let inquiry = SourceQuery { memory, scope, thread, query: &query, before_seq, limit: self.limit };
-        let queries = self.sources.iter().map(|source| memory.runtime().timeout(self.timeout, source.find(&inquiry)));
+        let history = recent_messages(memory, scope, thread, before_seq).await;
+        let query = build_query(question, &history);
+        let source_query = SourceQuery { memory, scope, thread, query: &query, before_seq, limit: self.limit };
+        let queries =
+            self.sources.iter().map(|source| memory.runtime().timeout(self.timeout, source.find(&source_query)));
         let found = futures::future::join_all(queries).await;
         let mut context = DynamicContext { query: query.clone(), ..DynamicContext::default() };
         for (source, found) in self.sources.iter().zip(found) {
@@ -156,7 +157,7 @@ impl ContextProvider {
         context
     }
 
-    /// As [`ContextProvider::find`], as a JSON object with one member for each excerpt; `{}` if nothing was found.
+    /// Like [`ContextProvider::find`], but returns a JSON object ([`DynamicContext::to_json`]); `{}` if nothing was found.
     pub async fn dynamic_context(
         &self,
         memory: &Memory,
@@ -164,10 +165,10 @@ impl ContextProvider {
         thread: ThreadId,
         question: Option<&str>,
     ) -> Map {
-        self.find(memory, scope, thread, question.unwrap_or_default(), None).await.record()
+        self.find(memory, scope, thread, question.unwrap_or_default(), None).await.to_json()
     }
 
-    /// Returns the activity [`FIND_CONTEXT`]. Its input is made by [`DynamicContext::ask`], its output is a
+    /// Returns the activity [`FIND_CONTEXT`]. [`DynamicContext::activity_input`] creates its input; its output is a
     /// [`DynamicContext`].
     #[must_use]
     pub fn activity(self, memory: Memory) -> FnActivity {
@@ -183,19 +184,19 @@ impl ContextProvider {
 }
 
 impl DynamicContext {
-    /// Returns the input of the activity [`FIND_CONTEXT`]. `seq` is the question's position, if it is stored.
+    /// Creates the input of the activity [`FIND_CONTEXT`]. `seq` is the position of the question, if it is stored.
     ///
     /// # Errors
     /// Never in practice: the input is always valid JSON.
-    pub fn ask(question: &str, seq: Option<u64>) -> Result<JsonText, threadkeep_core::StoreError> {
+    pub fn activity_input(question: &str, seq: Option<u64>) -> Result<JsonText, threadkeep_core::StoreError> {
         JsonText::of(&FindContextInput { question: question.to_owned(), seq })
     }
 }
 
-/// Returns the messages before a question; none if they cannot be read, so that the question alone is the query.
-async fn recent(memory: &Memory, scope: &Scope, thread: ThreadId, before_seq: Option<u64>) -> Vec<Message> {
+/// Returns the messages before a question. If they cannot be read, the result is empty, so that the query is the question alone.
+async fn recent_messages(memory: &Memory, scope: &Scope, thread: ThreadId, before_seq: Option<u64>) -> Vec<Message> {
     let before = before_seq.map(Bound::Seq);
-    let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(HISTORY) };
+    let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(HISTORY_MESSAGES) };
     let page = memory.messages(scope, thread, &query).await;
     page.map(|page| page.messages).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! Driving a run: executes its effects, and writes each outcome to the journal before the next effect starts.
+//! Drives a run: executes its effects, and writes each outcome to the journal before the next effect starts.
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use threadkeep_graph::{Effect, Failure};
-use threadkeep_memory::turns::SIGN_OF_LIFE;
+use threadkeep_memory::turns::LEASE_RENEWAL_INTERVAL;
 
 use crate::effect_plan::{EffectPlan, plan_effect};
 use crate::executor::EffectExecutor;
@@ -13,15 +13,15 @@ use crate::run_state::RunState;
 use crate::segment;
 use crate::{AgentError, ApprovalState, Result, Stop, Turn, TurnEvent};
 
-/// Drives a run to its end, or until it waits for a person. `claimed_approval` is the id of the approval that the caller has
-/// just stored as granted, whose call is to be made.
+/// Drives a run until it ends or waits for a person. `claimed_approval` is the id of the approval that the caller has just stored as
+/// granted, and whose call is now made.
 pub(crate) async fn drive(
     executor: &EffectExecutor<'_>,
     mut run_state: RunState,
-    claimed: Option<&str>,
+    claimed_approval: Option<&str>,
     stop: &Stop,
 ) -> Result<Turn> {
-    let driven = match drive_on(executor, &mut run_state, claimed, stop).await {
+    let driven = match drive_loop(executor, &mut run_state, claimed_approval, stop).await {
         Err(error) if error.is_not_storable() => {
             let failure = Failure::new("not_storable", error.to_string());
             run_state.stop(failure.clone());
@@ -31,7 +31,7 @@ pub(crate) async fn drive(
     };
     match driven {
         Err(AgentError::Memory(error)) => {
-            // The run remains as its journal has it; the next turn of the thread resumes it.
+            // The run can be resumed from its journal; the next turn in the thread does so.
             let failure = Failure::new("store_failed", error.to_string());
             Ok(segment::unstored_turn(executor, &run_state, &failure))
         }
@@ -39,33 +39,35 @@ pub(crate) async fn drive(
     }
 }
 
-async fn drive_on(
+async fn drive_loop(
     executor: &EffectExecutor<'_>,
     run_state: &mut RunState,
-    claimed: Option<&str>,
+    claimed_approval: Option<&str>,
     stop: &Stop,
 ) -> Result<Turn> {
-    let mut at_work: FuturesUnordered<BoxFuture<'_, RecordedEvent>> = FuturesUnordered::new();
+    let mut running_effects: FuturesUnordered<BoxFuture<'_, RecordedEvent>> = FuturesUnordered::new();
     loop {
         let mut effects = run_state.run.take_effects();
         if let Some(Effect::Finish(end)) = effects.pop_if(|effect| matches!(effect, Effect::Finish(_))) {
-            drop(at_work);
+            drop(running_effects);
             return segment::finish(executor, run_state, end).await;
         }
         let plans: Vec<EffectPlan> =
-            effects.into_iter().map(|effect| plan_effect(executor, run_state, claimed, effect)).collect();
+            effects.into_iter().map(|effect| plan_effect(executor, run_state, claimed_approval, effect)).collect();
         let is_urgent = plans.iter().any(EffectPlan::is_urgent);
-        let has_work = !at_work.is_empty() || plans.iter().any(|plan| !matches!(plan, EffectPlan::Waiting));
+        let has_work = !running_effects.is_empty() || plans.iter().any(|plan| !matches!(plan, EffectPlan::Waiting));
         if is_urgent || (has_work && run_state.has_unwritten()) {
-            run_state.write(executor.memory, executor.place, is_urgent).await?;
+            run_state.write(executor.memory, executor.access, is_urgent).await?;
         }
         let mut finished = Vec::new();
         for plan in plans {
             match plan {
-                EffectPlan::CallModel(request, ask) => at_work.push(Box::pin(executor.call_model(request, *ask))),
-                EffectPlan::CallTool(invocation) => at_work.push(Box::pin(executor.call_tool(*invocation))),
+                EffectPlan::CallModel(request, model_request) => {
+                    running_effects.push(Box::pin(executor.call_model(request, *model_request)))
+                }
+                EffectPlan::CallTool(invocation) => running_effects.push(Box::pin(executor.call_tool(*invocation))),
                 EffectPlan::RunActivity { request, activity, input, .. } => {
-                    at_work.push(Box::pin(executor.run_activity(request, activity, input)));
+                    running_effects.push(Box::pin(executor.run_activity(request, activity, input)));
                 }
                 EffectPlan::Finished(recorded) => finished.push(*recorded),
                 EffectPlan::Waiting => {}
@@ -75,14 +77,14 @@ async fn drive_on(
             finished.into_iter().for_each(|recorded| apply(executor, run_state, recorded));
             continue;
         }
-        if at_work.is_empty() {
+        if running_effects.is_empty() {
             return segment::suspend(executor, run_state).await;
         }
         tokio::select! {
             biased;
             () = stop.wait() => run_state.stop(Failure::new("stopped", "the turn was stopped")),
-            Some(recorded) = at_work.next() => apply(executor, run_state, recorded),
-            () = executor.memory.runtime().sleep(SIGN_OF_LIFE) => run_state.write(executor.memory, executor.place, false).await?,
+            Some(recorded) = running_effects.next() => apply(executor, run_state, recorded),
+            () = executor.memory.runtime().sleep(LEASE_RENEWAL_INTERVAL) => run_state.write(executor.memory, executor.access, false).await?,
         }
     }
 }

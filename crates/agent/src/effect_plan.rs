@@ -5,7 +5,7 @@ use std::sync::Arc;
 use threadkeep_core::{JsonText, ToolCall, ToolEffect, Value};
 use threadkeep_graph::{Decision, Effect, Failure, ModelRequest, Outcome, RequestId};
 
-use crate::executor::{EffectExecutor, ToolInvocation, arguments, refused_call};
+use crate::executor::{EffectExecutor, ToolInvocation, parse_arguments, refused_call};
 use crate::record::RecordedEvent;
 use crate::run_state::RunState;
 use crate::{Activity, Approval, ApprovalState, RepeatPolicy};
@@ -17,7 +17,7 @@ const MAX_APPROVALS: usize = 16;
 pub(crate) enum EffectPlan {
     CallModel(RequestId, Box<ModelRequest>),
     CallTool(Box<ToolInvocation>),
-    /// An activity that must not be repeated (`is_once`) is recorded in the journal before it starts.
+    /// An activity that must not be repeated (`is_once`) is listed in the stored run record before it starts.
     RunActivity {
         request: RequestId,
         activity: Arc<dyn Activity>,
@@ -42,23 +42,23 @@ impl EffectPlan {
     }
 }
 
-/// Plans how to handle an effect, within the limits and approvals of its turn. `claimed` is the id of the approval that the
+/// Plans how to handle an effect, within the limits and approvals of its turn. `claimed_approval` is the id of the approval that the
 /// caller has just stored as granted.
 pub(crate) fn plan_effect(
     executor: &EffectExecutor<'_>,
     run_state: &mut RunState,
-    claimed: Option<&str>,
+    claimed_approval: Option<&str>,
     effect: Effect,
 ) -> EffectPlan {
     match effect {
-        Effect::CallModel { request, ask, .. } => match exceeded_bound(executor, run_state) {
+        Effect::CallModel { request, model_request, .. } => match check_model_limits(executor, run_state) {
             Some(failure) => EffectPlan::failed(request, failure),
             None => {
                 run_state.model_calls += 1;
-                EffectPlan::CallModel(request, ask)
+                EffectPlan::CallModel(request, model_request)
             }
         },
-        Effect::CallTool { request, call, .. } => plan_tool(executor, run_state, claimed, request, call),
+        Effect::CallTool { request, call, .. } => plan_tool(executor, run_state, claimed_approval, request, call),
         Effect::RunActivity { request, name, input, .. } => plan_activity(executor, run_state, request, name, input),
         Effect::AskPerson { request, node, question, input } => {
             plan_question(executor, run_state, request, node, question, input)
@@ -67,8 +67,8 @@ pub(crate) fn plan_effect(
     }
 }
 
-/// Returns why no further model may be called, if so.
-fn exceeded_bound(executor: &EffectExecutor<'_>, run_state: &RunState) -> Option<Failure> {
+/// Returns the failure if the turn has reached a limit, so that no more models may be called.
+fn check_model_limits(executor: &EffectExecutor<'_>, run_state: &RunState) -> Option<Failure> {
     let bounds = executor.definition().bounds;
     let usage = run_state.usage();
     if run_state.model_calls >= bounds.model_calls {
@@ -86,7 +86,7 @@ fn exceeded_bound(executor: &EffectExecutor<'_>, run_state: &RunState) -> Option
 fn plan_tool(
     executor: &EffectExecutor<'_>,
     run_state: &mut RunState,
-    claimed: Option<&str>,
+    claimed_approval: Option<&str>,
     request: RequestId,
     call: ToolCall,
 ) -> EffectPlan {
@@ -102,7 +102,7 @@ fn plan_tool(
         return refuse(call, &text);
     }
     run_state.tools_started += 1;
-    let Some(mut arguments) = arguments(&**tool, &call.arguments) else {
+    let Some(mut arguments) = parse_arguments(&**tool, &call.arguments) else {
         return refuse(call, "invalid arguments: not a JSON object");
     };
     let mut approval = run_state.approval(request).cloned();
@@ -113,7 +113,7 @@ fn plan_tool(
     }
     let call = ToolCall { arguments: JsonText::from(&Value::Object(arguments.clone())), ..call };
     if approval.is_none()
-        && let ToolEffect::ChangesWorld { preview } = tool.effect(&arguments)
+        && let ToolEffect::HasSideEffects { preview } = tool.effect(&arguments)
     {
         if run_state.approvals.len() + run_state.requested.len() >= MAX_APPROVALS {
             let text = format!("not done: the turn reached its limit of {MAX_APPROVALS} approvals");
@@ -135,7 +135,7 @@ fn plan_tool(
     };
     match approval.state {
         ApprovalState::Pending => EffectPlan::Waiting,
-        ApprovalState::Claimed if claimed == Some(approval.id.as_str()) => {
+        ApprovalState::Claimed if claimed_approval == Some(approval.id.as_str()) => {
             let (tool, approval) = (Arc::clone(tool), Some(approval.id));
             EffectPlan::CallTool(Box::new(ToolInvocation { request, call, arguments, tool, approval }))
         }
@@ -159,13 +159,13 @@ fn plan_activity(
         let text = format!("unknown activity {name}");
         return EffectPlan::failed(request, Failure::new("unknown_activity", text));
     };
-    let is_once = activity.repetition() == RepeatPolicy::Once;
-    if is_once && run_state.record.begun.contains(&request.0) {
+    let is_once = activity.repeat_policy() == RepeatPolicy::Once;
+    if is_once && run_state.record.started_once.contains(&request.0) {
         let text = format!("outcome of activity {name} unknown: the process ended while it was running");
         return EffectPlan::failed(request, Failure::new("outcome_unknown", text));
     }
     if is_once {
-        run_state.record.begun.push(request.0);
+        run_state.record.started_once.push(request.0);
     }
     EffectPlan::RunActivity { request, activity: Arc::clone(activity), input, is_once }
 }
@@ -205,9 +205,9 @@ fn new_approval(
     preview: String,
 ) -> Approval {
     let now = executor.now();
-    let lasts = executor.definition().approvals.expires_after;
+    let expires_after = executor.definition().approvals.expires_after;
     Approval {
-        id: executor.memory.mint_message_id().to_string(),
+        id: executor.memory.generate_message_id().to_string(),
         turn: executor.turn.clone(),
         request: request.0,
         call_id,
@@ -216,7 +216,7 @@ fn new_approval(
         arguments,
         preview,
         requested_at: now,
-        expires_at: now.plus_ms(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX)),
+        expires_at: now.plus_ms(i64::try_from(expires_after.as_millis()).unwrap_or(i64::MAX)),
         state: ApprovalState::Pending,
         by: None,
         decided_at: None,

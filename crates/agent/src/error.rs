@@ -7,15 +7,15 @@ use crate::ApprovalState;
 /// The result of a call on an [`crate::Agent`].
 pub type Result<T, E = AgentError> = std::result::Result<T, E>;
 
-/// An error that kept a call from returning a turn. A turn that was started and failed is not an error: it is returned as a
-/// [`crate::Turn`] with status `failed`.
+/// An error of a call that returned no turn. A turn that was started and failed is not an error: it is returned as a [`crate::Turn`]
+/// with status `failed`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// Another turn is running in this thread. Retry later.
     #[error("another turn is running in this thread")]
     Busy,
-    /// Another driver took over the turn, because this one's lease expired. That driver returns the outcome.
+    /// Another driver took over the turn, because this driver's lease expired. The other driver returns the outcome.
     #[error("turn {turn} was taken over by another driver")]
     Superseded {
         /// The id of the turn.
@@ -27,7 +27,7 @@ pub enum AgentError {
         /// The requested id.
         id: String,
     },
-    /// The approval was decided, expired or was replaced. An approval can be decided once.
+    /// The approval was decided, has expired or was replaced. An approval can be decided only once.
     #[error("approval {id} is already {state}")]
     ApprovalClosed {
         /// The id of the approval.
@@ -35,7 +35,7 @@ pub enum AgentError {
         /// The approval's state.
         state: ApprovalState,
     },
-    /// This person is not among the assistant's deciders.
+    /// This person is not among the [`crate::ApprovalPolicy::deciders`] of the assistant.
     #[error("{by} is not allowed to decide this approval")]
     NotAllowed {
         /// The person.

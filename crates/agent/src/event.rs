@@ -28,17 +28,17 @@ pub enum TurnEvent {
         /// The text of the chunk.
         text: String,
     },
-    /// The chunks so far are void: the model starts its reply again.
+    /// The model starts its reply again: discard the chunks received so far.
     #[serde(rename = "token.restarted")]
     Restarted,
     /// A tool call was started.
     #[serde(rename = "tool.started")]
     ToolStarted {
-        /// The id that the model gave the call.
+        /// The id that the model assigned to the call.
         id: String,
         /// The name of the tool.
         name: String,
-        /// The arguments, with aliases replaced by their own names.
+        /// The arguments, with aliases replaced by the names of the arguments.
         arguments: JsonText,
     },
     /// A tool call finished.
@@ -73,8 +73,8 @@ impl TurnEvent {
 }
 
 impl TurnEvent {
-    /// Returns the last event of a turn.
-    pub(crate) fn ended(turn: &Turn) -> Self {
+    /// Creates the last event of a turn that has ended or waits for an approval.
+    pub(crate) fn of_ended_turn(turn: &Turn) -> Self {
         match turn.status {
             TurnStatus::Failed => Self::Failed(Box::new(turn.clone())),
             TurnStatus::Completed | TurnStatus::WaitingForApproval => Self::Completed(Box::new(turn.clone())),

@@ -13,7 +13,7 @@ use threadkeep_memory::{Memory, Prefetched};
 use tokio::sync::Mutex;
 
 use crate::{Assistant, ContextNumbers, Definition, TurnEvent, TurnPreparation};
-use threadkeep_memory::turns::Place;
+use threadkeep_memory::turns::ThreadAccess;
 
 pub(crate) use tools::{ToolInvocation, refused_call};
 
@@ -21,11 +21,11 @@ pub(crate) use tools::{ToolInvocation, refused_call};
 pub(crate) struct EffectExecutor<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) assistant: &'a dyn Assistant,
-    pub(crate) place: &'a Place,
+    pub(crate) access: &'a ThreadAccess,
     pub(crate) turn: String,
     pub(crate) question: String,
-    /// The position before the user's message; the history ends here.
-    pub(crate) read_at: u64,
+    /// The position before the user's message, where the history ends.
+    pub(crate) history_end_seq: u64,
     /// The model that the thread's settings select.
     pub(crate) model: Arc<dyn ChatModel>,
     /// The tools that the thread's settings enable.
@@ -36,12 +36,12 @@ pub(crate) struct EffectExecutor<'a> {
     pub(crate) contexts: Mutex<Contexts>,
 }
 
-/// The contexts that were assembled for this turn, one for each distinct set of node instructions.
+/// The contexts that were assembled for this turn, one per distinct text of node instructions.
 #[derive(Default)]
 pub(crate) struct Contexts {
     assembled: Vec<(Option<String>, Arc<Vec<ChatMessage>>)>,
-    /// The thread as read at the start of the turn, from which the first context is assembled. Later contexts read the thread
-    /// again, so that they leave out messages erased in between.
+    /// The thread as read at the start of the turn, from which the first context is assembled. For later contexts the thread is read
+    /// again, so that messages erased in between are omitted.
     read: Option<Prefetched>,
     /// The report of the first context.
     pub(crate) report: Option<Report>,
@@ -76,9 +76,10 @@ impl EffectExecutor<'_> {
     }
 }
 
-/// Parses a call's arguments, with aliases replaced by the arguments' own names. `None` if they are not a JSON object.
-pub(crate) fn arguments(tool: &dyn Tool, arguments: &threadkeep_core::JsonText) -> Option<Map> {
+/// Parses a call's arguments, and replaces aliases by the names of the arguments. `None` if the text is not a JSON object; `null`
+/// means no arguments.
+pub(crate) fn parse_arguments(tool: &dyn Tool, arguments: &threadkeep_core::JsonText) -> Option<Map> {
     let text = arguments.as_str();
-    let given: Map = if text.trim() == "null" { Map::new() } else { serde_json::from_str(text).ok()? };
-    Some(tool.spec().without_aliases(given))
+    let map: Map = if text.trim() == "null" { Map::new() } else { serde_json::from_str(text).ok()? };
+    Some(tool.spec().without_aliases(map))
 }

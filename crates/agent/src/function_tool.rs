@@ -12,21 +12,21 @@ use threadkeep_core::{
     JsonText, Map, Tool, ToolContext, ToolDescription, ToolEffect, ToolError, ToolOutput, ToolSpec, Value,
 };
 
-type Work = dyn Fn(ToolContext, Map) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
-type Preview = dyn Fn(&Map) -> Option<String> + Send + Sync;
+type ToolFn = dyn Fn(ToolContext, Map) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type PreviewFn = dyn Fn(&Map) -> Option<String> + Send + Sync;
 
 /// A tool that calls a function.
 #[derive(Clone)]
 pub struct FnTool {
     spec: ToolSpec,
     /// Describes the side effects of a call; `None` for a call without side effects.
-    preview: Option<Arc<Preview>>,
-    work: Arc<Work>,
+    preview: Option<Arc<PreviewFn>>,
+    function: Arc<ToolFn>,
 }
 
 impl FnTool {
     /// Creates a read-only tool. The schema of its arguments is derived from `A`, with doc comments as descriptions.
-    pub fn new<A, F, R>(name: &str, description: &str, work: F) -> Self
+    pub fn new<A, F, R>(name: &str, description: &str, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send,
         F: Fn(ToolContext, A) -> R + Clone + Send + Sync + 'static,
@@ -34,7 +34,7 @@ impl FnTool {
     {
         let run = move |context, arguments: Map| -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
             match serde_json::from_value::<A>(Value::Object(arguments)) {
-                Ok(arguments) => Box::pin(work(context, arguments)),
+                Ok(arguments) => Box::pin(function(context, arguments)),
                 Err(error) => Box::pin(std::future::ready(Err(ToolError::Arguments(error.to_string())))),
             }
         };
@@ -42,25 +42,29 @@ impl FnTool {
     }
 
     /// Creates a read-only tool with a given schema.
-    pub fn with_schema<F, R>(name: &str, description: &str, parameters: JsonText, work: F) -> Self
+    pub fn with_schema<F, R>(name: &str, description: &str, parameters: JsonText, function: F) -> Self
     where
         F: Fn(ToolContext, Map) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
     {
         let (name, description) = (name.to_owned(), description.to_owned());
         let spec = ToolSpec::new(ToolDescription { name, description, parameters, is_strict: None });
-        Self { spec, preview: None, work: Arc::new(move |context, arguments| Box::pin(work(context, arguments))) }
+        Self {
+            spec,
+            preview: None,
+            function: Arc::new(move |context, arguments| Box::pin(function(context, arguments))),
+        }
     }
 
-    /// Declares that every call has side effects and needs an approval. `preview` describes a call to the person who decides.
+    /// Declares that every call has side effects and needs an approval. `preview` describes a call for the person who decides.
     #[must_use]
-    pub fn changing_the_world(self, preview: impl Fn(&Map) -> String + Send + Sync + 'static) -> Self {
-        self.changing_the_world_where(move |arguments| Some(preview(arguments)))
+    pub fn with_side_effects(self, preview: impl Fn(&Map) -> String + Send + Sync + 'static) -> Self {
+        self.with_side_effects_where(move |arguments| Some(preview(arguments)))
     }
 
-    /// Declares which calls have side effects and need an approval: those for which `preview` returns a description.
+    /// Declares that some calls have side effects and need an approval: those for which `preview` returns a description.
     #[must_use]
-    pub fn changing_the_world_where(self, preview: impl Fn(&Map) -> Option<String> + Send + Sync + 'static) -> Self {
+    pub fn with_side_effects_where(self, preview: impl Fn(&Map) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { preview: Some(Arc::new(preview)), ..self }
     }
 
@@ -100,13 +104,13 @@ impl Tool for FnTool {
 
     fn effect(&self, arguments: &Map) -> ToolEffect {
         match self.preview.as_ref().and_then(|preview| preview(arguments)) {
-            Some(preview) => ToolEffect::ChangesWorld { preview },
+            Some(preview) => ToolEffect::HasSideEffects { preview },
             None => ToolEffect::ReadOnly,
         }
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map) -> Result<ToolOutput, ToolError> {
-        (self.work)(context.clone(), arguments.clone()).await
+        (self.function)(context.clone(), arguments.clone()).await
     }
 }
 

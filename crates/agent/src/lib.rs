@@ -1,6 +1,6 @@
 //! Runs the turns of an assistant: its graph, models, tools, activities and approvals, with a journal to resume from.
 //!
-//! Start with [`Agent::chat`], which takes a user's message and returns a [`Turn`]. An [`Assistant`] is described by a
+//! Start with [`Agent::chat`], which answers a user's message and returns a [`Turn`]. An [`Assistant`] is described by a
 //! [`Definition`]; its tools may be functions ([`FnTool`]). Tool calls with side effects wait for an [`Approval`], which
 //! [`Agent::decide`] grants or denies. [`Agent::resume`] continues turns that a crash interrupted. A program that offers an
 //! assistant needs one value, its [`plugin::AssistantPlugin`].
@@ -33,7 +33,7 @@
 //! });
 //! let assistant = Definition::new("kubeops", Arc::new(model))
 //!     .with_instructions("You look after a cluster.")
-//!     .with_tool(delete.changing_the_world(|call| format!("kubectl delete pod {}", call["name"].as_str().unwrap_or("?"))));
+//!     .with_tool(delete.with_side_effects(|call| format!("kubectl delete pod {}", call["name"].as_str().unwrap_or("?"))));
 //!
 //! let memory = Memory::new(threadkeep_store_memory::MemoryStore::open());
 //! let scope = Scope::user("acme", "ana")?;
@@ -53,11 +53,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Thread locks, turn records and turn queries are those of [`threadkeep_memory::turns`], which chat completions without an
-//! assistant share. A driver is a call that currently runs a turn. Each commit of a run requires the record version that the
-//! previous commit returned, so if another driver takes over a run, the next commit of the old driver fails. The process keeps
-//! no state between calls. This crate deliberately knows no provider, no backend and no assistant; time comes from the
-//! memory's clock, timeouts and pauses from its runtime.
+//! Thread locks, turn records and turn queries are in [`threadkeep_memory::turns`], because chat completions without an assistant
+//! use them, too. A driver is a call that currently runs a turn. Each commit of a run requires the version of the run record that
+//! the run's previous commit wrote, so if another driver takes over a run, the next commit of the old driver fails. An agent keeps
+//! no state in memory between calls. This crate depends on no model provider, no backend and no assistant. It takes time from the
+//! memory's clock, and timeouts from the memory's runtime.
 #![warn(missing_docs)]
 
 mod activity;
@@ -87,7 +87,7 @@ pub use assistant::{
 };
 pub use context_provider::{
     ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT,
-    SourceQuery, formulate,
+    SourceQuery, build_query,
 };
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};

@@ -1,8 +1,8 @@
 //! Plan, execute, synthesise: a graph for questions that take several steps.
 //!
-//! A model writes a plan whose steps name their tools. Each step is carried out by tool calls, checked, and retried a
-//! limited number of times; then a model writes the answer from the results. The plan is stored with the reply, so follow-up
-//! questions can refine it.
+//! A model writes a plan. Each step of the plan lists the tools that may be called for it. A step is carried out by tool calls,
+//! checked, and retried a limited number of times; then a model writes the answer from the results. The plan is stored with the reply,
+//! so that follow-up questions can refine it.
 
 mod todo;
 
@@ -16,7 +16,7 @@ use todo::{Plan, read_plan};
 
 /// Maximum number of retries of a failed step.
 const MAX_RETRIES: u32 = 2;
-/// Maximum number of steps of a plan.
+/// Maximum number of steps in a plan.
 const MAX_STEPS: usize = 12;
 
 const PLANNING: &str = "Plan how to answer the user's last message with the tools that there are. Answer with JSON only: \
@@ -43,60 +43,60 @@ state! {
     }
 }
 
-/// Builds the graph: `START → plan → execute ⇄ tools`, and from there to `synthesise` once no step is open.
+/// Builds the graph `START → plan → execute ⇄ tools → synthesise`. It continues to `synthesise` when no step is open.
 ///
 /// # Panics
-/// Never; a test checks that the graph is complete.
+/// Never: the graph is complete, which a test checks.
 #[must_use]
 pub fn plan_execute_synthesise() -> Graph<PlanExecute> {
     let begin =
         |input: &threadkeep_graph::Input| PlanExecute { question: input.question.clone(), ..PlanExecute::default() };
-    Graph::<PlanExecute>::draw("plan_execute_synthesise", 1, begin)
-        .node("plan", Node::model(ask_plan, take_plan))
-        .node("execute", Node::model(ask_step, take_step))
-        .node("tools", Node::tools(open_calls, take_results))
-        .node("synthesise", Node::model(ask_answer, take_answer))
+    Graph::<PlanExecute>::builder("plan_execute_synthesise", 1, begin)
+        .node("plan", Node::model(request_plan, set_plan))
+        .node("execute", Node::model(request_step, add_step_calls))
+        .node("tools", Node::tools(open_calls, add_results))
+        .node("synthesise", Node::model(request_answer, add_answer))
         .edge(START, "plan")
-        .branch("plan", ["execute", "synthesise"], next)
+        .branch("plan", ["execute", "synthesise"], next_node)
         .branch("execute", ["tools", "execute", "synthesise"], |state| {
-            if open_calls(state).is_empty() { next(state) } else { "tools" }
+            if open_calls(state).is_empty() { next_node(state) } else { "tools" }
         })
-        .branch("tools", ["execute", "synthesise"], next)
+        .branch("tools", ["execute", "synthesise"], next_node)
         .edge("synthesise", END)
         .max_steps(2 + 2 * MAX_STEPS as u32 * (1 + MAX_RETRIES))
-        .said(|state| &state.messages)
+        .messages(|state| &state.messages)
         .finish(finish)
         .expect("the graph is complete")
 }
 
-fn next(state: &PlanExecute) -> &'static str {
+fn next_node(state: &PlanExecute) -> &'static str {
     if state.steps.iter().any(|step| step.state == StepState::Open) { "execute" } else { "synthesise" }
 }
 
-fn ask_plan(_: &PlanExecute) -> ModelRequest {
+fn request_plan(_: &PlanExecute) -> ModelRequest {
     ModelRequest { tool_choice: ToolChoice::None, ..ModelRequest::default() }.with_instructions(PLANNING)
 }
 
-/// Reads the plan. An unreadable plan counts as one without steps, so that the question is answered without tools.
-fn take_plan(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
+/// Parses the plan. An invalid plan is replaced by a plan without steps, so that the question is answered without tools.
+fn set_plan(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
     let Plan { intent, mut steps } = read_plan(&answer.text()).unwrap_or_default();
     steps.truncate(MAX_STEPS);
     PlanExecuteUpdate { intent: Some(intent), steps: Some(steps), ..PlanExecuteUpdate::default() }
 }
 
-fn ask_step(state: &PlanExecute) -> ModelRequest {
+fn request_step(state: &PlanExecute) -> ModelRequest {
     let Some(step) = state.steps.iter().find(|step| step.state == StepState::Open) else {
         return ModelRequest::default();
     };
-    let failure = step.trouble.as_ref().map(|error| format!("\nIt failed before: {error}")).unwrap_or_default();
+    let failure = step.last_error.as_ref().map(|error| format!("\nIt failed before: {error}")).unwrap_or_default();
     let task = format!("{EXECUTING}\nStep: {}\nTools: {}{failure}", step.what, step.tools.join(", "));
     ModelRequest { messages: state.messages.clone(), history: History::Conversation, ..ModelRequest::default() }
         .with_instructions(task)
         .with_tools(ToolSelection::Only(step.tools.clone()))
 }
 
-/// Adds the step's calls to the conversation. A step without a call has failed.
-fn take_step(state: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
+/// Adds the calls of the step's tools to the messages. If there is none, the attempt has failed.
+fn add_step_calls(state: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
     let mut steps = state.steps.clone();
     let Some(step) = steps.iter_mut().find(|step| step.state == StepState::Open) else {
         return PlanExecuteUpdate::default();
@@ -114,13 +114,13 @@ fn is_call_of(part: &Part, tools: &[String]) -> bool {
     matches!(part, Part::ToolCall(call) if tools.contains(&call.name))
 }
 
-/// Returns the calls of the last message, which are yet to be made.
+/// Returns the calls in the last message, which have not been made yet.
 fn open_calls(state: &PlanExecute) -> Vec<ToolCall> {
     state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
 }
 
-/// Adds the results. The step is done if at least one of its calls succeeded.
-fn take_results(state: &PlanExecute, results: Vec<ToolOutcome>) -> PlanExecuteUpdate {
+/// Adds the results to the messages. The step is done if at least one of its calls succeeded.
+fn add_results(state: &PlanExecute, results: Vec<ToolOutcome>) -> PlanExecuteUpdate {
     let mut steps = state.steps.clone();
     if let Some(step) = steps.iter_mut().find(|step| step.state == StepState::Open) {
         let error = results.iter().find(|result| result.is_error).map(|result| result.output.clone());
@@ -134,7 +134,7 @@ fn take_results(state: &PlanExecute, results: Vec<ToolOutcome>) -> PlanExecuteUp
     PlanExecuteUpdate { steps: Some(steps), messages, sources, ..PlanExecuteUpdate::default() }
 }
 
-fn ask_answer(state: &PlanExecute) -> ModelRequest {
+fn request_answer(state: &PlanExecute) -> ModelRequest {
     let failed = state.steps.iter().filter(|step| step.state == StepState::Failed);
     let failed: Vec<String> = failed.map(|step| format!("- {}", step.what)).collect();
     let failed = if failed.is_empty() { String::new() } else { format!("\nNot found out:\n{}", failed.join("\n")) };
@@ -143,7 +143,7 @@ fn ask_answer(state: &PlanExecute) -> ModelRequest {
         .with_tools(ToolSelection::None)
 }
 
-fn take_answer(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
+fn add_answer(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
     PlanExecuteUpdate { messages: vec![answer.message()], ..PlanExecuteUpdate::default() }
 }
 

@@ -1,8 +1,8 @@
-//! Plugging assistants into a program: each assistant's crate exports one value, an [`AssistantPlugin`].
+//! Plugins: the crate of each assistant exports one value, an [`AssistantPlugin`].
 //!
-//! A program has a list of these values. They describe the settings that it displays, the commands that it offers, how
-//! assistants are created, the files that it watches, and the tools that answer lookup endpoints. This module deliberately
-//! knows no command line and no HTTP.
+//! A program has a list of plugins. They describe the settings that the program displays, the commands that it offers, how
+//! assistants are created, the files that it watches, and the tools that answer lookup endpoints. This module does not depend on a
+//! command line or on HTTP.
 
 mod command;
 mod error;
@@ -55,13 +55,13 @@ pub struct AssistantPlugin {
     pub name: &'static str,
     /// Its purpose, as a sentence; the description of the [`Definition`](crate::Definition).
     pub about: &'static str,
-    /// What it does without a language model, as a clause that names it: "the gardener's reads the almanac".
+    /// What its offline model does, as the end of a sentence about offline models: "the gardener's reads the almanac".
     pub offline: &'static str,
     /// Examples for the help of the program's commands.
     pub examples: &'static [Example],
-    /// All of its settings. It has no other configuration.
+    /// All settings of the assistant. It has no other configuration.
     pub settings: &'static [Setting],
-    /// Those settings that name a file which `make` reads. A server creates the assistant again when such a file changes.
+    /// The settings that name a file which `make` reads. A server creates the assistant again when one of these files changes.
     pub watched: &'static [Setting],
     /// The setting with the key that clients of the lookup endpoints share.
     pub client_key: Option<Setting>,
@@ -74,7 +74,7 @@ pub struct AssistantPlugin {
     pub health: Health,
     /// Its own commands.
     pub commands: Option<CommandGroup>,
-    /// The tools that answer lookup endpoints. The first that applies answers.
+    /// The tools that answer lookup endpoints. The first lookup that applies to a request answers it.
     pub lookups: &'static [Lookup],
 }
 
@@ -84,14 +84,14 @@ pub type Make = fn(AssistantParts, &PluginSettings) -> Result<Arc<dyn Assistant>
 /// Checks the dependencies of an assistant.
 pub type Health = fn(&PluginSettings) -> Result<Option<String>, PluginError>;
 
-/// What an assistant is created from, in addition to its settings.
+/// The values from which an assistant is created, in addition to its settings.
 #[derive(Clone, Debug)]
 pub struct AssistantParts {
     /// The memory, shared with its agent.
     pub memory: Memory,
     /// The model that writes its replies; `None` for the assistant's own offline model.
     pub model: Option<Arc<dyn ChatModel>>,
-    /// The embedder, if one is configured. With it, passages are also found by meaning.
+    /// The embedder, if one is configured. With an embedder, passages are also found by meaning.
     pub embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -105,7 +105,7 @@ pub struct Example {
 }
 
 impl AssistantPlugin {
-    /// Creates a plugin without settings, files, commands and endpoints.
+    /// Creates a plugin without settings, watched files, commands and lookup endpoints.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str, make: Make) -> Self {
         Self {

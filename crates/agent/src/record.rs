@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use threadkeep_core::{JsonText, ToolCall};
 use threadkeep_graph::{Event, Outcome, RequestId, ToolOutcome};
 pub(crate) use threadkeep_memory::turns::record::{
-    KEPT_MS, RunRecord, TurnRecord, active, approval, entry, is_about_approvals, is_about_runs, is_about_turns,
-    message_id, stub, waiting,
+    RunRecord, TURN_RETENTION_MS, TurnRecord, active, approval, entry, is_approval_conflict, is_run_conflict,
+    is_turn_conflict, message_id, turn_record, waiting,
 };
 
 use crate::ToolCallTrace;
@@ -15,15 +15,15 @@ use crate::ToolCallTrace;
 pub(crate) struct RecordedEvent {
     pub(crate) event: Event,
     pub(crate) duration_ms: u64,
-    /// For a tool's result: the call, as it was made.
+    /// If the event is a tool's result, the call as it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<ToolCall>,
     /// The full result, if the model read only a part of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) whole: Option<String>,
+    #[serde(rename = "whole", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) full_result: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cached: bool,
-    /// Whether it is unknown if the call took effect.
+    /// Whether it is unknown if the call had its side effects.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unknown: bool,
     #[serde(default)]
@@ -36,7 +36,7 @@ impl RecordedEvent {
     }
 
     pub(crate) fn of(event: Event, duration_ms: u64) -> Self {
-        Self { event, duration_ms, call: None, whole: None, cached: false, is_unknown: false, embedding_calls: 0 }
+        Self { event, duration_ms, call: None, full_result: None, cached: false, is_unknown: false, embedding_calls: 0 }
     }
 
     pub(crate) fn request(&self) -> Option<RequestId> {

@@ -1,31 +1,31 @@
 //! The state of a run: its graph, its record, its journal and its approvals.
 
-use threadkeep_core::{ChatAnswer, JsonText, PutRecord, RecordState, Tagged};
+use threadkeep_core::{ChatAnswer, JsonText, PutRecord, RecordState, TaggedNumber};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
-use threadkeep_memory::turns::{Place, Versioned, lease_until, lock};
+use threadkeep_memory::turns::{ThreadAccess, Versioned, lease_until, lock};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
 
 use crate::record::{self, RecordedEvent, RunRecord};
 use crate::{AgentError, Approval, ApprovalState, Result, StoredMessage, ToolCallTrace, TurnUsage};
 
-/// Maximum number of journal records of one run, so that one commit can delete them all.
+/// Maximum number of journal records of one run. One commit can delete that many.
 const MAX_ENTRIES: u32 = 60;
 
 /// A run, its record and its journal.
 pub(crate) struct RunState {
     pub(crate) run: Box<dyn AnyRun>,
     pub(crate) record: RunRecord,
-    /// The version of the run record, which fences this driver.
-    pub(crate) version: Tagged,
+    /// The version of the run record that this driver wrote last. Commits require it, so they fail after another driver has taken over.
+    pub(crate) version: TaggedNumber,
     pub(crate) recorded: Vec<RecordedEvent>,
-    /// The number of events of `recorded` that the journal has.
-    written: usize,
+    /// The number of events in `recorded` that the stored journal contains.
+    written_count: usize,
     /// The index in `recorded` of the first event of the journal's last record.
-    last_entry: usize,
-    /// Stored approvals of this turn, which people may have seen.
+    last_entry_start: usize,
+    /// The approvals of this turn that are stored, so that people may have seen them.
     pub(crate) approvals: Vec<Versioned<Approval>>,
-    /// New approvals, which are stored when the run is suspended. A driver that takes over the run before that requests them
-    /// again.
+    /// New approvals, which are stored when the run is suspended. If another driver takes over the run before that, it requests the
+    /// approvals again.
     pub(crate) requested: Vec<Approval>,
     /// The ids of approvals that changed since they were stored.
     pub(crate) changed: Vec<String>,
@@ -39,14 +39,14 @@ pub(crate) struct RunState {
 
 impl RunState {
     pub(crate) fn new(run: Box<dyn AnyRun>, record: Versioned<RunRecord>, recorded: Vec<RecordedEvent>) -> Self {
-        let model_calls = answers(&recorded).count() as u64;
+        let model_calls = model_answers(&recorded).count() as u64;
         let tools_started = recorded.iter().filter(|recorded| recorded.call.is_some()).count() as u64;
         Self {
             run,
             record: record.value,
             version: record.version,
-            written: recorded.len(),
-            last_entry: recorded.len(),
+            written_count: recorded.len(),
+            last_entry_start: recorded.len(),
             recorded,
             approvals: Vec::new(),
             requested: Vec::new(),
@@ -57,12 +57,12 @@ impl RunState {
         }
     }
 
-    /// Passes an event to the run. An event that the graph rejects ends the run.
+    /// Passes an event to the run. If the graph rejects the event, the run ends with a failure.
     pub(crate) fn apply(&mut self, recorded: RecordedEvent) {
         let handled = self.run.handle_event(recorded.event.clone());
         self.recorded.push(recorded);
         if let Err(error) = handled {
-            // The journal must replay, so it leaves out an event that the graph rejected.
+            // An event that the graph rejected is not recorded, because the journal could not be replayed with it.
             self.recorded.pop();
             self.stop(Failure::new("graph_failed", error.to_string()));
         }
@@ -92,46 +92,46 @@ impl RunState {
         let requested = std::mem::take(&mut self.requested);
         self.changed.extend(requested.iter().map(|approval| approval.id.clone()));
         let has_requested = !requested.is_empty();
-        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: Tagged::default() }));
+        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: TaggedNumber::default() }));
         has_requested
     }
 
     pub(crate) fn has_unwritten(&self) -> bool {
-        self.written < self.recorded.len()
+        self.written_count < self.recorded.len()
     }
 
     /// Commits unwritten events and changed approvals, and extends the driver's lease.
-    pub(crate) async fn write(&mut self, memory: &Memory, place: &Place, is_urgent: bool) -> Result<()> {
+    pub(crate) async fn write(&mut self, memory: &Memory, access: &ThreadAccess, is_urgent: bool) -> Result<()> {
         self.record.lease_until = lease_until(memory);
-        let batch = self.journal(self.fenced(memory.batch()))?;
+        let batch = self.add_to_journal(self.require_lock(memory.batch()))?;
         let batch = self.put_approvals(batch, memory)?;
-        let batch = lock::hold(batch, &self.record)?;
+        let batch = lock::renew(batch, &self.record)?;
         let batch = if is_urgent { batch } else { batch.deferred() };
-        self.version = self.commit(batch, place).await?.tagged();
+        self.version = self.commit(batch, access).await?.tagged();
         Ok(())
     }
 
-    /// Adds the condition that no other driver has taken over the run.
-    pub(crate) fn fenced(&self, batch: BatchBuilder) -> BatchBuilder {
+    /// Adds the precondition that no other driver has taken over the run.
+    pub(crate) fn require_lock(&self, batch: BatchBuilder) -> BatchBuilder {
         batch.require(record::active(), RecordState::Version(self.version))
     }
 
-    /// Adds unwritten events to the journal.
-    pub(crate) fn journal(&mut self, batch: BatchBuilder) -> Result<BatchBuilder> {
+    /// Adds a write of the unwritten events to the journal.
+    pub(crate) fn add_to_journal(&mut self, batch: BatchBuilder) -> Result<BatchBuilder> {
         if !self.has_unwritten() {
             return Ok(batch);
         }
         if self.record.entries < MAX_ENTRIES {
             self.record.entries += 1;
-            self.last_entry = self.written;
+            self.last_entry_start = self.written_count;
         }
-        self.written = self.recorded.len();
+        self.written_count = self.recorded.len();
         let name = record::entry(&self.record.turn, self.record.entries);
-        let value = JsonText::of(&self.recorded[self.last_entry..])?;
+        let value = JsonText::of(&self.recorded[self.last_entry_start..])?;
         Ok(batch.put(PutRecord { name, value, expires_at: None }))
     }
 
-    /// Adds the changed approvals, on the condition that their stored versions are unchanged.
+    /// Adds writes of the changed approvals, with the precondition that their stored versions are unchanged.
     pub(crate) fn put_approvals(&self, mut batch: BatchBuilder, memory: &Memory) -> Result<BatchBuilder> {
         let is_changed = |approval: &&Versioned<Approval>| self.changed.contains(&approval.value.id);
         for Versioned { value, version } in self.approvals.iter().filter(is_changed) {
@@ -152,9 +152,9 @@ impl RunState {
     }
 
     /// Commits a batch. Returns [`AgentError::Superseded`] if another driver has taken over the run.
-    pub(crate) async fn commit(&mut self, batch: BatchBuilder, place: &Place) -> Result<Appended> {
-        let committed = batch.commit(&place.writer, place.thread).await;
-        let committed = committed.map_err(|error| match record::is_about_runs(&error) {
+    pub(crate) async fn commit(&mut self, batch: BatchBuilder, access: &ThreadAccess) -> Result<Appended> {
+        let committed = batch.commit(&access.writer, access.thread).await;
+        let committed = committed.map_err(|error| match record::is_run_conflict(&error) {
             true => AgentError::Superseded { turn: self.record.turn.clone() },
             false => error.into(),
         })?;
@@ -167,7 +167,7 @@ impl RunState {
 
     pub(crate) fn usage(&self) -> TurnUsage {
         let embedding_calls = self.recorded.iter().map(|recorded| recorded.embedding_calls).sum::<u64>();
-        TurnUsage::of(answers(&self.recorded), self.record.embedding_calls + embedding_calls)
+        TurnUsage::of(model_answers(&self.recorded), self.record.embedding_calls + embedding_calls)
     }
 
     /// Returns the tool calls that were made or refused, in the order of their requests.
@@ -180,7 +180,7 @@ impl RunState {
 
     /// Returns the name of the model that answered last.
     pub(crate) fn model(&self) -> String {
-        answers(&self.recorded).last().map_or_else(|| self.record.model.clone(), |answer| answer.model.clone())
+        model_answers(&self.recorded).last().map_or_else(|| self.record.model.clone(), |answer| answer.model.clone())
     }
 
     /// Returns the latest result of a call.
@@ -191,7 +191,7 @@ impl RunState {
     }
 }
 
-pub(crate) fn answers(recorded: &[RecordedEvent]) -> impl Iterator<Item = &ChatAnswer> {
+pub(crate) fn model_answers(recorded: &[RecordedEvent]) -> impl Iterator<Item = &ChatAnswer> {
     recorded.iter().filter_map(|recorded| match &recorded.event {
         Event::Finished { outcome: Outcome::Answer(answer), .. } => Some(answer),
         _ => None,

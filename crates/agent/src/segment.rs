@@ -8,7 +8,7 @@ use threadkeep_memory::turns::{close, lease_until, lock};
 use threadkeep_memory::{BatchBuilder, Draft};
 
 use crate::executor::EffectExecutor;
-use crate::record::{self, KEPT_MS, TurnRecord};
+use crate::record::{self, TURN_RETENTION_MS, TurnRecord};
 use crate::run_state::RunState;
 use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus};
 
@@ -22,33 +22,35 @@ pub(crate) async fn finish(
 ) -> Result<Turn> {
     close_open_approvals(run_state);
     let drafts = match &end {
-        Ok(output) => messages::answered(run_state, output),
-        Err(failure) => messages::failed(executor, run_state, failure),
+        Ok(output) => messages::answer_drafts(run_state, output),
+        Err(failure) => messages::failure_drafts(executor, run_state, failure),
     };
     match commit_end(executor, run_state, &end, drafts).await {
-        // If the store rejects the messages, the turn ends with a failure message instead of none.
+        // If the store rejects the messages, the turn ends with only a failure message.
         Err(error) if error.is_not_storable() => {
             let end = Err(Failure::new("not_storable", error.to_string()));
-            let drafts = messages::only_failure(executor, run_state, &end);
+            let drafts = messages::only_failure_draft(executor, run_state, &end);
             commit_end(executor, run_state, &end, drafts).await
         }
         result => result,
     }
 }
 
-/// Suspends a run that waits for a person, and releases its thread.
+/// Suspends a run that waits for a person, and releases the thread's lock.
 pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunState) -> Result<Turn> {
     let requested: Vec<_> = run_state.requested.iter().map(Approval::trace).collect();
-    if run_state.take_requested_approvals() && executor.definition().approvals.earlier == EarlierRequests::Replace {
+    if run_state.take_requested_approvals()
+        && executor.definition().approvals.earlier_requests == EarlierRequests::Replace
+    {
         replace_earlier(executor, &run_state.record.turn).await?;
     }
-    let (drafts, reply) = messages::waiting(executor, run_state);
+    let (drafts, reply) = messages::waiting_drafts(executor, run_state);
     store_context_numbers(executor, run_state).await;
-    run_state.record.said = run_state.run.said().len();
-    run_state.record.worked_ms = worked_ms(executor, run_state);
+    run_state.record.own_messages = run_state.run.messages().len();
+    run_state.record.worked_ms = elapsed_ms(executor, run_state);
     run_state.record.lease_until = lease_until(executor.memory);
-    let batch = lock::let_go(run_state.fenced(executor.memory.batch()));
-    let batch = run_state.journal(batch)?;
+    let batch = lock::release(run_state.require_lock(executor.memory.batch()));
+    let batch = run_state.add_to_journal(batch)?;
     let batch = run_state.put_approvals(batch, executor.memory)?;
     let batch = run_state.append(batch, &drafts);
     let name = record::waiting(&run_state.record.turn);
@@ -57,19 +59,19 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     for approval in requested {
         executor.emit(TurnEvent::ApprovalRequested(approval));
     }
-    let turn = turn(executor, run_state, TurnStatus::WaitingForApproval, reply, None, &Output::default());
+    let turn = build_turn(executor, run_state, TurnStatus::WaitingForApproval, reply, None, &Output::default());
     let turn = Turn { duration_ms: run_state.record.worked_ms, ..turn };
-    executor.emit(TurnEvent::ended(&turn));
+    executor.emit(TurnEvent::of_ended_turn(&turn));
     Ok(turn)
 }
 
-/// Closes the waiting runs of earlier turns of the thread, and voids their approvals.
+/// Closes the waiting runs of earlier turns in the thread, and marks their approvals as replaced.
 async fn replace_earlier(executor: &EffectExecutor<'_>, turn: &str) -> Result<()> {
-    let (memory, place) = (executor.memory, executor.place);
-    for waiting in place.runs(memory).await?.waiting {
+    let (memory, access) = (executor.memory, executor.access);
+    for waiting in access.runs(memory).await?.waiting {
         if waiting.value.turn != turn {
             let name = record::waiting(&waiting.value.turn);
-            close(memory, place, &name, &waiting, ApprovalState::Replaced, None).await?;
+            close(memory, access, &name, &waiting, ApprovalState::Replaced, None).await?;
         }
     }
     Ok(())
@@ -79,8 +81,8 @@ async fn replace_earlier(executor: &EffectExecutor<'_>, turn: &str) -> Result<()
 pub(crate) fn unstored_turn(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &Failure) -> Turn {
     let reply = executor.assistant.failure_reply(failure);
     let error = Some(failure.clone());
-    let turn = turn(executor, run_state, TurnStatus::Failed, reply, error, &Output::default());
-    executor.emit(TurnEvent::ended(&turn));
+    let turn = build_turn(executor, run_state, TurnStatus::Failed, reply, error, &Output::default());
+    executor.emit(TurnEvent::of_ended_turn(&turn));
     turn
 }
 
@@ -96,7 +98,7 @@ fn close_open_approvals(run_state: &mut RunState) {
             _ => {}
         }
     }
-    // Approvals that were never stored need no closing.
+    // Approvals that were never stored do not have to be closed.
     run_state.requested.clear();
     run_state.approvals.retain(|approval| approval.version.number > 0);
 }
@@ -114,18 +116,18 @@ async fn commit_end(
         Err(failure) => (TurnStatus::Failed, Some(failure.clone())),
     };
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
-    let mut batch = lock::let_go(run_state.fenced(executor.memory.batch()));
+    let mut batch = lock::release(run_state.require_lock(executor.memory.batch()));
     for number in 1..=run_state.record.entries {
         batch = batch.delete(record::entry(&run_state.record.turn, number));
     }
     batch = run_state.put_approvals(batch, executor.memory)?;
     let messages = run_state.record.messages;
     batch = run_state.append(batch, &drafts);
-    let mut turn = turn(executor, run_state, status, reply, error, &output);
+    let mut turn = build_turn(executor, run_state, status, reply, error, &output);
     let turn_record = PutRecord {
-        name: record::stub(&turn.turn),
-        value: turn_record(run_state, &turn).to_json()?,
-        expires_at: Some(executor.now().plus_ms(KEPT_MS)),
+        name: record::turn_record(&turn.turn),
+        value: build_turn_record(run_state, &turn).to_json()?,
+        expires_at: Some(executor.now().plus_ms(TURN_RETENTION_MS)),
     };
     batch = batch.put(turn_record);
     if let Some(report) = &executor.contexts.lock().await.report {
@@ -137,7 +139,7 @@ async fn commit_end(
     }
     committed?;
     turn.stored.clone_from(&run_state.stored);
-    executor.emit(TurnEvent::ended(&turn));
+    executor.emit(TurnEvent::of_ended_turn(&turn));
     Ok(turn)
 }
 
@@ -147,14 +149,14 @@ async fn commit(
     batch: BatchBuilder,
     drafts: &[Draft],
 ) -> Result<()> {
-    let appended = run_state.commit(batch, executor.place).await?;
+    let appended = run_state.commit(batch, executor.access).await?;
     let roles = drafts.iter().map(|draft| draft.content.role);
-    let stored = appended.messages.iter().zip(roles).map(|(placed, role)| StoredMessage { seq: placed.seq, role });
+    let stored = appended.messages.iter().zip(roles).map(|(message, role)| StoredMessage { seq: message.seq, role });
     run_state.stored.extend(stored);
     Ok(())
 }
 
-/// Stores the context numbers in the run record, for turns that another driver ends.
+/// Copies the context numbers to the run record, so that they are stored even if another driver ends the turn.
 async fn store_context_numbers(executor: &EffectExecutor<'_>, run_state: &mut RunState) {
     let contexts = executor.contexts.lock().await;
     if contexts.report.is_some() {
@@ -162,7 +164,7 @@ async fn store_context_numbers(executor: &EffectExecutor<'_>, run_state: &mut Ru
     }
 }
 
-fn turn(
+fn build_turn(
     executor: &EffectExecutor<'_>,
     run_state: &RunState,
     status: TurnStatus,
@@ -172,7 +174,7 @@ fn turn(
 ) -> Turn {
     let record = &run_state.record;
     Turn {
-        thread: executor.place.thread,
+        thread: executor.access.thread,
         turn: record.turn.clone(),
         agent: record.assistant.clone(),
         routed_agent: output.agent.clone(),
@@ -189,16 +191,16 @@ fn turn(
         data: output.data.clone(),
         stored: run_state.stored.clone(),
         started_at: record.started_at,
-        duration_ms: worked_ms(executor, run_state),
+        duration_ms: elapsed_ms(executor, run_state),
     }
 }
 
-fn worked_ms(executor: &EffectExecutor<'_>, run_state: &RunState) -> u64 {
+fn elapsed_ms(executor: &EffectExecutor<'_>, run_state: &RunState) -> u64 {
     let worked_ms = executor.now().as_millis() - run_state.record.started_at.as_millis();
     u64::try_from(worked_ms).unwrap_or(0)
 }
 
-fn turn_record(run_state: &RunState, turn: &Turn) -> TurnRecord {
+fn build_turn_record(run_state: &RunState, turn: &Turn) -> TurnRecord {
     let record = &run_state.record;
     TurnRecord {
         assistant: turn.agent.clone(),

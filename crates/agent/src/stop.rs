@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Stops turns from outside. Cheap to clone; all clones share one state.
+/// A handle that stops turns from outside. Cheap to clone; all clones share one state.
 ///
 /// A stopped turn ends as failed, with code `stopped`. Its tool calls and results up to that point remain in the
 /// conversation.
@@ -16,7 +16,7 @@ impl Stop {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Stops all turns that use this handle, including ones started later.
+    /// Stops all turns that use this handle, including turns that are started later.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }

@@ -13,41 +13,41 @@ state! {
     }
 }
 
-/// Builds the graph: `START → agent ⇄ tools`, and from `agent` to the end once it calls no more tools.
+/// Builds the graph `START → agent ⇄ tools`. The run ends when `agent` calls no more tools.
 ///
 /// # Panics
-/// Never; a test checks that the graph is complete.
+/// Never: the graph is complete, which a test checks.
 #[must_use]
 pub fn tool_loop() -> Graph<ToolLoop> {
-    Graph::<ToolLoop>::draw("tool_loop", 1, |_| ToolLoop::default())
-        .node("agent", Node::model(ask_agent, take_answer))
-        .node("tools", Node::tools(ask_tools, take_results))
+    Graph::<ToolLoop>::builder("tool_loop", 1, |_| ToolLoop::default())
+        .node("agent", Node::model(request_answer, add_answer))
+        .node("tools", Node::tools(requested_calls, add_results))
         .edge(START, "agent")
-        .branch("agent", ["tools", END], |state| if ask_tools(state).is_empty() { END } else { "tools" })
+        .branch("agent", ["tools", END], |state| if requested_calls(state).is_empty() { END } else { "tools" })
         .edge("tools", "agent")
-        .said(|state| &state.messages)
+        .messages(|state| &state.messages)
         .finish(finish)
         .expect("the graph is complete")
 }
 
-fn ask_agent(state: &ToolLoop) -> ModelRequest {
+fn request_answer(state: &ToolLoop) -> ModelRequest {
     ModelRequest::reply(&state.messages)
 }
 
-fn take_answer(_: &ToolLoop, answer: ChatAnswer) -> ToolLoopUpdate {
+fn add_answer(_: &ToolLoop, answer: ChatAnswer) -> ToolLoopUpdate {
     ToolLoopUpdate { messages: vec![answer.message()], ..ToolLoopUpdate::default() }
 }
 
-fn ask_tools(state: &ToolLoop) -> Vec<ToolCall> {
+fn requested_calls(state: &ToolLoop) -> Vec<ToolCall> {
     state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
 }
 
-fn take_results(_: &ToolLoop, results: Vec<ToolOutcome>) -> ToolLoopUpdate {
+fn add_results(_: &ToolLoop, results: Vec<ToolOutcome>) -> ToolLoopUpdate {
     let sources = results.iter().flat_map(|result| result.sources.clone()).collect();
     ToolLoopUpdate { messages: results.into_iter().map(result_message).collect(), sources }
 }
 
-/// Returns the message that carries a tool's result.
+/// Creates the message with a tool's result.
 #[must_use]
 pub fn result_message(outcome: ToolOutcome) -> ChatMessage {
     let ToolOutcome { call_id, output, is_error, .. } = outcome;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use threadkeep::core::shown_address;
+use threadkeep::core::redact_address;
 use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
 
 use crate::commands::Command;
@@ -182,7 +182,7 @@ impl Global {
                     words.extend(["--config".to_owned(), quoted(&config.unwrap_or_default())]);
                 }
                 "store" => words
-                    .extend(["--store".to_owned(), quoted(&shown_address(self.store.as_deref().unwrap_or_default()))]),
+                    .extend(["--store".to_owned(), quoted(&redact_address(self.store.as_deref().unwrap_or_default()))]),
                 "erasure_ledger" => {
                     let ledger = self.erasure_ledger.as_deref().map(|ledger| ledger.display().to_string());
                     words.extend(["--erasure-ledger".to_owned(), quoted(&ledger.unwrap_or_default())]);

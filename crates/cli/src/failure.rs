@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use threadkeep::agent::plugin::{Fault, PluginError};
 use threadkeep::context::ContextError;
-use threadkeep::core::{ModelError, Reason, without_secrets};
+use threadkeep::core::{ModelError, Reason, redact_addresses};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
 use threadkeep_server::{KeyError, ServeError, TlsError};
@@ -59,7 +59,7 @@ impl From<PluginError> for Failure {
         let code = match error.fault() {
             Fault::Caller => USER_ERROR,
             Fault::Usage => USAGE,
-            Fault::OtherSide => SYSTEM_ERROR,
+            Fault::External => SYSTEM_ERROR,
         };
         let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
         Self { what: join(causes), hint: error.hint().map(str::to_owned), code }
@@ -89,7 +89,7 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Diagnosis { code, hint } = diagnose(error);
-    let text = without_secrets(&sentence(error));
+    let text = redact_addresses(&sentence(error));
     if output.is_json() {
         let json = FailureJson { error: &text, hint: hint.as_deref(), exit_code: code };
         output.note(serde_json::to_string(&json).unwrap_or(text));
@@ -301,7 +301,7 @@ mod tests {
     fn first_specific_cause_determines_exit_code_and_hint() {
         let error = anyhow::Error::from(StoreError::unavailable(Reason::Full)).context("the import stopped");
         assert_eq!(diagnose(&error).code, SYSTEM_ERROR);
-        assert_eq!(sentence(&error), "the import stopped: store unavailable: no space is left");
+        assert_eq!(sentence(&error), "the import stopped: store unavailable: no space left");
         let error = anyhow::Error::from(MemoryError::from(StoreError::NotFound(threadkeep::core::Kind::Thread)));
         assert_eq!((diagnose(&error).code, sentence(&error).as_str()), (USER_ERROR, "thread not found"));
         for (error, code, hint) in [

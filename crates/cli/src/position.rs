@@ -1,6 +1,6 @@
 //! Parses positions in threads and references to messages.
 
-use threadkeep::{Bound, MessageId, MessageName};
+use threadkeep::{Bound, MessageId, MessageRef};
 
 use crate::instants;
 
@@ -14,7 +14,7 @@ pub(crate) fn bound(text: &str) -> Result<Bound, String> {
 }
 
 /// Parses a message's position or id.
-pub(crate) fn message(text: &str) -> Option<MessageName> {
-    let seq = text.trim_start_matches('#').parse().ok().map(MessageName::Seq);
-    seq.or_else(|| text.parse::<MessageId>().ok().map(MessageName::Id))
+pub(crate) fn message(text: &str) -> Option<MessageRef> {
+    let seq = text.trim_start_matches('#').parse().ok().map(MessageRef::Seq);
+    seq.or_else(|| text.parse::<MessageId>().ok().map(MessageRef::Id))
 }

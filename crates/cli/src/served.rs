@@ -170,11 +170,11 @@ impl<'a> ServedAssistants<'a> {
         if let Some(manifest) = found.manifest() {
             // The server already has a thread cache.
             let retention = Some(manifest.memory.retention());
-            let options = MemoryOptions { retention, tail_bytes: 0, ..memory.options().clone() };
+            let options = MemoryOptions { retention, thread_cache_bytes: 0, ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }
         let model = models::chat_model(self.model.or(found.model()), &app.settings)?;
-        let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.watched(embedder));
+        let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.instrumented(embedder));
         let parts = AssistantParts { memory: memory.clone(), model, embedder };
         let assistant = found.make(parts, &app.settings)?;
         let name = assistant.definition().name.clone();

@@ -110,7 +110,7 @@ impl Session {
         let open = OpenThread {
             metadata: Map::from_iter([(EPHEMERAL.to_owned(), true.into())]),
             expires_at: Some(self.memory.now().plus_ms(i64::from(EPHEMERAL_MINUTES) * 60_000)),
-            ..OpenThread::new(&self.scope, self.memory.mint_thread_id())
+            ..OpenThread::new(&self.scope, self.memory.generate_thread_id())
         };
         Ok(self.memory.open_thread(&self.scope, open).await?.thread.id)
     }
@@ -155,7 +155,7 @@ impl Session {
             let turn = self.agent.decide_with(&self.scope, thread, decision, sink).await;
             turn.map_err(agent_error)
         };
-        let turn = AuditLog::new(&self.memory).around_command(&self.scope, act, approval, Box::pin(deciding)).await;
+        let turn = AuditLog::new(&self.memory).audited_command(&self.scope, act, approval, Box::pin(deciding)).await;
         interrupt.set_turn(None);
         turn
     }

@@ -41,7 +41,7 @@ pub(crate) async fn find(memory: &Memory, scope: &Scope, name: &str) -> Result<O
         if let Some(thread) = memory.find_thread_by_key(scope, name).await? {
             return Ok(Some(thread));
         }
-        let shared = threadkeep::core::ThreadName::Key(Owner::Tenant, key);
+        let shared = threadkeep::core::ThreadRef::Key(Owner::Tenant, key);
         if let Some(thread) = memory.backend().store.find_thread(scope, &shared, memory.now()).await? {
             return Ok(Some(thread));
         }

@@ -9,7 +9,7 @@ use crate::failure::{FailureJson, USAGE};
 
 /// Prints help, the version or an error, and exits.
 pub(crate) fn exit_with(error: Error, command: &mut Command) -> ! {
-    let error = without_secrets(with_plain_usage(error, command));
+    let error = redact_addresses(with_plain_usage(error, command));
     if error.use_stderr() && is_json_requested(std::env::args()) {
         use std::io::Write;
         // If standard error is closed, the exit code still reports the failure.
@@ -37,8 +37,8 @@ fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
 }
 
 /// Redacts passwords and queries of URLs in the parts of the command line that the error quotes.
-fn without_secrets(mut error: Error) -> Error {
-    let redacted = |text: &String| threadkeep::core::without_secrets(text);
+fn redact_addresses(mut error: Error) -> Error {
+    let redacted = |text: &String| threadkeep::core::redact_addresses(text);
     let quoted: Vec<_> = error
         .context()
         .filter_map(|(kind, value)| match value {
@@ -114,7 +114,7 @@ mod tests {
             &["show", "--limit", address, "x"],
             &["help", address],
         ] {
-            let error = without_secrets(refused(words));
+            let error = redact_addresses(refused(words));
             let text = format!("{}{}", error.render().ansi(), as_json(&error));
             assert!(!text.contains("hunter2"), "{text}");
         }

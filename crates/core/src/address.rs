@@ -1,66 +1,66 @@
-//! Addresses as they may be shown: without what may be secret in them.
+//! Redacts secrets in addresses before they are displayed or logged.
 
-/// What stands for what is left out.
+/// Replaces the redacted parts.
 const HIDDEN: char = '…';
-/// How a password begins among named parameters.
+/// Precedes a password among named connection parameters.
 const PASSWORD: &str = "password=";
 
-/// An address without its password and its query, for people, logs and errors.
+/// Redacts the password and the query of an address, for output, logs and errors.
 ///
-/// `postgres://ana:secret@host/db?sslpassword=x` becomes `postgres://ana:…@host/db?…`. Of other schemes the whole login is
-/// left out, as keys stand there too. What is no address, such as the name of a file, stays as it is. Where one cannot tell what
-/// belongs to a password, more is left out rather than less.
+/// `postgres://ana:secret@host/db?sslpassword=x` becomes `postgres://ana:…@host/db?…`. For other schemes the whole user
+/// information is redacted, because it may be a key. A text that is not an address, such as a file name, is returned unchanged.
+/// If the extent of a password is ambiguous, more is redacted rather than less.
 #[must_use]
-pub fn shown_address(address: &str) -> String {
+pub fn redact_address(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (Some(scheme), rest),
         None => (None, address),
     };
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let (before, after) = rest.split_at(end);
-    if is_cut_in_a_login(before, after) {
+    if splits_login(before, after) {
         return with_scheme(scheme, HIDDEN.to_string());
     }
-    let mut shown = match before.rsplit_once('@') {
-        Some((login, place)) if scheme.is_some() || login.contains(':') => {
-            format!("{}@{place}", shown_login(scheme, login))
+    let mut redacted = match before.rsplit_once('@') {
+        Some((login, host)) if scheme.is_some() || login.contains(':') => {
+            format!("{}@{host}", redact_login(scheme, login))
         }
         _ => before.to_owned(),
     };
-    if let Some(mark) = after.chars().next() {
-        shown.push(mark);
-        shown.push(HIDDEN);
+    if let Some(separator) = after.chars().next() {
+        redacted.push(separator);
+        redacted.push(HIDDEN);
     }
-    with_scheme(scheme, without_named_password(&shown))
+    with_scheme(scheme, redact_named_password(&redacted))
 }
 
-/// A text in which every address is as [`shown_address`] shows it.
+/// Redacts every address in a text, as [`redact_address`] does.
 #[must_use]
-pub fn without_secrets(text: &str) -> String {
+pub fn redact_addresses(text: &str) -> String {
     let ends_word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | '<' | '>' | '|');
-    let mut shown = String::with_capacity(text.len());
+    let mut redacted = String::with_capacity(text.len());
     for word in text.split_inclusive(ends_word) {
         let (inside, end) = word.split_at(word.trim_end_matches(ends_word).len());
-        // What ends a sentence is not part of an address.
+        // Punctuation at the end of a sentence is not part of an address.
         let address = inside.trim_end_matches([',', '.', ';', ':', '!']);
         if address.contains("://") || address.to_ascii_lowercase().contains(PASSWORD) {
-            shown.push_str(&shown_address(address));
-            shown.push_str(&inside[address.len()..]);
+            redacted.push_str(&redact_address(address));
+            redacted.push_str(&inside[address.len()..]);
         } else {
-            shown.push_str(inside);
+            redacted.push_str(inside);
         }
-        shown.push_str(end);
+        redacted.push_str(end);
     }
-    shown
+    redacted
 }
 
-/// A password may hold a `?` or `#` that nobody encoded: then the login is on both sides of it.
-fn is_cut_in_a_login(before: &str, after: &str) -> bool {
+/// Whether an address was split inside its login, because the password contains a `?` or `#` that is not percent-encoded.
+fn splits_login(before: &str, after: &str) -> bool {
     let authority = before.split('/').next().unwrap_or_default();
     after.contains('@') && !before.contains('@') && authority.contains(':')
 }
 
-fn shown_login(scheme: Option<&str>, login: &str) -> String {
+fn redact_login(scheme: Option<&str>, login: &str) -> String {
     let is_database = scheme.is_some_and(|scheme| scheme.starts_with("postgres"));
     match login.split_once(':') {
         Some((user, _)) if is_database => format!("{user}:{HIDDEN}"),
@@ -69,8 +69,8 @@ fn shown_login(scheme: Option<&str>, login: &str) -> String {
     }
 }
 
-/// As in a list of a connection's parameters: `host=db password=secret`.
-fn without_named_password(text: &str) -> String {
+/// Redacts the password in a list of connection parameters: `host=db password=secret`.
+fn redact_named_password(text: &str) -> String {
     match text.to_ascii_lowercase().find(PASSWORD) {
         Some(start) => format!("{}{HIDDEN}", &text[..start + PASSWORD.len()]),
         None => text.to_owned(),
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_password_and_no_query_is_shown() {
-        for (address, shown) in [
+    fn passwords_and_queries_are_redacted() {
+        for (address, redacted) in [
             ("postgres://ana:s3cret@host:5432/db?x=1", "postgres://ana:…@host:5432/db?…"),
             ("postgres://ana@host/db", "postgres://ana@host/db"),
             ("postgres://host/db", "postgres://host/db"),
@@ -113,22 +113,22 @@ mod tests {
             ("://", "://"),
             ("https://?@", "https://?…"),
         ] {
-            assert_eq!(shown_address(address), shown, "{address}");
-            assert!(!shown.contains("s3cret"));
+            assert_eq!(redact_address(address), redacted, "{address}");
+            assert!(!redacted.contains("s3cret"));
         }
     }
 
     #[test]
-    fn addresses_in_a_text_are_found() {
-        for (text, shown) in [
+    fn addresses_in_a_text_are_redacted() {
+        for (text, redacted) in [
             ("cannot reach https://u:s3cret@host/v1?key=s3cret: refused", "cannot reach https://…@host/v1?…: refused"),
-            ("`postgres://u:s3cret@host/db` is no file.", "`postgres://u:…@host/db` is no file."),
+            ("`postgres://u:s3cret@host/db` is not a file.", "`postgres://u:…@host/db` is not a file."),
             ("listening on http://127.0.0.1:7437", "listening on http://127.0.0.1:7437"),
             ("(http://h/?s3cret)\n\"http://h/?s3cret\"", "(http://h/?…)\n\"http://h/?…\""),
             ("no store at host=db password=s3cret yet", "no store at host=db password=… yet"),
             ("nothing here", "nothing here"),
         ] {
-            assert_eq!(without_secrets(text), shown);
+            assert_eq!(redact_addresses(text), redacted);
         }
     }
 }

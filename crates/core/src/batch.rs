@@ -4,52 +4,53 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    ChangeTag, Checksum, Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError, Tagged,
-    ThreadPatch, Timestamp, codec, limits,
+    ChangeTag, Checksum, Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError,
+    TaggedNumber, ThreadPatch, Timestamp, codec, limits,
 };
 
-/// Everything that one commit does to one thread: all of it or nothing.
+/// The changes that one commit makes to one thread, all or nothing.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Makes a repeated commit count once.
+    /// Makes retries of the commit idempotent.
     pub key: IdempotencyKey,
-    /// What the key stands for; the same key with another fingerprint is a conflict.
+    /// A digest of the request for which the key is used. The same key with a different fingerprint is a conflict.
     pub fingerprint: Fingerprint,
-    /// What must be true of the thread's positions.
+    /// A precondition on the thread's positions.
     pub expected: Option<Expected>,
-    /// What must be true of the thread's records.
+    /// Preconditions on the thread's records.
     pub require: Vec<RecordCondition>,
-    /// Messages to add at the end, in order.
+    /// Messages to append, in order.
     pub append: Vec<NewMessage>,
-    /// Messages to say differently; position, id and `created_at` stay.
+    /// Messages whose content is replaced. Position, id and `created_at` are unchanged.
     pub replace: Vec<Replacement>,
-    /// Messages to leave only a tombstone of.
+    /// Messages to erase. Each is replaced by a tombstone.
     pub erase: Vec<MessageId>,
-    /// Drop every message below this position, without tombstones; at most `seq + 1` (after the append).
+    /// Removes every message below this position, without leaving tombstones. At most `seq + 1`, where `seq` is the thread's last
+    /// position after appending.
     pub trim_below: Option<u64>,
     /// Records to write.
     pub put: Vec<PutRecord>,
-    /// Records to delete; absent ones are ignored.
+    /// Records to delete. Missing ones are ignored.
     pub delete: Vec<RecordName>,
-    /// A change of what the thread says about itself.
+    /// Changes of title, metadata, state and expiry.
     pub patch: ThreadPatch,
-    /// When it must be on the disk.
+    /// When the commit must be synced to disk.
     pub urgency: Urgency,
 }
 
-/// When a commit must be on the disk of a store that has one.
+/// When a commit must be synced to disk, in stores on a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Urgency {
     /// Before it is acknowledged.
     #[default]
     Now,
-    /// With the next commit that must, at the latest. It survives the end of this process, but a power cut may take it, and
-    /// what is deferred after it, as if it had not been made. A store may treat it as [`Urgency::Now`].
+    /// With the next commit that is synced, at the latest. The commit survives the end of this process, but a power failure may undo it
+    /// together with all deferred commits after it. A store may treat it as [`Urgency::Now`].
     Deferred,
 }
 
 impl Batch {
-    /// Makes a batch that does nothing yet.
+    /// Creates a batch without changes.
     #[must_use]
     pub fn new(key: IdempotencyKey, fingerprint: Fingerprint) -> Self {
         Self {
@@ -68,13 +69,13 @@ impl Batch {
         }
     }
 
-    /// Whether it changes nothing: such a commit is not recorded, makes no event and is no error.
+    /// Whether it changes nothing. Committing an empty batch succeeds, but is not recorded and produces no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.is_append_only() && self.append.is_empty()
     }
 
-    /// Whether it only adds messages, which is all that [`crate::Access::Append`] allows.
+    /// Whether it only appends messages, the only change that [`crate::Access::Append`] allows.
     #[must_use]
     pub fn is_append_only(&self) -> bool {
         self.replace.is_empty()
@@ -85,11 +86,11 @@ impl Batch {
             && self.patch.is_empty()
     }
 
-    /// Checks what can be told without the store, and encodes the content. Every store calls it before anything else.
+    /// Makes all checks that need no stored data, and encodes the content. Every store calls this method first.
     ///
     /// # Errors
-    /// `Invalid` when names are bad, texts hold NUL, or one message or record is named twice;
-    /// `LimitExceeded` for sizes and counts.
+    /// `Invalid` if a name is invalid, a text contains NUL, or a message or record appears twice; `LimitExceeded` if a size or count
+    /// exceeds its limit.
     pub fn encode(&self) -> Result<EncodedBatch> {
         self.check()?;
         let append = self.append.iter().map(|message| codec::encode_content(&message.content));
@@ -108,31 +109,30 @@ impl Batch {
         limits::check_count("replacements of a commit", self.replace.len(), limits::COMMIT_EDITS)?;
         limits::check_count("erasures of a commit", self.erase.len(), limits::COMMIT_EDITS)?;
         let records = self.put.len() + self.delete.len() + self.require.len();
-        limits::check_count("documents of a commit", records, limits::COMMIT_RECORDS)?;
+        limits::check_count("records of a commit", records, limits::COMMIT_RECORDS)?;
         self.append.iter().try_for_each(NewMessage::check)?;
         self.replace.iter().try_for_each(|replacement| replacement.content.check())?;
         for put in &self.put {
-            limits::check_bytes("document", put.value.as_str().len(), limits::DOCUMENT_BYTES)?;
+            limits::check_bytes("record", put.value.as_str().len(), limits::RECORD_BYTES)?;
         }
         self.patch.check()?;
-        self.check_named_once()
+        self.check_duplicates()
     }
 
-    fn check_named_once(&self) -> Result<()> {
+    fn check_duplicates(&self) -> Result<()> {
         let appended = self.append.iter().map(|message| message.id);
         let edited = self.replace.iter().map(|replacement| replacement.id).chain(self.erase.iter().copied());
-        once("message id", appended.chain(edited))?;
-        once("external id", self.append.iter().filter_map(|message| message.external_id.as_deref()))?;
-        let put = self.put.iter().map(|put| &put.name);
-        let written = put.chain(&self.delete);
+        check_distinct("message id", appended.chain(edited))?;
+        check_distinct("external id", self.append.iter().filter_map(|message| message.external_id.as_deref()))?;
+        let written = self.put.iter().map(|put| &put.name).chain(&self.delete);
         let required = self.require.iter().map(|condition| &condition.name);
         written.clone().chain(required.clone()).try_for_each(RecordName::check)?;
-        once("document", written)?;
-        once("document condition", required)
+        check_distinct("record", written)?;
+        check_distinct("record condition", required)
     }
 }
 
-/// The content of a batch as stores keep it.
+/// The content of a batch in its stored form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncodedBatch {
     /// The content of each appended message.
@@ -143,65 +143,68 @@ pub struct EncodedBatch {
     pub replace: Vec<String>,
 }
 
-fn once<T: Eq + std::hash::Hash>(field: &'static str, names: impl IntoIterator<Item = T>) -> Result<()> {
+fn check_distinct<T: Eq + std::hash::Hash>(field: &'static str, names: impl IntoIterator<Item = T>) -> Result<()> {
     let mut seen = HashSet::new();
     if names.into_iter().all(|name| seen.insert(name)) {
         Ok(())
     } else {
-        Err(StoreError::invalid(field, "named twice in one commit"))
+        Err(StoreError::invalid(field, "appears twice in one commit"))
     }
 }
 
-/// What tells a repeated commit from a second one, within its thread and for [`crate::IDEMPOTENCY_WINDOW_MS`].
+/// Identifies a commit among retries: within one thread and [`crate::IDEMPOTENCY_WINDOW_MS`], a second commit with the same key
+/// has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdempotencyKey {
-    /// Minted for a caller that gave none, so that our own retries count once.
-    Minted(Uuid),
-    /// Given by the caller: 1 to 500 bytes.
-    Given(String),
+    /// Generated for a caller without a key, so that internal retries are idempotent.
+    #[serde(rename = "minted")]
+    Generated(Uuid),
+    /// Chosen by the caller: 1 to 500 bytes.
+    #[serde(rename = "given")]
+    FromCaller(String),
 }
 
 impl IdempotencyKey {
     fn check(&self) -> Result<()> {
         match self {
-            Self::Minted(_) => Ok(()),
-            Self::Given(key) => limits::check_key("idempotency key", key),
+            Self::Generated(_) => Ok(()),
+            Self::FromCaller(key) => limits::check_key("idempotency key", key),
         }
     }
 
-    /// The key as bytes for an index: no two keys share them.
+    /// Returns the key as bytes, to be stored and indexed. Different keys have different bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Minted(uuid) => uuid.as_bytes().to_vec(),
-            // The prefix keeps a given key of 16 bytes from being a minted one.
-            Self::Given(key) => [b"given:", key.as_bytes()].concat(),
+            Self::Generated(uuid) => uuid.as_bytes().to_vec(),
+            // The prefix distinguishes a caller's key of 16 bytes from a generated one.
+            Self::FromCaller(key) => [b"given:", key.as_bytes()].concat(),
         }
     }
 
-    /// Reads what [`IdempotencyKey::to_bytes`] wrote.
+    /// Decodes the bytes of [`IdempotencyKey::to_bytes`].
     ///
     /// # Errors
-    /// `Corrupt` for anything else.
+    /// `Corrupt` for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if let Ok(uuid) = Uuid::from_slice(bytes)
             && !bytes.starts_with(b"given:")
         {
-            return Ok(Self::Minted(uuid));
+            return Ok(Self::Generated(uuid));
         }
         let text = bytes.strip_prefix(b"given:").and_then(|key| std::str::from_utf8(key).ok());
-        text.map(|key| Self::Given(key.to_owned()))
-            .ok_or_else(|| StoreError::corrupt("idempotency key", "neither a UUID nor a given key"))
+        text.map(|key| Self::FromCaller(key.to_owned()))
+            .ok_or_else(|| StoreError::corrupt("idempotency key", "neither a UUID nor a caller's key"))
     }
 }
 
-/// A short digest of what a caller asked for, ids and instants that were minted for it left out.
+/// A short digest of a caller's request, without generated ids and timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fingerprint(pub [u8; 8]);
 
 impl Fingerprint {
-    /// The digest of some bytes: the first 8 of their SHA-256.
+    /// Computes the digest: the first 8 bytes of the SHA-256.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         use sha2::Digest;
@@ -215,24 +218,24 @@ impl Fingerprint {
 /// A precondition on a thread's positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// The last position must be this one.
+    /// The position of the last message must be equal.
     Seq(u64),
-    /// The change position must be this one, and of the same commit.
-    Change(Tagged),
+    /// The change number must be equal, and from the same commit if both have a tag ([`TaggedNumber::may_be_same`]).
+    Change(TaggedNumber),
 }
 
 impl Expected {
-    /// Holds the expectation against a thread.
+    /// Checks the precondition against the positions of a thread.
     ///
     /// # Errors
-    /// `Conflict` with the actual position.
+    /// `Conflict` with the actual position or change.
     pub fn check(self, positions: Positions) -> Result<()> {
         use crate::Conflict;
         match self {
             Self::Seq(expected) if expected != positions.seq => {
                 Err(Conflict::Seq { expected, actual: positions.seq }.into())
             }
-            Self::Change(expected) if !expected.is_same(positions.tagged()) => {
+            Self::Change(expected) if !expected.may_be_same(positions.tagged()) => {
                 Err(Conflict::Change { expected, actual: positions.tagged() }.into())
             }
             _ => Ok(()),
@@ -240,19 +243,19 @@ impl Expected {
     }
 }
 
-/// A thread-owned record's name.
+/// The name of a record, unique among the records of its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordName {
-    /// Its family.
+    /// The namespace.
     pub namespace: Namespace,
-    /// Its name in the family: 1 to 500 bytes.
+    /// The key in the namespace: 1 to 500 bytes.
     pub key: String,
 }
 
 impl RecordName {
-    /// The record of a thread that says who drives it: there from the moment that a run takes the thread to the moment
-    /// that it lets go, and left behind by one that was cut. Stores find it in all threads at once
-    /// ([`crate::Maintenance::list_driven_threads`]).
+    /// Returns the name of the record that names the driver of a thread's current turn. The record is written when a run locks the
+    /// thread and deleted when the run releases the thread; an interrupted run leaves the record behind. Stores can find these records
+    /// across all threads ([`crate::Maintenance::list_driven_threads`]).
     #[must_use]
     pub fn driver() -> Self {
         Self { namespace: Namespace::System("run".to_owned()), key: "active".to_owned() }
@@ -260,39 +263,39 @@ impl RecordName {
 
     fn check(&self) -> Result<()> {
         self.namespace.check()?;
-        limits::check_key("document key", &self.key)
+        limits::check_key("record key", &self.key)
     }
 }
 
-/// A precondition on a thread-owned record.
+/// A precondition on a record of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordCondition {
-    /// Which.
+    /// The record.
     pub name: RecordName,
-    /// How it must be.
+    /// The required state.
     pub state: RecordState,
 }
 
-/// How a record must be.
+/// The required state of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordState {
-    /// Not there (or expired).
+    /// The record does not exist or has expired.
     Absent,
-    /// There, at this version, and written by the same commit.
-    Version(Tagged),
+    /// The record exists with this version, from the same commit if both versions have a tag ([`TaggedNumber::may_be_same`]).
+    Version(TaggedNumber),
 }
 
 impl RecordCondition {
-    /// Holds the condition against the version that the record has, if it is there.
+    /// Checks the condition against the version of the record; `None` if the record does not exist.
     ///
     /// # Errors
     /// `Conflict` with the actual version.
-    pub fn check(&self, actual: Option<Tagged>) -> Result<()> {
-        let met = match self.state {
+    pub fn check(&self, actual: Option<TaggedNumber>) -> Result<()> {
+        let is_met = match self.state {
             RecordState::Absent => actual.is_none(),
-            RecordState::Version(version) => actual.is_some_and(|actual| version.is_same(actual)),
+            RecordState::Version(version) => actual.is_some_and(|actual| version.may_be_same(actual)),
         };
-        if met {
+        if is_met {
             return Ok(());
         }
         let RecordName { namespace, key } = self.name.clone();
@@ -300,53 +303,53 @@ impl RecordCondition {
     }
 }
 
-/// A write to a thread-owned record.
+/// A write to a record of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutRecord {
-    /// Which.
+    /// The record.
     pub name: RecordName,
-    /// What it shall hold.
+    /// Its new value.
     pub value: JsonText,
-    /// From when on it shall be as if it had never been.
+    /// When it expires. An expired record does not exist for readers.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What a message shall say instead.
+/// New content of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replacement {
-    /// Which message.
+    /// The message.
     pub id: MessageId,
     /// Its new content.
     pub content: Content,
 }
 
 impl Replacement {
-    /// The checksum of the message that it makes: of its new content as stored, and of what stays.
+    /// Computes the checksum of the message after the replacement. `body` is the new content as stored.
     #[must_use]
     pub fn checksum(&self, created_at: Timestamp, external_id: Option<&str>, body: &str) -> Checksum {
         Checksum::of(self.id, Some(self.content.role), created_at, external_id, body)
     }
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitOutcome {
-    /// The change position that the commit made; the thread's present one if it was empty.
+    /// The change number of the commit; the thread's current change number if the batch was empty.
     pub change: u64,
-    /// The tag of that change; `None` where the store knows none.
+    /// The tag of that change; `None` if unknown.
     pub tag: Option<ChangeTag>,
     /// The position of the first appended message; `seq + 1` if none was appended.
     pub first_seq: u64,
-    /// How many messages were appended.
+    /// The number of appended messages.
     pub count: u64,
-    /// Whether this is the answer to an earlier commit with the same key.
+    /// Whether this is the result of an earlier commit with the same key.
     pub replayed: bool,
 }
 
 impl CommitOutcome {
-    /// The change with its tag: also the version of the records that the commit wrote.
+    /// Returns the change with its tag, which is also the version of the records that the commit wrote.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 }

@@ -5,132 +5,134 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bound, ChangeTag, CorruptRow, Message, MessageId, MessagePage, MessageQuery, OnCorrupt, Owner, Positions,
-    RecordName, RecordWrite, Scope, Tagged, TenantId, ThreadId, Timestamp, limits,
+    RecordName, RecordWrite, Scope, TaggedNumber, TenantId, ThreadId, Timestamp, limits,
 };
 
-/// One commit on a thread, as its subscribers see it.
+/// A commit on a thread, as delivered to subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The change position that the commit made.
+    /// The change number of the commit.
     pub change: u64,
-    /// The tag of the commit; `None` where the store knows none.
+    /// The tag of the commit; `None` if unknown.
     pub tag: Option<ChangeTag>,
-    /// When, by the commit's `now`.
+    /// The `now` of the commit.
     pub at: Timestamp,
-    /// What it did, in the order: append, replace, erase, trim, records, patch.
+    /// Its effects, in the order: append, replace, erase, trim, records, patch.
     pub effects: Vec<Effect>,
 }
 
 impl Change {
-    /// The change position with its tag.
+    /// Returns the change number with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 }
 
-/// One thing that a commit did. What was appended or replaced is read from the thread, in the form it has by then.
+/// One effect of a commit. It does not contain message content: readers get the current content from the thread.
 ///
-/// What a commit named but did not do is not told: a trim below the first position, the deletion of a record that was
-/// not there. So a change may have no effects.
+/// Parts of a batch that change nothing, such as a trim below the first position or the deletion of a missing record, are not listed
+/// as effects. So a change may have no effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Messages were added.
     Appended {
-        /// The position of the first.
+        /// The position of the first message.
         first_seq: u64,
-        /// How many.
+        /// The number of messages.
         count: u64,
     },
-    /// A message says something else.
+    /// The content of a message was replaced.
     Replaced {
         /// Its position.
         seq: u64,
         /// Its id.
         id: MessageId,
     },
-    /// A message is gone.
+    /// A message was erased.
     Erased {
         /// Its position.
         seq: u64,
         /// Its id.
         id: MessageId,
     },
-    /// All messages below a position are gone.
+    /// All messages below a position were removed.
     Trimmed {
-        /// The first position that is kept.
+        /// The first remaining position.
         first_seq: u64,
     },
     /// A record was written.
     #[serde(rename = "document_put")]
     RecordPut {
-        /// Which.
+        /// The name of the record.
         name: RecordName,
-        /// The version it got.
+        /// Its new version.
         version: u64,
     },
     /// A record was deleted.
     #[serde(rename = "document_deleted")]
     RecordDeleted {
-        /// Which.
+        /// The name of the record.
         name: RecordName,
     },
     /// Title, metadata, state or expiry changed.
     Patched,
 }
 
-/// What came after a change position.
+/// The changes of a thread after a given change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangePage {
-    /// The changes, oldest first, without a gap after the position that was asked for.
+    /// The changes, oldest first, without a gap after the requested change.
     Changes {
-        /// At most as many as were asked for.
+        /// At most as many as requested.
         changes: Vec<Change>,
-        /// Where the thread stood when they were read: more remain when its `change` is beyond the last one here.
+        /// The positions of the thread when the changes were read. More changes follow if `positions.change` is beyond the last one
+        /// of `changes`.
         positions: Positions,
     },
-    /// The position belongs to a lost past (a restore, a failover, or longer ago than changes are kept): read the thread anew and
-    /// go on from its present change.
+    /// Changes cannot be listed after the requested change: it belongs to a discarded history (after a restore or failover), or is
+    /// older than the change log. The client has to read the thread again and continue from its current change.
     Reset {
-        /// Where the thread stands.
+        /// The current positions of the thread.
         positions: Positions,
     },
 }
 
 impl ChangePage {
-    /// The positions that its changes gave to messages, from the first to the one after the last; `None` where they added none.
-    /// Positions are gapless, so what a run of changes added is one range.
+    /// Returns the positions of the messages that the changes appended; `None` if they appended none. The result is a single range,
+    /// because positions have no gaps.
     #[must_use]
-    pub fn appended(&self) -> Option<Range<u64>> {
+    pub fn appended_positions(&self) -> Option<Range<u64>> {
         let Self::Changes { changes, .. } = self else { return None };
         let ranges = changes.iter().flat_map(|change| &change.effects).filter_map(|effect| match effect {
             Effect::Appended { first_seq, count } => Some(*first_seq..first_seq.saturating_add(*count)),
             _ => None,
         });
-        ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
+        ranges.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end))
     }
 }
 
-/// What came after a change position, and the messages that it added.
+/// The changes of a thread after a given change, with the messages that they appended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangesWithMessages {
     /// The changes.
     pub page: ChangePage,
-    /// What they appended, ascending, as it stands when it is read.
+    /// The appended messages with their current content, in ascending order of position.
     pub messages: Vec<Message>,
-    /// Those that do not decode.
+    /// The appended messages that cannot be decoded.
     pub corrupt: Vec<CorruptRow>,
-    /// How far the messages reach: one up to here that is not among them is gone, one beyond has to be read. 0 where nothing
-    /// was appended.
+    /// The last position that was read; 0 if nothing was appended. Appended messages through this position that are neither in
+    /// `messages` nor in `corrupt` no longer exist. Those beyond it have to be read separately.
     pub read_to: u64,
 }
 
 impl ChangesWithMessages {
-    /// What to read for [`ChangesWithMessages::new`]: the messages that some changes appended. `None` where they appended none.
+    /// Returns the query for the messages that the changes appended, for [`ChangesWithMessages::new`]. `None` if they appended
+    /// none.
     #[must_use]
     pub fn query(page: &ChangePage) -> Option<MessageQuery> {
-        let appended = page.appended()?;
+        let appended = page.appended_positions()?;
         Some(MessageQuery {
             before: Some(Bound::Seq(appended.end)),
             on_corrupt: OnCorrupt::Report,
@@ -138,10 +140,10 @@ impl ChangesWithMessages {
         })
     }
 
-    /// Puts together changes and a page of what they appended, read in ascending order from the first on.
+    /// Combines changes and the result of [`ChangesWithMessages::query`].
     #[must_use]
     pub fn new(page: ChangePage, messages: Option<MessagePage>) -> Self {
-        let last = page.appended().map_or(0, |appended| appended.end.saturating_sub(1));
+        let last = page.appended_positions().map_or(0, |appended| appended.end.saturating_sub(1));
         let Some(MessagePage { messages, corrupt, more, .. }) = messages else {
             return Self { page, messages: Vec::new(), corrupt: Vec::new(), read_to: 0 };
         };
@@ -151,12 +153,13 @@ impl ChangesWithMessages {
     }
 }
 
-/// How far a subscriber to all of a user's (or tenant's) threads has come. Opaque: only the store that made it reads it.
+/// Marks how far a subscriber has read the changes of all threads of a user or tenant. Opaque: only the store that issued a cursor
+/// can interpret it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserCursor(pub String);
 
-/// A hint that something may have changed. Hints may be lost or come twice: they only say when to look.
+/// A hint that something may have changed. Hints may be lost or duplicated: clients only use them to decide when to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeUp {
     /// This thread changed.
@@ -167,17 +170,17 @@ pub enum WakeUp {
         owner: Owner,
         /// Its id.
         thread: ThreadId,
-        /// The change that a commit brought it to; `None` where it was opened, deleted or restored, or nobody knows. Whoever has
-        /// come so far already need not look.
+        /// The change number of the commit. A client that has read through this change can ignore the hint. `None` if the thread was
+        /// opened, deleted or restored, or the number is unknown.
         change: Option<u64>,
     },
     /// A record of a user, or of the tenant, was written or deleted.
     Record {
         /// The tenant.
         tenant: TenantId,
-        /// Whose it is.
+        /// The owner of the record.
         owner: Owner,
-        /// Which.
+        /// The name of the record.
         name: RecordName,
     },
     /// Anything may have changed: hints were lost, or another process wrote.
@@ -185,7 +188,7 @@ pub enum WakeUp {
 }
 
 impl WakeUp {
-    /// The hint about a write under a scope; `None` for a thread's record, which changes by commits.
+    /// Returns the hint for a write in a scope; `None` for a record of a thread, because only commits write those.
     #[must_use]
     pub fn of_record(scope: &Scope, write: &RecordWrite) -> Option<Self> {
         let owner = write.owner.as_owner()?;

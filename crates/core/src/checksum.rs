@@ -2,22 +2,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MessageId, Role, Timestamp};
 
-/// A checksum of a message as it was written: CRC-32 (IEEE) of its role, id, instant, external id and stored content.
+/// A checksum of a message: the CRC-32 (IEEE) of its role, id, `created_at`, external id and stored content.
 ///
-/// It is computed when a message is written or replaced and travels with it from then on: a dump carries it, and a restored
-/// message keeps the one that it came with. So whatever changes the bytes on the way is found. It finds accidents, not
-/// forgeries. Position and revision are not covered: a dump that moves a message or counts its replacements changes nothing
-/// of what was said.
+/// It is computed once, when a message is written or replaced. Dumps contain it, and restoring a dump stores it unchanged, so
+/// later changes of the bytes are detected. It detects accidents, not forgeries. Position and revision are not covered, because a
+/// dump may change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Checksum(u32);
 
 impl Checksum {
-    /// The checksum of a message. `body` is its content as stored ([`crate::codec::encode_content`]); `role` is `None` only
-    /// where a store found no role.
+    /// Computes the checksum of a message. `body` is its content as stored ([`crate::codec::encode_content`]); `role` is `None`
+    /// only if the stored role is missing or unknown.
     #[must_use]
     pub fn of(id: MessageId, role: Option<Role>, created_at: Timestamp, external_id: Option<&str>, body: &str) -> Self {
-        // Fields of a fixed size first, each text but the last after its length: no two messages give the same bytes.
+        // Fixed-size fields first, and the length before each text but the last: different messages give different bytes.
         let mut head = [0; 33];
         head[0] = role.map_or(0, |role| role.as_str().as_bytes()[0]);
         head[1..17].copy_from_slice(id.0.as_bytes());
@@ -31,13 +30,13 @@ impl Checksum {
         Self(hasher.finalize())
     }
 
-    /// The checksum as a number that fits a column of four bytes.
+    /// Returns the checksum as an integer, to be stored in a four-byte column.
     #[must_use]
     pub const fn to_stored(self) -> i32 {
         self.0.cast_signed()
     }
 
-    /// Reads what [`Checksum::to_stored`] gave.
+    /// Restores a checksum from the integer that [`Checksum::to_stored`] returned.
     #[must_use]
     pub const fn from_stored(stored: i32) -> Self {
         Self(stored.cast_unsigned())
@@ -50,13 +49,13 @@ mod tests {
 
     type Fields<'a> = (u128, Option<Role>, i64, Option<&'a str>, &'a str);
 
-    fn of((id, role, micros, external_id, body): Fields<'_>) -> Checksum {
+    fn checksum_of((id, role, micros, external_id, body): Fields<'_>) -> Checksum {
         let created_at = Timestamp::from_micros(micros).unwrap();
         Checksum::of(MessageId(uuid::Uuid::from_u128(id)), role, created_at, external_id, body)
     }
 
     #[test]
-    fn each_field_counts_and_none_runs_into_the_next() {
+    fn checksum_covers_every_field_separately() {
         let fields: [Fields<'_>; 9] = [
             (1, Some(Role::User), 5, None, "1u\"msg<4321>\""),
             (1, Some(Role::User), 5, None, "1u\"msg<9999>\""),
@@ -68,31 +67,31 @@ mod tests {
             (1, Some(Role::User), 5, Some("1u"), "\"msg<4321>\""),
             (1, Some(Role::User), 5, Some("1"), "u\"msg<4321>\""),
         ];
-        for (place, one) in fields.iter().enumerate() {
-            for other in &fields[..place] {
-                assert_ne!(of(*one), of(*other), "{one:?} {other:?}");
+        for (index, a) in fields.iter().enumerate() {
+            for b in &fields[..index] {
+                assert_ne!(checksum_of(*a), checksum_of(*b), "{a:?} {b:?}");
             }
         }
     }
 
     #[test]
-    fn every_flipped_bit_of_a_body_is_found() {
+    fn every_flipped_bit_of_a_body_is_detected() {
         let body = "1u\"Wo ist der Bahnhof, und was kostet msg<4321>?\"";
-        let written = of((7, Some(Role::User), 1, Some("D1:2"), body));
-        for place in 0..body.len() {
+        let written = checksum_of((7, Some(Role::User), 1, Some("D1:2"), body));
+        for index in 0..body.len() {
             for bit in 0..7 {
                 let mut bytes = body.as_bytes().to_vec();
-                bytes[place] ^= 1 << bit;
+                bytes[index] ^= 1 << bit;
                 let flipped = String::from_utf8(bytes).unwrap();
-                assert_ne!(of((7, Some(Role::User), 1, Some("D1:2"), &flipped)), written, "{place} {bit}");
+                assert_ne!(checksum_of((7, Some(Role::User), 1, Some("D1:2"), &flipped)), written, "{index} {bit}");
             }
         }
     }
 
-    /// The value is stored for ever: another one would call every message damaged.
+    /// Checksums are stored: if the algorithm changed, every stored message would be reported as damaged.
     #[test]
-    fn the_value_never_changes() {
-        let checksum = of((7, Some(Role::User), 1_000_000, Some("D1:2"), "1u\"hello\""));
+    fn checksum_algorithm_is_stable() {
+        let checksum = checksum_of((7, Some(Role::User), 1_000_000, Some("D1:2"), "1u\"hello\""));
         assert_eq!(serde_json::to_string(&checksum).unwrap(), "385141229");
         assert_eq!(Checksum::from_stored(checksum.to_stored()), checksum);
     }

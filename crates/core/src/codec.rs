@@ -1,21 +1,22 @@
-//! The one place where a message's content and a thread's own words become text, and text becomes them again.
+//! Encodes message content and thread attributes as text, and decodes them. No other module does.
 //!
-//! Stores keep the text opaque, beside the few columns that they index. It begins with a version digit:
+//! Stores treat the text as opaque, and have separate columns for the few fields that they index. The text begins with a version
+//! digit:
 //!
-//! - content, version 1: `1`, the role's first letter (`s`, `u`, `a`, `t`), then JSON: a string for one plain text part
-//!   with nothing else about it, otherwise an object with the members that are not empty;
-//! - a thread's title, metadata and state, version 1: `1`, then a JSON object with the members that are not empty.
+//! - content, version 1: `1`, the first letter of the role (`s`, `u`, `a`, `t`), then JSON: a string if the content is a single
+//!   text part without other fields, otherwise an object with the members that are not empty;
+//! - title, metadata and state of a thread, version 1: `1`, then a JSON object with the members that are not empty.
 //!
-//! Members that a later version adds to a thread's object survive a change made by this one.
+//! Members of a thread's object that a later version added are preserved when this version changes the thread.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Content, JsonText, Map, Part, Result, Role, Source, StoreError, Usage, limits};
 
-/// Encodes content.
+/// Encodes the content of a message.
 ///
 /// # Errors
-/// `LimitExceeded` when the text is larger than [`limits::MESSAGE_BYTES`].
+/// `LimitExceeded` if the text is larger than [`limits::MESSAGE_BYTES`].
 pub fn encode_content(content: &Content) -> Result<String> {
     let mut text = vec![b'1', content.role.as_str().as_bytes()[0]];
     let written = match content.only_text() {
@@ -27,10 +28,10 @@ pub fn encode_content(content: &Content) -> Result<String> {
     String::from_utf8(text).map_err(|_| StoreError::invalid("content", "not UTF-8"))
 }
 
-/// Decodes content.
+/// Decodes the content of a message.
 ///
 /// # Errors
-/// `Corrupt` for text that this function's counterpart did not write, `Incompatible` for a later version.
+/// `Corrupt` for text that [`encode_content`] does not produce, `Incompatible` for text of a later version.
 pub fn decode_content(text: &str) -> Result<Content> {
     let rest = strip_version(text, "message")?;
     let (role, json) = rest.split_at_checked(1).ok_or_else(|| StoreError::corrupt("message", "too short"))?;
@@ -41,8 +42,8 @@ pub fn decode_content(text: &str) -> Result<Content> {
         "t" => Role::Tool,
         _ => return Err(StoreError::corrupt("message", "unknown role")),
     };
-    if let Some(words) = unescaped(json) {
-        return Ok(Content::text(role, words));
+    if let Some(text) = without_escapes(json) {
+        return Ok(Content::text(role, text));
     }
     if json.starts_with('"') {
         return Ok(Content::text(role, parse::<String>(json, "message")?));
@@ -60,7 +61,7 @@ pub fn decode_content(text: &str) -> Result<Content> {
     })
 }
 
-/// The role that a stored content names, whether or not the rest of it decodes; `None` where none can be read.
+/// Returns the role in stored content, even if the rest cannot be decoded; `None` if the role cannot be read.
 #[must_use]
 pub fn stored_role(text: &str) -> Option<Role> {
     match text.as_bytes() {
@@ -72,26 +73,26 @@ pub fn stored_role(text: &str) -> Option<Role> {
     }
 }
 
-/// What a thread says about itself.
+/// The attributes of a thread that are encoded as one text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ThreadWords {
-    /// Its title.
+pub struct ThreadAttributes {
+    /// The title.
     pub title: Option<String>,
-    /// The application's own notes.
+    /// Metadata of the application.
     pub metadata: Map,
-    /// The state that an agent keeps.
+    /// State of the agent.
     pub state: Map,
     unknown: Map,
 }
 
-impl ThreadWords {
-    /// Makes the words of a new thread.
+impl ThreadAttributes {
+    /// Creates the attributes of a new thread.
     #[must_use]
     pub fn new(title: Option<String>, metadata: Map, state: Map) -> Self {
         Self { title, metadata, state, unknown: Map::new() }
     }
 
-    /// Applies a patch, expiry aside.
+    /// Applies a patch. Its expiry is ignored, because it is not part of these attributes.
     pub fn apply(&mut self, patch: crate::ThreadPatch) {
         if let Some(title) = patch.title {
             self.title = title;
@@ -107,12 +108,12 @@ impl ThreadWords {
 
 /// Encodes a thread's title, metadata and state.
 #[must_use]
-pub fn encode_thread(words: &ThreadWords) -> String {
-    let mut object = words.unknown.clone();
-    if let Some(title) = &words.title {
+pub fn encode_thread(attributes: &ThreadAttributes) -> String {
+    let mut object = attributes.unknown.clone();
+    if let Some(title) = &attributes.title {
         object.insert("title".to_owned(), title.as_str().into());
     }
-    for (name, map) in [("metadata", &words.metadata), ("state", &words.state)] {
+    for (name, map) in [("metadata", &attributes.metadata), ("state", &attributes.state)] {
         if !map.is_empty() {
             object.insert(name.to_owned(), map.clone().into());
         }
@@ -123,11 +124,11 @@ pub fn encode_thread(words: &ThreadWords) -> String {
 /// Decodes a thread's title, metadata and state.
 ///
 /// # Errors
-/// As [`decode_content`].
-pub fn decode_thread(text: &str) -> Result<ThreadWords> {
+/// `Corrupt` for text that [`encode_thread`] does not produce, `Incompatible` for text of a later version.
+pub fn decode_thread(text: &str) -> Result<ThreadAttributes> {
     let json = strip_version(text, "thread")?;
     if json == "{}" {
-        return Ok(ThreadWords::default());
+        return Ok(ThreadAttributes::default());
     }
     let mut unknown: Map = parse(json, "thread")?;
     let mut map = |name: &str| match unknown.shift_remove(name) {
@@ -139,32 +140,32 @@ pub fn decode_thread(text: &str) -> Result<ThreadWords> {
     let title = match unknown.shift_remove("title") {
         None => None,
         Some(serde_json::Value::String(title)) => Some(title),
-        Some(_) => return Err(StoreError::corrupt("thread", "title is not a text")),
+        Some(_) => return Err(StoreError::corrupt("thread", "title is not a string")),
     };
-    Ok(ThreadWords { title, metadata, state, unknown })
+    Ok(ThreadAttributes { title, metadata, state, unknown })
 }
 
 fn strip_version<'a>(text: &'a str, what: &'static str) -> Result<&'a str> {
     match text.as_bytes().first() {
         Some(b'1') => Ok(&text[1..]),
         Some(b'2'..=b'9') => Err(StoreError::Incompatible(format!("a {what} written by a later version"))),
-        _ => Err(StoreError::corrupt(what, "no version")),
+        _ => Err(StoreError::corrupt(what, "missing version digit")),
     }
 }
 
-/// The words of a JSON string in which nothing is escaped, as most are; `None` for any other text.
-fn unescaped(json: &str) -> Option<&str> {
-    let words = json.strip_prefix('"')?.strip_suffix('"')?;
-    // To the end, whatever is found: so it is done many bytes at a time.
+/// Returns the value of a JSON string without escapes, the common case; `None` for any other text.
+fn without_escapes(json: &str) -> Option<&str> {
+    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+    // The loop has no early exit, so that the compiler can vectorise it.
     let special =
-        words.bytes().fold(0, |special, byte| special | u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
-    (special == 0).then_some(words)
+        text.bytes().fold(0, |special, byte| special | u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    (special == 0).then_some(text)
 }
 
 fn parse<'a, T: Deserialize<'a>>(json: &'a str, what: &'static str) -> Result<T> {
-    // The place is told, the words are not: serde's own text may quote the data.
+    // Only the location is reported: serde's message may quote the data.
     serde_json::from_str(json).map_err(|error| {
-        StoreError::corrupt(what, format!("not as written, at line {} column {}", error.line(), error.column()))
+        StoreError::corrupt(what, format!("invalid JSON at line {} column {}", error.line(), error.column()))
     })
 }
 
@@ -223,18 +224,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_as_json_has_them() {
+    fn strings_without_escapes_decode_like_other_json() {
         let texts = ["", "a", "año 東京 👍", "a \"b\"", "\"", "a\\", "\n", "\u{0}\u{1f}", "\u{7f}\u{2028}", "a \\\" b"];
         let written = texts.map(|text| serde_json::to_string(text).unwrap());
         let broken =
             ["\"", "\"a", "\"a\"b\"", "\"a\n\"", "\"\\\"", "\"\\x\"", "\"a\"\"", "\"\u{1f}\""].map(str::to_owned);
-        let mut plain = 0;
+        let mut fast_path_count = 0;
         for json in written.iter().chain(&broken) {
             let read = decode_content(&format!("1u{json}")).ok();
             let expected = serde_json::from_str::<String>(json).ok();
             assert_eq!(read, expected.map(|text| Content::text(Role::User, text)), "{json}");
-            plain += usize::from(unescaped(json).is_some());
+            fast_path_count += usize::from(without_escapes(json).is_some());
         }
-        assert_eq!(plain, 4);
+        assert_eq!(fast_path_count, 4);
     }
 }

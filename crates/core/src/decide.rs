@@ -1,129 +1,130 @@
-//! What a commit does: decided once, for every store that decides in Rust.
+//! The logic of commits, shared by all stores that decide in Rust.
 //!
-//! [`decide`] asks a store for what it needs to know ([`Facts`]), in the order of the contract ([`crate::Store::commit`]),
-//! and never asks for what an earlier check has settled. It answers with a [`Plan`]: every position, checksum and effect is in
-//! it, and the store only writes. A store whose decision runs elsewhere, such as PostgreSQL's function, is held to the same
-//! order by [`crate::vectors`].
+//! [`decide`] makes the checks of the contract ([`crate::Store::commit`]) in the order of the contract. It queries the store through
+//! [`Facts`], and makes no more queries after the first failed check. It returns a [`Plan`] with every position, checksum and effect,
+//! which the store only has to write. For stores with their own logic, such as a function in PostgreSQL, the tests with
+//! [`crate::vectors`] ensure the same order.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::{
     Access, Batch, ChangeTag, Checksum, CommitOutcome, Conflict, Effect, EncodedBatch, Fingerprint,
-    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, RecordName, StoreError, Tagged, ThreadPatch,
-    Timestamp, codec, limits,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, RecordName, StoreError, TaggedNumber,
+    ThreadPatch, Timestamp, codec, limits,
 };
 
-/// What a store is asked about the one thread that a commit changes. All answers must be of one instant: that of the write.
+/// Stored facts about the thread that a commit changes. All of them must be read in the transaction that writes the commit.
 pub trait Facts {
-    /// The store's own error, which can hold a refusal.
+    /// The error of the store, which can contain a [`StoreError`].
     type Error: From<StoreError>;
 
-    /// The newest commit with this key, however old.
-    fn record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>, Self::Error>;
+    /// Returns the newest commit with this key, whatever its age.
+    fn commit_record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>, Self::Error>;
 
-    /// The version of one of the thread's records; `None` where there is none, or none any more at the commit's `now`.
-    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>, Self::Error>;
+    /// Returns the version of a record of the thread; `None` if it does not exist or has expired at the `now` of the commit.
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<TaggedNumber>, Self::Error>;
 
-    /// Where the message or tombstone with this id stands, trimmed or not, if its row is still there.
+    /// Returns the position of the message or tombstone with this id, trimmed or not, if its row still exists.
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>, Self::Error>;
 
-    /// Where the message with this external id stands, trimmed or not, if its row is still there.
+    /// Returns the position of the message with this external id, trimmed or not, if its row still exists.
     fn seq_of_external_id(&mut self, external_id: &str) -> Result<Option<u64>, Self::Error>;
 
-    /// A message, trimmed or not, if its row is still there. `None` for a tombstone.
+    /// Returns a message, trimmed or not, if its row still exists. `None` for a tombstone.
     fn message(&mut self, id: MessageId) -> Result<Option<StoredMessageFacts>, Self::Error>;
 
-    /// How many messages stand in a range of positions, tombstones left out.
+    /// Counts the messages in a range of positions, without tombstones.
     fn count_messages(&mut self, seqs: Range<u64>) -> Result<u64, Self::Error>;
 
-    /// The thread's title, metadata and state as stored ([`codec::encode_thread`]).
-    fn words(&mut self) -> Result<String, Self::Error>;
+    /// Returns the title, metadata and state of the thread as stored ([`codec::encode_thread`]).
+    fn thread_body(&mut self) -> Result<String, Self::Error>;
 }
 
-/// A commit that was made before, as its idempotency record has it.
+/// The idempotency record of an earlier commit: which request it was, and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitRecord {
-    /// When it was made.
+    /// The `now` of the commit.
     pub at: Timestamp,
-    /// What its key stands for.
+    /// The fingerprint of its request.
     pub fingerprint: Fingerprint,
-    /// The change position that it made.
+    /// The change number of the commit.
     pub change: u64,
-    /// The position of the first message that it appended.
+    /// The position of the first message that the commit appended; the next free position at the time if it appended none.
     pub first_seq: u64,
-    /// How many it appended.
+    /// The number of appended messages.
     pub count: u64,
 }
 
-/// A stored message, as far as a commit needs it that replaces or erases it.
+/// The fields of a stored message that are needed to replace or erase the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessageFacts {
     /// Its position.
     pub seq: u64,
-    /// Its instant in microseconds, as stored: an erasure does not need it to be in range.
+    /// Its `created_at` in microseconds, as stored. It is not checked, because a message with an invalid time can still be erased.
     pub created_at_micros: i64,
-    /// What its source calls it.
+    /// Its external id.
     pub external_id: Option<String>,
-    /// Its content as stored, for taking it out of an index.
+    /// Its content as stored, for removing it from an index.
     pub body: String,
 }
 
-/// The thread that a commit is to change, in the scope of its caller.
+/// The thread that a commit changes, in the scope of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitTarget {
-    /// What the caller may do; never [`Access::None`], which is answered with `NotFound` before.
+    /// The access of the caller. Never [`Access::None`]: in that case, stores return `NotFound` without calling [`decide`].
     pub access: Access,
-    /// Where the thread stands.
+    /// The current positions of the thread.
     pub positions: Positions,
 }
 
-/// What is to be done with a batch.
+/// What the store has to do with a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Nothing: this is the answer, be it that of an earlier commit or that of an empty batch.
+    /// Write nothing and return this outcome: that of an earlier commit, or of an empty batch.
     Answer(CommitOutcome),
-    /// To write this.
+    /// Write what the plan requires.
     Write(Box<Plan>),
 }
 
-/// Everything that a commit writes beside what its batch holds.
+/// What a commit writes in addition to the contents of its batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The answer once it is written.
+    /// The outcome to return after writing.
     pub outcome: CommitOutcome,
-    /// Where the thread stands then. Appended messages get the positions from `outcome.first_seq` on.
+    /// The positions of the thread after the commit. Appended messages get consecutive positions from `outcome.first_seq`.
     pub positions: Positions,
-    /// Trimmed rows that are still there and hold a name that an appended message takes: to be removed first.
+    /// Positions of trimmed messages whose rows still exist and have the id or external id of an appended message. The store has
+    /// to delete these rows before it appends.
     pub stale: BTreeSet<u64>,
-    /// For each replacement of the batch, in its order.
-    pub replaced: Vec<Replaced>,
-    /// For each erasure of the batch, in its order.
+    /// The replaced messages, in the order of the batch's replacements.
+    pub replaced: Vec<ReplacedMessage>,
+    /// The erased messages, in the order of the batch's erasures.
     pub erased: Vec<StoredMessageFacts>,
-    /// The new beginning of the thread, where it moves.
+    /// The new `first_seq` of the thread; `None` if it does not change.
     pub trim_below: Option<u64>,
-    /// How many messages the thread loses by erasing and trimming, those left out that it gains at the same time.
+    /// How many messages the commit removes by erasing and trimming. Messages that it both appends and trims are included.
     pub removed: u64,
-    /// The thread's new words as stored, where the batch changes them.
-    pub words: Option<String>,
-    /// The entry of the change log, in its order: all effects but [`Effect::Appended`].
+    /// The new title, metadata and state as stored, if the batch changes them.
+    pub thread_body: Option<String>,
+    /// The effects for the change log, in the order of [`crate::Change::effects`], except [`Effect::Appended`].
     pub effects: Vec<Effect>,
 }
 
-/// A message that is replaced.
+/// A stored message whose content is replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
-    /// What it was.
+pub struct ReplacedMessage {
+    /// The message before the replacement.
     pub message: StoredMessageFacts,
-    /// The checksum of what it becomes.
+    /// The checksum after the replacement.
     pub checksum: Checksum,
 }
 
-/// Decides what a batch does to a thread at an instant. `encoded` is what [`Batch::encode`] gave.
+/// Decides what a batch does to a thread. `encoded` is the result of [`Batch::encode`].
 ///
 /// # Errors
-/// Whatever [`crate::Store::commit`] refuses a batch with, but for the checks of [`Batch::encode`] and `NotFound` of the thread,
-/// which come before. And what the facts fail with.
+/// The errors of [`crate::Store::commit`], except those of [`Batch::encode`] and `NotFound` for the thread, which the caller has
+/// already checked. Also errors returned by `facts`.
 pub fn decide<F: Facts>(
     facts: &mut F,
     target: CommitTarget,
@@ -140,7 +141,7 @@ pub fn decide<F: Facts>(
 
 struct Commit<'a, F> {
     facts: &'a mut F,
-    /// Where the thread stands before.
+    /// The positions of the thread before the commit.
     positions: Positions,
     batch: &'a Batch,
     encoded: &'a EncodedBatch,
@@ -164,8 +165,8 @@ impl<F: Facts> Commit<'_, F> {
         if self.batch.is_empty() {
             return Ok(Decision::Answer(outcome));
         }
-        let stale = self.check_names()?;
-        let replaced = self.replaced()?;
+        let stale = self.check_ids()?;
+        let replaced = self.find_replaced()?;
         let erased = self.batch.erase.iter().map(|id| get_message(self.facts, first_seq, *id));
         let erased = erased.collect::<Result<Vec<_>, _>>()?;
         let end = seq + count;
@@ -176,16 +177,16 @@ impl<F: Facts> Commit<'_, F> {
         let first_seq = trim_below.unwrap_or(first_seq);
         let positions = Positions { seq: end, change: change + 1, first_seq, tag: Some(self.tag()) };
         limits::check_positions(positions)?;
-        let words = self.patched_words()?;
+        let thread_body = self.patch_body()?;
         let removed = self.count_removed(&erased, trim_below)?;
-        let effects = self.effects(&replaced, &erased, trim_below)?;
+        let effects = self.list_effects(&replaced, &erased, trim_below)?;
         let outcome = CommitOutcome { change: positions.change, tag: positions.tag, ..outcome };
-        let plan = Plan { outcome, positions, stale, replaced, erased, trim_below, removed, words, effects };
+        let plan = Plan { outcome, positions, stale, replaced, erased, trim_below, removed, thread_body, effects };
         Ok(Decision::Write(Box::new(plan)))
     }
 
     fn find_replay(&mut self) -> Result<Option<CommitOutcome>, F::Error> {
-        let record = self.facts.record(&self.batch.key)?;
+        let record = self.facts.commit_record(&self.batch.key)?;
         let Some(record) = record.filter(|record| record.at.plus_ms(IDEMPOTENCY_WINDOW_MS) > self.now) else {
             return Ok(None);
         };
@@ -200,9 +201,9 @@ impl<F: Facts> Commit<'_, F> {
         ChangeTag::of(&self.batch.key)
     }
 
-    /// Checks that no appended message takes a name of another one. A trimmed message may keep its row for a while; its names
-    /// are free all the same.
-    fn check_names(&mut self) -> Result<BTreeSet<u64>, F::Error> {
+    /// Checks that ids and external ids of appended messages are unused. Those of trimmed messages can be used again, even while
+    /// their rows still exist: returns the positions of these rows.
+    fn check_ids(&mut self) -> Result<BTreeSet<u64>, F::Error> {
         let first_seq = self.positions.first_seq;
         let mut stale = BTreeSet::new();
         for message in &self.batch.append {
@@ -223,37 +224,36 @@ impl<F: Facts> Commit<'_, F> {
         Ok(stale)
     }
 
-    fn replaced(&mut self) -> Result<Vec<Replaced>, F::Error> {
+    fn find_replaced(&mut self) -> Result<Vec<ReplacedMessage>, F::Error> {
         let mut replaced = Vec::with_capacity(self.batch.replace.len());
         for (replacement, body) in self.batch.replace.iter().zip(&self.encoded.replace) {
             let message = get_message(self.facts, self.positions.first_seq, replacement.id)?;
             let created_at = Timestamp::from_micros(message.created_at_micros)
-                .map_err(|_| StoreError::corrupt("instant", "outside its range"))?;
+                .map_err(|_| StoreError::corrupt("created_at", "out of range"))?;
             let checksum = replacement.checksum(created_at, message.external_id.as_deref(), body);
-            replaced.push(Replaced { message, checksum });
+            replaced.push(ReplacedMessage { message, checksum });
         }
         Ok(replaced)
     }
 
-    /// Patched before anything is written: the old words may turn out not to decode.
-    fn patched_words(&mut self) -> Result<Option<String>, F::Error> {
-        if !self.batch.patch.changes_words() {
+    fn patch_body(&mut self) -> Result<Option<String>, F::Error> {
+        if !self.batch.patch.changes_thread_body() {
             return Ok(None);
         }
-        Ok(Some(patched_words(&self.facts.words()?, &self.batch.patch)?))
+        Ok(Some(patch_thread_body(&self.facts.thread_body()?, &self.batch.patch)?))
     }
 
     fn count_removed(&mut self, erased: &[StoredMessageFacts], trim_below: Option<u64>) -> Result<u64, F::Error> {
         let Some(below) = trim_below else { return Ok(erased.len() as u64) };
         let trimmed = self.facts.count_messages(self.positions.first_seq..below.min(self.positions.seq + 1))?;
         let erased = erased.iter().filter(|message| message.seq >= below).count() as u64;
-        // What is appended and trimmed at once is not there yet.
+        // Messages that this commit appends and trims are not stored yet, so the store cannot count them.
         Ok(trimmed + erased + below.saturating_sub(self.positions.seq + 1))
     }
 
-    fn effects(
+    fn list_effects(
         &mut self,
-        replaced: &[Replaced],
+        replaced: &[ReplacedMessage],
         erased: &[StoredMessageFacts],
         trim_below: Option<u64>,
     ) -> Result<Vec<Effect>, F::Error> {
@@ -280,14 +280,14 @@ fn get_message<F: Facts>(facts: &mut F, first_seq: u64, id: MessageId) -> Result
     message.ok_or_else(|| StoreError::NotFound(Kind::Message).into())
 }
 
-/// A thread's words with a patch applied, as stored.
+/// Applies a patch to the stored title, metadata and state of a thread, and returns them as stored.
 ///
 /// # Errors
-/// As [`codec::decode_thread`].
-pub fn patched_words(body: &str, patch: &ThreadPatch) -> Result<String, StoreError> {
-    let mut words = codec::decode_thread(body)?;
-    words.apply(patch.clone());
-    Ok(codec::encode_thread(&words))
+/// The same as [`codec::decode_thread`].
+pub fn patch_thread_body(body: &str, patch: &ThreadPatch) -> Result<String, StoreError> {
+    let mut attributes = codec::decode_thread(body)?;
+    attributes.apply(patch.clone());
+    Ok(codec::encode_thread(&attributes))
 }
 
 #[cfg(test)]

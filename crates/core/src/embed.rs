@@ -2,34 +2,35 @@ use async_trait::async_trait;
 
 use crate::{Embedding, Portable};
 
-/// Turns texts into points of a space in which what means the same lies near.
+/// Computes embeddings of texts. Texts of similar meaning have similar vectors.
 ///
-/// It is optional everywhere: without one, recall ranks by words alone, and where one fails it does so too.
+/// It is optional everywhere: without an embedder, or if it fails, recall ranks by terms only.
 #[async_trait]
 pub trait Embedder: Portable + std::fmt::Debug {
-    /// The model's name. Points of two models are never compared.
+    /// The name of the model. Vectors of different models are never compared.
     fn model(&self) -> &str;
 
-    /// Who runs it, as traces and figures name it: `openai`, `ollama`. Default: `threadkeep`, for what stands in for one.
+    /// The provider's name in traces and metrics, such as `openai` or `ollama`. Default: `threadkeep`, for embedders without a
+    /// provider.
     fn provider(&self) -> &str {
         "threadkeep"
     }
 
-    /// Gives one point per text, in order, all of one length, each with [`Embedder::model`].
+    /// Returns one embedding for each text, in order, with [`Embedder::model`]. All vectors have the same length.
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError>;
 }
 
-/// Why there is no embedding.
+/// An error of an embedder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedderError {
-    /// It cannot be reached, or has too much to do: ask again later.
+    /// The embedder cannot be reached or is overloaded. Retry later.
     #[error("embedder unavailable")]
     Unavailable(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
-    /// It does not take what it was given, and never will.
+    /// The embedder rejected the request. Retrying the same request does not help.
     #[error("embedder refused the request: {0}")]
     Refused(String),
-    /// What it gave is no answer.
+    /// The response is invalid.
     #[error("embedder gave an invalid answer: {0}")]
     InvalidAnswer(String),
 }
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_passes_is_worth_another_try() {
+    fn only_unavailable_is_retryable() {
         assert!(EmbedderError::Unavailable(None).is_retryable());
         for error in [EmbedderError::Refused("too long".to_owned()), EmbedderError::InvalidAnswer("empty".to_owned())] {
             assert!(!error.is_retryable(), "{error}");

@@ -1,89 +1,89 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::{MessageId, Namespace, Tagged};
+use crate::{MessageId, Namespace, TaggedNumber};
 
 /// The result of a call on a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why a store did not do what it was asked, named for what the caller can do about it.
+/// An error of a store. Variants are named for what the caller can do about it.
 ///
-/// The text names what was wrong with the request, never what a message says.
+/// The text contains what was wrong with the request, but never message content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// There is no such thing in this scope: unknown, deleted, expired, or somebody else's. Ask for another.
+    /// The object does not exist in this scope: it is unknown, deleted, expired, or owned by someone else.
     #[error("{0} not found")]
     NotFound(Kind),
-    /// The caller sees the thing and may not do this to it. Use a scope that may.
+    /// The caller may read the object, but not make this change. Use a scope with more access.
     #[error("not allowed in this scope: {0}")]
     Denied(&'static str),
-    /// Something else happened first. Read again and decide anew; the actual state is inside.
+    /// The stored state differs from the expected state. Read the state again and decide again; the error contains the actual state.
     #[error("conflict: {0}")]
     Conflict(#[from] Conflict),
-    /// The request can never be carried out as it is. Change it.
+    /// The request is invalid in any state. Change it.
     #[error("invalid {field}: {reason}")]
     Invalid {
-        /// What was wrong.
+        /// The invalid part of the request.
         field: &'static str,
-        /// Why.
+        /// Why it is invalid.
         reason: String,
     },
-    /// This backend cannot do that.
+    /// This backend does not have the feature.
     #[error("this store does not support {0}")]
     Unsupported(&'static str),
-    /// The request is larger than the limit that it names. Send less.
-    #[error("{limit} is limited to {max}, but {actual} was given")]
+    /// The request exceeds a limit. Send less.
+    #[error("{limit}: {actual} exceeds the maximum of {max}")]
     LimitExceeded {
-        /// Which limit.
+        /// What is limited.
         limit: &'static str,
-        /// The most that is allowed.
+        /// The maximum.
         max: u64,
-        /// What was given.
+        /// The requested size or count.
         actual: u64,
     },
-    /// The store cannot be reached or written now. Repeat later, with the same idempotency key.
+    /// The store cannot be reached or written. Retry later with the same idempotency key.
     #[error("store unavailable: {reason}{}", if *.maybe_applied { " (the change may have been applied)" } else { "" })]
     Unavailable {
-        /// What stands in the way.
+        /// Why it is unavailable.
         reason: Reason,
-        /// Whether the commit may have happened all the same: repeat it with the same key to find out.
+        /// Whether the change may have been applied nevertheless. To find out, retry with the same key.
         maybe_applied: bool,
-        /// What the backend said.
+        /// The error of the backend.
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
     },
-    /// Stored bytes that do not decode. Restore from a backup, or let `check` say how far the damage goes.
+    /// Stored data cannot be decoded. Restore a backup, or run `check` to list the damage.
     #[error("stored data is corrupt: {what}: {detail}")]
     Corrupt {
-        /// What does not decode.
+        /// What cannot be decoded.
         what: &'static str,
-        /// Where, and how it shows.
+        /// Where and why.
         detail: String,
     },
-    /// The data was written by another program or a later version of this one. Use that one.
+    /// The data was written by another program or by a later version. Use that program or version.
     #[error("incompatible store: {0}")]
     Incompatible(String),
 }
 
 impl StoreError {
-    /// Makes an `Invalid`.
+    /// Creates an `Invalid` error.
     pub fn invalid(field: &'static str, reason: impl Into<String>) -> Self {
         Self::Invalid { field, reason: reason.into() }
     }
 
-    /// Makes a `Corrupt`.
+    /// Creates a `Corrupt` error.
     pub fn corrupt(what: &'static str, detail: impl Into<String>) -> Self {
         Self::Corrupt { what, detail: detail.into() }
     }
 
-    /// Makes an `Unavailable` of a call that certainly changed nothing.
+    /// Creates an `Unavailable` error for a call that certainly changed nothing.
     #[must_use]
     pub fn unavailable(reason: Reason) -> Self {
         Self::Unavailable { reason, maybe_applied: false, source: None }
     }
 
-    /// Whether the same call can succeed later without being changed.
+    /// Whether the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable { reason: Reason::Busy | Reason::Disconnected | Reason::Timeout, .. })
@@ -96,7 +96,7 @@ impl StoreError {
     }
 }
 
-/// What kind of thing was not found.
+/// The kind of object that was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -113,98 +113,99 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Thread => "thread",
             Self::Message => "message",
-            Self::Record => "document",
+            Self::Record => "record",
         })
     }
 }
 
-/// What happened first.
+/// How the stored state differs from the expected state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// The thread has another last position than the commit expected.
+    /// The last message of the thread has another position than expected.
     #[error("the thread is at message {actual}, not {expected}")]
     Seq {
-        /// What the commit expected.
+        /// The expected position.
         expected: u64,
-        /// Where the thread is.
+        /// The actual position.
         actual: u64,
     },
-    /// The thread has changed since the commit's author read it.
-    #[error("the thread is at change {}, not {}{}", actual.number, expected.number, of_a_lost_past(*expected, *actual))]
+    /// The thread is at another change than expected, because it was changed after the caller read it, or because the expected change
+    /// belongs to a discarded history.
+    #[error("the thread is at change {}, not {}{}", actual.number, expected.number, discarded_history_suffix(*expected, *actual))]
     Change {
-        /// What the commit expected.
-        expected: Tagged,
-        /// Where the thread is.
-        actual: Tagged,
+        /// The expected change number.
+        expected: TaggedNumber,
+        /// The actual change number.
+        actual: TaggedNumber,
     },
-    /// The idempotency key was used for something else.
+    /// The idempotency key was used for a different request.
     #[error("the idempotency key was used before for a different request")]
     IdempotencyKey,
-    /// A message of the thread has this id already.
-    #[error("message {id} is in the thread already, at {seq}")]
+    /// The thread already contains a message with this id.
+    #[error("message {id} already exists in the thread, at position {seq}")]
     MessageId {
         /// The id.
         id: MessageId,
-        /// Where it stands (or stood before it was erased).
+        /// The position of the message or of its tombstone.
         seq: u64,
     },
-    /// A message of the thread has this external id already.
-    #[error("a message with this external id is in the thread already, at {seq}")]
+    /// The thread already contains a message with this external id.
+    #[error("a message with this external id already exists in the thread, at position {seq}")]
     ExternalId {
-        /// Where it stands.
+        /// The position of the message.
         seq: u64,
     },
-    /// A record is not in the state that was required.
-    #[error("document {namespace}/{key} is {}", match .actual { Some(version) => format!("at version {}", version.number), None => "absent".to_owned() })]
+    /// A record is not in the required state.
+    #[error("record {namespace}/{key} is {}", match .actual { Some(version) => format!("at version {}", version.number), None => "absent".to_owned() })]
     Record {
         /// The record's namespace.
         namespace: Namespace,
         /// The record's key.
         key: String,
-        /// The version it has, or `None` when there is none.
-        actual: Option<Tagged>,
+        /// Its actual version; `None` if it does not exist.
+        actual: Option<TaggedNumber>,
     },
-    /// A thread with this id is there already (restoring never overwrites).
-    #[error("a thread with this id is there already")]
+    /// A thread with this id already exists.
+    #[error("a thread with this id already exists")]
     Thread,
 }
 
-/// What stands between the caller and the store.
+/// Why a store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Others hold it for longer than this call may wait.
+    /// Other connections or processes held locks for longer than the timeout.
     Busy,
-    /// The connection was lost or never made.
+    /// There is no connection.
     Disconnected,
-    /// It did not answer in time.
+    /// The store did not respond in time.
     Timeout,
-    /// There is no room left to write.
+    /// The disk is full.
     Full,
-    /// It may only be read.
+    /// The store is read-only.
     ReadOnly,
-    /// The device failed.
+    /// Reading or writing the disk failed.
     Io,
-    /// It was closed.
+    /// This handle of the store was closed.
     Closed,
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Busy => "it is busy",
-            Self::Disconnected => "the connection is lost",
-            Self::Timeout => "it did not answer in time",
-            Self::Full => "no space is left",
-            Self::ReadOnly => "it is read-only",
-            Self::Io => "the device failed",
-            Self::Closed => "it is closed",
+            Self::Busy => "busy",
+            Self::Disconnected => "no connection",
+            Self::Timeout => "timed out",
+            Self::Full => "no space left",
+            Self::ReadOnly => "read-only",
+            Self::Io => "I/O error",
+            Self::Closed => "closed",
         })
     }
 }
 
-/// What tells two changes apart that have the same number.
-fn of_a_lost_past(expected: Tagged, actual: Tagged) -> &'static str {
-    if expected.number == actual.number { " of a lost past" } else { "" }
+/// Returns what the error text adds if the two changes have the same number, and differ only by their tags.
+fn discarded_history_suffix(expected: TaggedNumber, actual: TaggedNumber) -> &'static str {
+    if expected.number == actual.number { " of a discarded history" } else { "" }
 }

@@ -1,8 +1,9 @@
-//! What conversations look like on their way in and out: the export format, and what readers of foreign files give.
+//! Formats of conversations for import and export: the lines of export and backup files, and the items into which the files of other
+//! programs are converted.
 //!
-//! An export is JSON Lines. The first line is a [`ExportLine::Threadkeep`] header; each thread's line is followed by its
-//! messages in order and its records. Readers skip members that they do not know and refuse a later version. A backup
-//! ([`BackupLine`]) holds a whole store verbatim in the same manner.
+//! An export is JSON Lines. The first line is an [`ExportLine::Threadkeep`] header. The line of each thread is followed by its
+//! messages in order and its records. Readers ignore unknown members and reject later versions. A backup ([`BackupLine`]) contains
+//! a whole store verbatim, also as JSON Lines.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,19 +21,19 @@ pub const EXPORT_VERSION: u32 = 1;
 pub enum ExportLine {
     /// The first line.
     Threadkeep {
-        /// [`EXPORT_VERSION`] of the writer.
+        /// The [`EXPORT_VERSION`] of the writer.
         version: u32,
-        /// When it was written.
+        /// When the export was made.
         exported_at: Timestamp,
     },
-    /// A thread; what follows belongs to it.
+    /// A thread. Its messages and records follow.
     Thread(ExportedThread),
     /// A message of the thread above.
     Message(Box<ExportedMessage>),
-    /// An application's record: of the thread above, of a user, or of the tenant.
+    /// A record of an application, owned by the thread above, a user or the tenant.
     #[serde(rename = "document")]
     Record {
-        /// Whose.
+        /// The owner.
         owner: RecordOwner,
         /// The record.
         #[serde(rename = "document")]
@@ -45,21 +46,21 @@ pub enum ExportLine {
 pub struct ExportedThread {
     /// Its id.
     pub id: ThreadId,
-    /// Whom it belongs to.
+    /// The owner.
     pub owner: Owner,
-    /// What a channel calls it.
+    /// Its key in a channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<ThreadKey>,
-    /// What a person calls it.
+    /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The application's own notes.
+    /// Metadata of the application.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map,
-    /// The state that an agent keeps.
+    /// State of the agent.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub state: Map,
-    /// When it was opened first.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,40 +70,40 @@ pub struct ExportedThread {
 /// A message in an export, and in `--json` output of the command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExportedMessage {
-    /// Its position. An import gives new ones.
+    /// Its position. An import assigns new positions.
     pub seq: u64,
     /// Its id.
     pub id: MessageId,
-    /// What its source calls it.
+    /// Its id in the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
-    /// Who speaks.
+    /// The role of the author.
     pub role: Role,
-    /// The speaker's name.
+    /// The name of the author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// What is said.
+    /// The parts of the content.
     #[serde(default)]
     pub parts: Vec<Part>,
     /// Which agent wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What the assistant keeps beside the words.
+    /// Structured data of the assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<JsonText>,
-    /// What the words stand on.
+    /// The sources of the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
-    /// What it cost.
+    /// Token usage and cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The application's own notes.
+    /// Metadata of the application.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map,
-    /// How often it was replaced.
+    /// How often its content was replaced.
     #[serde(default)]
     pub revision: u32,
-    /// When it was said.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
@@ -115,7 +116,7 @@ impl From<Message> for ExportedMessage {
 }
 
 impl ExportedMessage {
-    /// The content.
+    /// Returns the content.
     #[must_use]
     pub fn into_content(self) -> Content {
         let Self { role, author, parts, agent, data, sources, usage, metadata, .. } = self;
@@ -126,27 +127,29 @@ impl ExportedMessage {
 /// The version of the backup format that this program writes.
 pub const BACKUP_VERSION: u32 = 1;
 
-/// One line of a backup: a whole store verbatim, every tenant's, as JSON Lines.
+/// One line of a backup. A backup contains a whole store with all tenants, verbatim, as JSON Lines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupLine {
     /// The first line.
     ThreadkeepBackup {
-        /// [`BACKUP_VERSION`] of the writer.
+        /// The [`BACKUP_VERSION`] of the writer.
         version: u32,
-        /// When it was begun.
+        /// When the backup was started.
         made_at: Timestamp,
-        /// What is as of that instant; files from before this member do not say, and are as of one instant per thread.
+        /// What is consistent as of one instant. Files of earlier versions lack this member: in them, each thread is consistent by
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         as_of: Option<Consistency>,
     },
-    /// A chunk of a thread. The chunks of a thread follow each other; its first may come again and begins it anew.
+    /// A chunk of a thread. The chunks of a thread are consecutive. If its first chunk is repeated, the chunks of the thread before it
+    /// are discarded.
     Chunk {
         /// The thread's tenant.
         tenant: TenantId,
         /// The thread's id.
         thread: ThreadId,
-        /// What it holds.
+        /// The contents.
         dump: Dump,
     },
     /// A record of a user or of a tenant.
@@ -154,94 +157,94 @@ pub enum BackupLine {
     Record {
         /// The tenant.
         tenant: TenantId,
-        /// Whose.
+        /// The owner.
         owner: RecordOwner,
         /// The record.
         #[serde(rename = "document")]
         record: Record,
     },
-    /// The last line, without which a backup was cut.
+    /// The last line. A backup without it is truncated.
     End {
-        /// How many threads stand before it.
+        /// The number of threads in the backup.
         threads: u64,
-        /// How many records of users and tenants stand before it.
+        /// The number of records of users and tenants in the backup.
         #[serde(rename = "documents")]
         records: u64,
-        /// SHA-256 of all lines before it with their ends, in hexadecimal digits.
+        /// The SHA-256 of all lines before this one, including line ends, in hexadecimal digits.
         hash: String,
     },
 }
 
-/// What a reader of a conversation file gives, in order: a thread, then what belongs to it.
+/// An item of a file to import. A thread is followed by its messages and records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImportItem {
-    /// A conversation begins.
+    /// The start of a conversation.
     Thread(Box<ImportedThread>),
     /// A message of the conversation above.
     Message(Box<ImportedMessage>),
-    /// A whole conversation that may have branches. No message follows it.
+    /// A whole conversation with its messages, possibly with branches. No [`ImportItem::Message`] follows it.
     Tree(Box<ImportedTree>),
-    /// A record of the conversation above, of a user, or of the tenant.
+    /// A record, owned by the conversation above, a user or the tenant.
     Record {
-        /// Whose.
+        /// The owner.
         owner: RecordOwner,
         /// The record.
         record: Record,
     },
 }
 
-/// A conversation on its way in. At least one of `id` and `key` is there: it is what makes a second import find it.
+/// A conversation to import. At least one of `id` and `key` is set. A repeated import uses them to find the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedThread {
-    /// Its id, in our own format.
+    /// Its id, in exports of Threadkeep.
     pub id: Option<ThreadId>,
-    /// What it is called: `import:FORMAT:IDENTITY` for foreign formats, where the identity is the source's own id, else
-    /// its place in the file and a hash of its content.
+    /// Its key: `import:FORMAT:IDENTITY` for formats of other programs. The identity is the id in the source, or the position in
+    /// the file and a hash of the content.
     pub key: Option<ThreadKey>,
-    /// Its title, where the source has one.
+    /// Its title, if the source has one.
     pub title: Option<String>,
-    /// What the source says beside the messages.
+    /// Other data of the source.
     pub metadata: Map,
-    /// The state that an agent keeps, in our own format.
+    /// State of the agent, in exports of Threadkeep.
     pub state: Map,
-    /// When the source began it.
+    /// When it was created, if the source has the time.
     pub created_at: Option<Timestamp>,
-    /// When it expires, in our own format.
+    /// When it expires, in exports of Threadkeep.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A message on its way in. At least one of `id` and `external_id` is there.
+/// A message to import. At least one of `id` and `external_id` is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedMessage {
-    /// Its id, in our own format.
+    /// Its id, in exports of Threadkeep.
     pub id: Option<MessageId>,
-    /// The source's id, else its place in the conversation and a hash of its content.
+    /// Its id in the source, or its position in the conversation and a hash of its content.
     pub external_id: Option<String>,
-    /// When it was said, where the source tells.
+    /// When it was created, if the source has the time.
     pub created_at: Option<Timestamp>,
-    /// What it says.
+    /// The content.
     pub content: Content,
 }
 
-/// A conversation whose messages form a tree: where a question was edited or an answer was made again, it branches.
+/// A conversation whose messages form a tree. Editing a question or regenerating an answer creates a branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedTree {
-    /// The conversation. It has a key.
+    /// The conversation. Its key is set.
     pub thread: ImportedThread,
-    /// The messages: a parent stands before its children, and siblings stand in the source's order.
+    /// The messages. Parents come before their children, and siblings are in the order of the source.
     pub nodes: Vec<ImportedNode>,
-    /// Which node the source showed last. The current branch goes through it, and on to the newest message below it; without one
-    /// it leads to the newest message of all.
+    /// The index of the node that the source displayed last. The current branch leads through this node to its newest descendant. If
+    /// `None`, the current branch leads to the newest message of the tree.
     pub current: Option<usize>,
-    /// When the source changed the conversation last. An older file does not change which branch is current.
+    /// When the source last changed the conversation. Importing an older file does not change the current branch.
     pub updated_at: Option<Timestamp>,
 }
 
 /// A message of a conversation with branches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedNode {
-    /// The place of the message that it follows, among the nodes before it; `None` for a first message.
+    /// The index of the parent in [`ImportedTree::nodes`], lower than the index of this node; `None` for a first message.
     pub parent: Option<usize>,
-    /// The message. It has an external id that no other node has.
+    /// The message. Its external id is set and unique in the tree.
     pub message: ImportedMessage,
 }

@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 
-/// Why something failed, for programs and for people.
+/// An error as stored and sent to clients: a code for programs and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// A short name, such as `model_unavailable`.
+    /// A short identifier, such as `model_unavailable`.
     pub code: String,
-    /// What happened, without anybody's content.
+    /// What happened, without user content.
     pub message: String,
 }
 
 impl Failure {
-    /// Makes a failure.
+    /// Creates a failure.
     #[must_use]
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into() }

@@ -14,14 +14,14 @@ macro_rules! uuid_id {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// Makes a version 7 id: sorted by the instant it was made at, told apart by 74 of the random bits.
+            /// Creates a version 7 UUID, which sorts by the time `at` and contains 74 of the random bits.
             #[must_use]
             pub fn v7(at: crate::Timestamp, random: [u8; 10]) -> Self {
                 let millis = u64::try_from(at.as_millis()).unwrap_or(0);
                 Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
             }
 
-            /// Makes an id that is always the same for the same name (a version 8 UUID over its SHA-256).
+            /// Derives an id from a name: a version 8 UUID from the name's SHA-256, the same for the same name.
             #[must_use]
             pub fn from_name(name: &[u8]) -> Self {
                 use sha2::Digest;
@@ -55,12 +55,12 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(
-    /// The id of a thread, unique in its tenant. Any UUID; ours are version 7.
+    /// The id of a thread, unique in its tenant. Any UUID; generated ids are version 7.
     ThreadId,
     "thread id"
 );
 uuid_id!(
-    /// The id of a message, unique in its thread. Any UUID; ours are version 7.
+    /// The id of a message, unique in its thread. Any UUID; generated ids are version 7.
     MessageId,
     "message id"
 );
@@ -75,13 +75,13 @@ macro_rules! name_id {
         pub struct $name(Box<str>);
 
         impl $name {
-            fn checked(name: impl Into<String>) -> Result<Self, StoreError> {
+            fn new_checked(name: impl Into<String>) -> Result<Self, StoreError> {
                 let name = name.into();
                 limits::check_name($field, &name)?;
                 Ok(Self(name.into_boxed_str()))
             }
 
-            /// The name as text.
+            /// Returns the name.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -110,18 +110,18 @@ macro_rules! name_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::checked(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+                Self::new_checked(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
             }
         }
     };
 }
 
 name_id!(
-    /// Names a tenant: one customer of an application, whose conversations nobody else sees.
+    /// The name of a tenant: one customer of an application, isolated from all others.
     ///
-    /// One name is reserved: the internal tenant holds the keys of the server and the audit log. [`TenantId::new`], `parse`
-    /// and everything built on them refuse it, so that no door and no command can name it; stored names and those of
-    /// backups are read by [`TenantId::from_stored`] and by deserialising.
+    /// One name is reserved: the internal tenant contains the server's API keys and the audit log. [`TenantId::new`] and `parse`
+    /// reject it, so that no API and no command can access it. [`TenantId::from_stored`] and deserialisation accept it, for names
+    /// in stores and backups.
     TenantId,
     "tenant"
 );
@@ -130,12 +130,12 @@ name_id!(
 const INTERNAL: &str = "threadkeep";
 
 impl TenantId {
-    /// Checks and takes a name that somebody gives.
+    /// Creates a tenant id from a caller's name.
     ///
     /// # Errors
-    /// `Invalid` when it is empty, holds control characters or is reserved, `LimitExceeded` over 200 bytes.
+    /// `Invalid` if it is empty, contains control characters or is reserved, `LimitExceeded` over 200 bytes.
     pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
-        let tenant = Self::checked(name)?;
+        let tenant = Self::new_checked(name)?;
         if tenant.is_internal() {
             return Err(StoreError::invalid(
                 "tenant",
@@ -145,39 +145,39 @@ impl TenantId {
         Ok(tenant)
     }
 
-    /// Takes a name that a store or a backup holds, the reserved one included.
+    /// Creates a tenant id from a name in a store or a backup. Accepts the reserved name.
     ///
     /// # Errors
-    /// As [`TenantId::new`], without the reservation.
+    /// The same as [`TenantId::new`], except for the reserved name.
     pub fn from_stored(name: impl Into<String>) -> Result<Self, StoreError> {
-        Self::checked(name)
+        Self::new_checked(name)
     }
 
-    /// The tenant that holds the keys and the audit log.
+    /// Returns the tenant that contains the API keys and the audit log.
     #[must_use]
     pub fn internal() -> Self {
         Self(INTERNAL.into())
     }
 
-    /// Whether this is the tenant that holds the keys and the audit log.
+    /// Whether this is the tenant that contains the API keys and the audit log.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         &*self.0 == INTERNAL
     }
 }
 name_id!(
-    /// Names a user inside a tenant.
+    /// The name of a user in a tenant.
     UserId,
     "user"
 );
 
 impl UserId {
-    /// Checks and takes a name.
+    /// Creates a user id.
     ///
     /// # Errors
-    /// `Invalid` when it is empty or holds control characters, `LimitExceeded` over 200 bytes.
+    /// `Invalid` if it is empty or contains control characters, `LimitExceeded` over 200 bytes.
     pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
-        Self::checked(name)
+        Self::new_checked(name)
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_names_the_internal_tenant_and_stored_names_are_read() {
+    fn internal_tenant_is_reserved_except_in_stored_names() {
         let internal = TenantId::internal();
         for refused in [TenantId::new(internal.as_str()), internal.as_str().parse()] {
             assert!(matches!(refused, Err(StoreError::Invalid { field: "tenant", .. })), "{refused:?}");

@@ -5,70 +5,68 @@ use serde_json::value::RawValue;
 
 use crate::{StoreError, limits};
 
-/// A JSON value, with its members in the order they were given.
+/// A JSON value. Objects preserve the order of their members.
 pub type Value = serde_json::Value;
-/// A JSON object, with its members in the order they were given.
+/// A JSON object. It preserves the order of its members.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
-/// Exact JSON text: kept and given back byte for byte, read only by whoever knows its meaning.
+/// Opaque JSON text, stored and returned byte for byte.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JsonText(Box<RawValue>);
 
 impl JsonText {
-    /// Takes a text after checking that it is one JSON value of bounded depth.
+    /// Checks that a text is a single JSON value of limited depth.
     ///
     /// # Errors
-    /// `Invalid` when it is not JSON, `LimitExceeded` when it nests deeper than [`limits::JSON_DEPTH`].
+    /// `Invalid` if it is not JSON, `LimitExceeded` if it nests deeper than [`limits::JSON_DEPTH`].
     pub fn new(text: impl Into<String>) -> Result<Self, StoreError> {
         let text = text.into();
         limits::check_json_depth(&text)?;
-        Self::stored(text)
+        Self::from_stored(text)
     }
 
-    /// Takes back a text that was [`Self::new`] before it was stored: its depth was checked then.
+    /// Creates a value from stored text. Does not check the depth, which [`Self::new`] checked before the text was stored.
     ///
     /// # Errors
-    /// `Invalid` when it is not JSON.
-    pub fn stored(text: impl Into<String>) -> Result<Self, StoreError> {
+    /// `Invalid` if it is not JSON.
+    pub fn from_stored(text: impl Into<String>) -> Result<Self, StoreError> {
         let text = text.into();
         RawValue::from_string(text).map(Self).map_err(|error| StoreError::invalid("json", format!("not JSON: {error}")))
     }
 
-    /// Writes a value as text.
+    /// Serialises a value.
     ///
     /// # Errors
-    /// `Invalid` when the value has no JSON form (a map whose keys are not text).
+    /// `Invalid` if the value cannot be represented in JSON, such as a map whose keys are not strings.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, StoreError> {
         serde_json::value::to_raw_value(value).map(Self).map_err(|error| StoreError::invalid("json", error.to_string()))
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// Reads the text as a value.
+    /// Deserialises the text.
     ///
     /// # Errors
-    /// `Corrupt` when the text has another shape than `T`.
+    /// `Corrupt` if the text does not match `T`.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, StoreError> {
         serde_json::from_str(self.as_str()).map_err(|error| StoreError::corrupt("json", error.to_string()))
     }
 }
 
-/// Writes a value as JSON on one line, for formats in which a line break ends something.
-///
-/// A [`JsonText`] is written as it came, which may be over several lines.
+/// Serialises a value as JSON on one line, for line-based formats. Line breaks inside a [`JsonText`] are replaced.
 ///
 /// # Errors
-/// As [`serde_json::to_string`].
+/// The same as [`serde_json::to_string`].
 pub fn json_line<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string(value).map(on_one_line)
 }
 
-/// JSON on one line: its line breaks stand between tokens, as texts have none, and become blanks.
+/// Replaces line breaks in JSON by spaces. They can only be between tokens, because strings contain them escaped.
 #[must_use]
 pub fn on_one_line(json: String) -> String {
     if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ") } else { json }
@@ -76,7 +74,7 @@ pub fn on_one_line(json: String) -> String {
 
 impl From<&Value> for JsonText {
     fn from(value: &Value) -> Self {
-        Self(serde_json::value::to_raw_value(value).expect("a JSON value always has a text"))
+        Self(serde_json::value::to_raw_value(value).expect("a JSON value can always be serialised"))
     }
 }
 
@@ -104,19 +102,19 @@ impl fmt::Display for JsonText {
 mod tests {
     use super::*;
 
-    /// The parser's own bound holds behind ours, so that no text is read until the stack is full.
+    /// Stored text is not checked for its depth, so the limit of the parser must prevent a stack overflow.
     #[test]
-    fn no_depth_fills_the_stack() {
+    fn deep_nesting_cannot_overflow_the_stack() {
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(JsonText::new(deep(limits::JSON_DEPTH)).unwrap().read::<Value>().is_ok());
         assert!(matches!(JsonText::new(deep(limits::JSON_DEPTH + 1)), Err(StoreError::LimitExceeded { .. })));
-        let stored = JsonText::stored(deep(500_000)).unwrap();
+        let stored = JsonText::from_stored(deep(500_000)).unwrap();
         assert!(matches!(stored.read::<Value>(), Err(StoreError::Corrupt { .. })));
         assert!(serde_json::from_str::<JsonText>(stored.as_str()).is_ok());
     }
 
     #[test]
-    fn what_stands_on_several_lines_is_written_on_one() {
+    fn json_line_joins_several_lines() {
         let text = JsonText::new("{\r\n \"a\\n\": [1,\n1.0]\n}").unwrap();
         let line = json_line(std::slice::from_ref(&text)).unwrap();
         assert_eq!(line, r#"[{   "a\n": [1, 1.0] }]"#);

@@ -1,10 +1,11 @@
-//! The nouns of Threadkeep and the ports that everything else is built on.
+//! The data types of Threadkeep, and the ports that all other crates build on.
 //!
-//! Start with [`Message`] and [`Thread`] (what is kept), then [`Batch`] (how a thread changes) and [`Store`] (what keeps
-//! it). [`codec`] is the one place where a message becomes text, [`StoreError`] says what a caller can do about a failure.
+//! Start with [`Message`] and [`Thread`] (the stored data), then [`Batch`] (the changes that one commit makes to a thread) and
+//! [`Store`] (the contract of a backend). [`codec`] is the only module that encodes messages as text. The variants of
+//! [`StoreError`] are named for what the caller can do about a failure.
 //!
-//! This crate does no I/O, reads no clock, no randomness and no environment: time and ids come in as arguments, so a
-//! conversation replays from its log. It has no async runtime and builds for `wasm32`.
+//! This crate does no I/O and does not read the clock, random numbers or the environment: time and ids are arguments, so
+//! conversations can be replayed from their log. It needs no async runtime and builds for `wasm32`.
 #![warn(missing_docs)]
 
 mod address;
@@ -40,7 +41,7 @@ mod tool;
 pub mod vectors;
 mod view;
 
-pub use address::{shown_address, without_secrets};
+pub use address::{redact_address, redact_addresses};
 pub use batch::{
     Batch, CommitOutcome, EncodedBatch, Expected, Fingerprint, IdempotencyKey, PutRecord, RecordCondition, RecordName,
     RecordState, Replacement, Urgency,
@@ -65,7 +66,7 @@ pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
-pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, RangeEnd};
+pub use page::{Bound, MessagePage, MessageQuery, MessageRef, OnCorrupt, OrderBy, PageBuilder, RangeEnd};
 pub use processes::Processes;
 pub use record::{DerivedWrite, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, WriteOutcome};
 pub use runtime::{MonotonicTime, Runtime};
@@ -76,17 +77,17 @@ pub use search::{
 };
 pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedRecord, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
-    Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadName, ThreadOrder, ThreadPage,
-    ThreadQuery,
+    Backend, ChangedThread, ChangedThreads, OpenOutcome, OpenThread, Store, StoreExt, ThreadOrder, ThreadPage,
+    ThreadQuery, ThreadRef,
 };
-pub use tag::{ChangeTag, Tagged};
+pub use tag::{ChangeTag, TaggedNumber};
 pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
 pub use view::{ThreadRead, ThreadView};
 
-/// What every port is, on every platform: shared between tasks. What is bound to a thread, as what a browser gives is, is wrapped
-/// by the port that uses it.
+/// The trait bounds of every port, on every platform: ports are shared between tasks. An implementation that uses values bound to
+/// one operating system thread, such as a browser's objects, has to wrap them.
 pub trait Portable: Send + Sync + 'static {}
 impl<T: Send + Sync + 'static + ?Sized> Portable for T {}

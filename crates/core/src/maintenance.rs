@@ -6,21 +6,22 @@ use crate::{
     RecordOwner, Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
-/// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
+/// Administration of a store: migration, checks and cleanup. Only for administrators.
 ///
-/// It sees every tenant. Moving between stores, `check`, backup and the suite stand on it.
+/// Access is not limited to a tenant. Migration, the command `check`, backups and the conformance tests use it.
 #[async_trait]
 pub trait Maintenance: Portable + std::fmt::Debug {
-    /// Lists tenants in byte order, after a name, at most `limit`.
+    /// Lists at most `limit` tenants after the tenant `after` (`None` for the first page), in byte order of their names.
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;
 
-    /// Lists everyone in a tenant who owns or owned something, in byte order of the names. The tenant itself is always the
-    /// first; an unknown tenant has nobody. How long it is remembered who owned something is the store's own affair.
+    /// Lists at most `limit` owners in a tenant after the owner `after` (`None` for the first page), in byte order of their names:
+    /// owners that have threads, records or entries of collections, or had some earlier. The tenant itself is always the first. An
+    /// unknown tenant has no owners. How long former owners are listed depends on the store.
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
 
-    /// Lists the threads that somebody drives, or drove when it ended: those with the record [`crate::RecordName::driver`], by
-    /// tenant and id in byte order, after one of them, at most `limit`. Expired threads are left out. It costs what it finds,
-    /// however many other threads there are.
+    /// Lists at most `limit` threads that have a driver, or whose driver was interrupted, after the thread `after` (`None` for the first
+    /// page). These are the threads with the record [`crate::RecordName::driver`], in byte order of tenant and id. Expired threads are
+    /// omitted. The cost depends only on the number of listed threads.
     async fn list_driven_threads(
         &self,
         after: Option<&DrivenThread>,
@@ -28,109 +29,109 @@ pub trait Maintenance: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<Vec<DrivenThread>>;
 
-    /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency
-    /// records, and content as stored text. Without `after` the chunk holds everything but the entries' rest.
-    /// Unknown: `NotFound`.
+    /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency records, and
+    /// content as stored text. The first chunk (`after` is `None`) contains everything except the entries beyond `limit`; a later chunk
+    /// contains at most `limit` entries after the position `after`. An unknown thread is `NotFound`.
     ///
-    /// One damaged row does not stop it. Stored text and checksums are given as they are, sound or not; positions without a
-    /// readable row are [`DumpEntry::Lost`], and what else cannot be read is left out and named in [`Dump::unreadable`].
-    /// `Corrupt` only when nothing of the thread can be read.
+    /// Damaged rows do not make the call fail. Stored text and checksums are returned unchecked. Positions without a readable row are
+    /// [`DumpEntry::Lost`]; other unreadable data is omitted and listed in [`Dump::unreadable`]. The result is `Corrupt` only if nothing
+    /// of the thread can be read.
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump>;
 
-    /// Takes a snapshot: a reader of the whole store as it is now, which later writes leave alone. What has expired at `now`
-    /// is left out of its lists.
+    /// Takes a snapshot of the whole store, which later writes do not affect. Its lists omit threads and records that have expired at
+    /// `now`.
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>>;
 
     /// Writes a thread verbatim, chunk by chunk in the order of dumping.
     ///
-    /// The thread is seen by nobody until its last chunk (`next` is `None`) is written; a first chunk discards what an
-    /// earlier, unfinished restoration left. A thread that is there already, also by its key, is `Conflict::Thread`; a
-    /// later chunk without a first one is `Invalid`. Stored text is taken as it is, decodable or not, and so are checksums: a
-    /// damaged thread is moved, and `verify` names the damage. Lost positions stay empty. A position beyond
-    /// [`limits::LAST_POSITION`] is `LimitExceeded` ([`Dump::check`]). A deleted id may be restored at any time.
+    /// The thread is not visible until its last chunk (`next` is `None`) is written. A first chunk discards the chunks of an earlier
+    /// restoration that was not completed. An existing thread with the same id or key is `Conflict::Thread`; a later chunk without a
+    /// first chunk is `Invalid`. Stored text and checksums are not validated, so that a damaged thread can be moved; `verify` reports
+    /// the damage. Lost positions stay empty. A position beyond [`limits::LAST_POSITION`] is `LimitExceeded` ([`Dump::check`]). A
+    /// thread with a deleted id may be restored at any time.
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()>;
 
-    /// Writes a record of a user or the tenant verbatim, over what is there. Versions given later are greater than its
-    /// version. A thread as owner is `Invalid`.
+    /// Writes a record of a user or the tenant verbatim, and overwrites an existing record. Later writes get higher versions. A thread
+    /// as owner is `Invalid`.
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()>;
 
-    /// Removes what `now` says is over: expired threads and records, idempotency records, change logs and deleted ids
-    /// beyond the window, and every byte that erasing, trimming, deleting or replacing left behind. Bounded steps; other
-    /// callers go on meanwhile.
+    /// Removes what is obsolete at `now`: expired threads and records; idempotency records, change logs and deleted ids outside the
+    /// window; and every byte that erasing, trimming, deleting or replacing left behind. It works in bounded steps, between which other
+    /// calls can run.
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport>;
 
-    /// Reads everything and says what does not hold together: what cannot be read, messages that are not what was written
-    /// ([`Checksum`]), an index that differs from the text. Changes nothing.
+    /// Reads everything and reports inconsistencies: data that cannot be read, messages that do not match their [`Checksum`], an
+    /// index that differs from the text. Changes nothing.
     async fn verify(&self) -> Result<VerifyReport>;
 
-    /// Rebuilds whatever is derived (indexes, counts) from the log.
+    /// Rebuilds derived data (indexes, counts) from the messages.
     async fn repair(&self, now: Timestamp) -> Result<()>;
 
-    /// Gives unused space back to the system. `Unsupported` where there is none to give.
+    /// Returns unused disk space to the operating system. `Unsupported` if the store has none to return.
     async fn compact(&self) -> Result<()>;
 }
 
-/// A thread that somebody drives.
+/// A thread that has a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrivenThread {
     /// Its tenant.
     pub tenant: TenantId,
     /// Its id.
     pub thread: ThreadId,
-    /// Whom it belongs to.
+    /// Its owner.
     pub owner: Owner,
-    /// The record that says so.
+    /// The record that names the driver.
     pub record: Record,
 }
 
 /// A chunk of a dumped thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dump {
-    /// The thread itself, in the first chunk.
+    /// The thread's row, in the first chunk only.
     pub thread: Option<DumpedThread>,
-    /// Its records, all in the first chunk.
+    /// Its records, in the first chunk only.
     #[serde(rename = "documents")]
     pub records: Vec<Record>,
-    /// Its change log and idempotency records, oldest first, all in the first chunk.
+    /// Its change log and idempotency records, oldest first, in the first chunk only.
     pub commits: Vec<DumpedCommit>,
-    /// Its messages and tombstones by position.
+    /// Its messages and tombstones, by position.
     pub entries: Vec<DumpEntry>,
-    /// What to pass as `after` for the next chunk; `None` in the last.
+    /// The `after` of the next chunk; `None` in the last one.
     pub next: Option<u64>,
-    /// What could not be read and is left out, beside lost positions: without any message's text. It does not travel.
+    /// Descriptions of data that could not be read, except lost positions. They contain no message content and are not serialised.
     #[serde(skip)]
     pub unreadable: Vec<String>,
 }
 
 impl Dump {
-    /// Names the positions between the entries that have none as [`DumpEntry::Lost`]: those after `after`, and in the last
-    /// chunk those up to the thread's end.
+    /// Adds a [`DumpEntry::Lost`] for each gap between the entries of a chunk: from the position after `after` to the last entry, in
+    /// the last chunk to the end of the thread.
     #[must_use]
     pub fn with_lost(mut self, after: u64, positions: Positions) -> Self {
         let mut expected = after.saturating_add(1).max(positions.first_seq);
         let mut entries = Vec::with_capacity(self.entries.len());
-        let mut lose = |entries: &mut Vec<DumpEntry>, upto: u64| {
-            let count = upto.saturating_sub(expected);
+        let mut add_lost = |entries: &mut Vec<DumpEntry>, next: u64| {
+            let count = next.saturating_sub(expected);
             if count > 0 {
                 entries.push(DumpEntry::Lost { seq: expected, count });
             }
-            expected = expected.max(upto.saturating_add(1));
+            expected = expected.max(next.saturating_add(1));
         };
         for entry in self.entries {
-            lose(&mut entries, entry.seq());
+            add_lost(&mut entries, entry.seq());
             entries.push(entry);
         }
         if self.next.is_none() {
-            lose(&mut entries, positions.seq.saturating_add(1));
+            add_lost(&mut entries, positions.seq.saturating_add(1));
         }
         self.entries = entries;
         self
     }
 
-    /// Checks that no position goes beyond [`limits::LAST_POSITION`].
+    /// Checks that no position exceeds [`limits::LAST_POSITION`].
     ///
     /// # Errors
-    /// `LimitExceeded`.
+    /// `LimitExceeded` if a position is higher.
     pub fn check(&self) -> Result<()> {
         if let Some(thread) = &self.thread {
             limits::check_positions(thread.positions)?;
@@ -140,24 +141,24 @@ impl Dump {
         limits::check_positions(Positions { seq, change, ..Positions::BEGINNING })
     }
 
-    /// What is damaged or lost in this chunk, without any message's text.
+    /// Describes the damaged and lost data of this chunk, without message content.
     pub fn damage(&self) -> impl Iterator<Item = String> {
         self.unreadable.iter().cloned().chain(self.entries.iter().filter_map(DumpEntry::damage))
     }
 }
 
-/// A thread's own row.
+/// A thread without its messages, in a dump.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DumpedThread {
-    /// Whom it belongs to.
+    /// Its owner.
     pub owner: Owner,
-    /// What a channel calls it.
+    /// Its key.
     pub key: Option<ThreadKey>,
     /// Title, metadata and state as stored ([`crate::codec::encode_thread`]).
     pub body: String,
-    /// Where it stands.
+    /// Its positions.
     pub positions: Positions,
-    /// When it was opened first.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
@@ -165,34 +166,34 @@ pub struct DumpedThread {
     pub expires_at: Option<Timestamp>,
 }
 
-/// One commit as the change log keeps it.
+/// A commit in the change log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpedCommit {
-    /// The change position that it made.
+    /// The change number of the commit.
     pub change: u64,
-    /// When.
+    /// The `now` of the commit.
     pub at: Timestamp,
-    /// What makes its repetition count once.
+    /// Its idempotency key.
     pub key: IdempotencyKey,
-    /// What that key stands for.
+    /// The fingerprint of its request.
     pub fingerprint: Fingerprint,
-    /// The position of the first message that it appended.
+    /// The position of the first message that the commit appended; the next free position at the time if it appended none.
     pub first_seq: u64,
-    /// How many it appended.
+    /// The number of appended messages.
     pub count: u64,
-    /// What else it did: its effects without [`Effect::Appended`], which the two members above tell.
+    /// Its effects, except [`Effect::Appended`], which `first_seq` and `count` describe.
     pub effects: Vec<Effect>,
 }
 
 impl DumpedCommit {
-    /// The commit's tag. Its key tells it, so that it is not stored.
+    /// Returns the tag of the commit, computed from its key.
     #[must_use]
     pub fn tag(&self) -> ChangeTag {
         ChangeTag::of(&self.key)
     }
 }
 
-/// A message or what is left of it.
+/// A message, or what remains of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DumpEntry {
@@ -202,15 +203,15 @@ pub enum DumpEntry {
         seq: u64,
         /// Its id.
         id: MessageId,
-        /// What its source calls it.
+        /// Its external id.
         external_id: Option<String>,
-        /// How often it was replaced.
+        /// How often its content was replaced.
         revision: u32,
-        /// When it was said.
+        /// When it was created.
         created_at: Timestamp,
         /// Its content as stored ([`crate::codec::encode_content`]).
         body: String,
-        /// The checksum that it was written with; `None` for one from before there were any.
+        /// The checksum that was computed when the message was written; `None` if a version without checksums wrote it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checksum: Option<Checksum>,
     },
@@ -223,17 +224,17 @@ pub enum DumpEntry {
         /// When it was erased.
         erased_at: Timestamp,
     },
-    /// Positions whose rows are missing or cannot be read, as many as follow each other. Restoring leaves them empty.
+    /// Consecutive positions whose rows are missing or cannot be read. Restoring leaves them empty.
     Lost {
-        /// The first of them.
+        /// The first position.
         seq: u64,
-        /// How many.
+        /// The number of positions.
         count: u64,
     },
 }
 
 impl DumpEntry {
-    /// The position, of several the first.
+    /// Returns the position of the entry; for lost positions, the first of them.
     #[must_use]
     pub const fn seq(&self) -> u64 {
         match self {
@@ -241,7 +242,7 @@ impl DumpEntry {
         }
     }
 
-    /// The position, of several the last.
+    /// Returns the position of the entry; for lost positions, the last of them.
     #[must_use]
     pub const fn last_seq(&self) -> u64 {
         match self {
@@ -250,7 +251,8 @@ impl DumpEntry {
         }
     }
 
-    /// What is wrong with it, without its text: a message that does not decode or is not what was written, lost positions.
+    /// Describes the damage, without message content: a message that cannot be decoded or does not match its checksum, or lost
+    /// positions. `None` if there is none.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         match self {
@@ -261,82 +263,83 @@ impl DumpEntry {
             }
             Self::Message { seq, id, external_id, created_at, body, checksum, .. } => {
                 let role = codec::stored_role(body);
-                let computed = || Checksum::of(*id, role, *created_at, external_id.as_deref(), body);
-                message_damage(*seq, *id, body, *checksum, computed)
+                let compute = || Checksum::of(*id, role, *created_at, external_id.as_deref(), body);
+                message_damage(*seq, *id, body, *checksum, compute)
             }
         }
     }
 }
 
-/// What is wrong with a stored message, without its text. `computed` is the checksum of what is stored.
+/// Describes the damage of a stored message, without its content; `None` if there is none. `compute` returns the checksum of the
+/// data as it is stored now.
 #[must_use]
 pub fn message_damage(
     seq: u64,
     id: MessageId,
     body: &str,
     checksum: Option<Checksum>,
-    computed: impl FnOnce() -> Checksum,
+    compute: impl FnOnce() -> Checksum,
 ) -> Option<String> {
     match (codec::decode_content(body), checksum) {
         (Err(error), _) => Some(format!("position {seq}, message {id}: {error}")),
-        (Ok(_), Some(checksum)) if checksum != computed() => {
-            Some(format!("position {seq}, message {id}: it is not what was written (the checksum differs)"))
+        (Ok(_), Some(checksum)) if checksum != compute() => {
+            Some(format!("position {seq}, message {id}: checksum mismatch"))
         }
         _ => None,
     }
 }
 
-/// What a sweep removed.
+/// The numbers of items that a sweep removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SweepReport {
-    /// Threads that had expired.
+    /// Expired threads.
     pub expired_threads: u64,
-    /// Records that had expired, those of expired threads left out.
+    /// Expired records, except those of expired threads.
     #[serde(rename = "expired_documents")]
     pub expired_records: u64,
-    /// Records of commits beyond the window.
+    /// Idempotency records outside the window.
     pub commit_records: u64,
-    /// Deleted ids beyond the window.
+    /// Deleted ids outside the window.
     pub deleted_ids: u64,
-    /// Messages of trimmed and deleted threads whose bytes were still there.
+    /// Messages of trimmed and deleted threads whose bytes were still stored.
     pub leftover_messages: u64,
 }
 
-/// What a verification saw.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
-    /// Tenants seen.
+    /// Verified tenants.
     pub tenants: u64,
-    /// Threads seen.
+    /// Verified threads.
     pub threads: u64,
-    /// Messages seen.
+    /// Verified messages.
     pub messages: u64,
-    /// How many of them have no checksum: they were written before there were any, so changed bytes would not be found.
+    /// Verified messages without a checksum, because an earlier version wrote them. Changed bytes in them are not detected.
     pub unchecked: u64,
-    /// Records seen.
+    /// Verified records.
     #[serde(rename = "documents")]
     pub records: u64,
-    /// What does not hold together.
+    /// The inconsistencies.
     pub findings: Vec<Finding>,
 }
 
-/// Something that does not hold together.
+/// An inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// The thread that it belongs to, where it belongs to one.
+    /// The affected thread; `None` if the finding does not concern a thread.
     pub thread: Option<ThreadId>,
-    /// What is wrong, without any message's text.
+    /// A description, without message content.
     pub detail: String,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Truth is damaged: restore from a backup.
+    /// Primary data is damaged: restore a backup.
     Damage,
-    /// Something derived is wrong: `repair` rebuilds it.
+    /// Derived data is wrong: `repair` rebuilds it.
     Derived,
 }

@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checksum, JsonText, Map, MessageId, Result, StoreError, Timestamp, limits};
 
-/// Who speaks in a message. Other names (`human`, `developer`, `ai`) are mapped where they come in.
+/// The role of a message's author. Readers of other formats map other names, such as `human`, `developer` and `ai`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The application's instructions.
+    /// Instructions of the application.
     System,
     /// A person.
     User,
     /// The model.
     Assistant,
-    /// A tool, with its result.
+    /// A tool; the message contains its result.
     Tool,
 }
 
@@ -22,7 +22,7 @@ impl Role {
     /// All roles.
     pub const ALL: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Tool];
 
-    /// The role's name in JSON.
+    /// Returns the name of the role in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Role {
         }
     }
 
-    /// The role as a number that stores keep.
+    /// Returns the number that stores use for the role.
     #[must_use]
     pub const fn to_stored(self) -> u8 {
         match self {
@@ -44,14 +44,14 @@ impl Role {
         }
     }
 
-    /// Reads what [`Role::to_stored`] gave; `None` for a number that no role has, which no message was written with.
+    /// Returns the role that has this number in stores ([`Role::to_stored`]); `None` if no role has it.
     #[must_use]
     pub fn from_stored(number: impl Into<i64>) -> Option<Self> {
         let number = number.into();
         Self::ALL.into_iter().find(|role| i64::from(role.to_stored()) == number)
     }
 
-    /// Some roles as one number, a bit for each; all of them where none is named.
+    /// Returns a bit mask of roles, with one bit for each stored number. An empty list of roles means all roles.
     #[must_use]
     pub fn stored_mask(roles: &[Self]) -> u8 {
         let roles = if roles.is_empty() { &Self::ALL } else { roles };
@@ -76,35 +76,35 @@ impl std::str::FromStr for Role {
     }
 }
 
-/// What a message says: everything that a replacement replaces.
+/// The content of a message: everything that a replacement replaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// Who speaks.
+    /// The role of the author.
     pub role: Role,
-    /// The speaker's name, where several share a role.
+    /// The name of the author, if several share a role.
     pub author: Option<String>,
-    /// What is said, in order. May be empty.
+    /// The parts, in order. May be empty.
     pub parts: Vec<Part>,
-    /// Which agent of the assistant wrote it.
+    /// The agent of the assistant that wrote it.
     pub agent: Option<String>,
-    /// What the assistant keeps beside the words (line statuses, arrivals, …).
+    /// Structured data of the assistant in addition to the text, such as line statuses or arrivals.
     pub data: Option<JsonText>,
-    /// What the words stand on.
+    /// The sources that the answer is based on.
     pub sources: Vec<Source>,
-    /// What it cost.
+    /// Token usage and cost.
     pub usage: Option<Usage>,
-    /// The application's own notes.
+    /// Metadata of the application.
     pub metadata: Map,
 }
 
 impl Content {
-    /// Makes content of one text part.
+    /// Creates content with one text part.
     #[must_use]
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { parts: vec![Part::Text(text.into())], ..Self::empty(role) }
     }
 
-    /// Makes content that says nothing yet.
+    /// Creates content without parts.
     #[must_use]
     pub fn empty(role: Role) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Content {
         }
     }
 
-    /// The text of one text part, where there is nothing else about it.
+    /// Returns the text if the content is a single text part without other fields.
     #[must_use]
     pub fn only_text(&self) -> Option<&str> {
         let Self { role: _, author, parts, agent, data, sources, usage, metadata } = self;
@@ -130,7 +130,7 @@ impl Content {
         }
     }
 
-    /// The plain text: all text parts and image descriptions, a line feed between two of them.
+    /// Returns the plain text: all text parts and image descriptions, separated by line feeds.
     #[must_use]
     pub fn plain_text(&self) -> Cow<'_, str> {
         let mut texts = self.parts.iter().filter_map(Part::text);
@@ -144,10 +144,11 @@ impl Content {
         Cow::Owned(all)
     }
 
-    /// Checks what every store must be able to keep.
+    /// Checks that every store can store the content.
     ///
     /// # Errors
-    /// `Invalid` for NUL characters and for numbers that JSON cannot hold, `LimitExceeded` for sizes.
+    /// `Invalid` if a text contains NUL characters or JSON cannot represent a number, `LimitExceeded` if a size or count exceeds its
+    /// limit.
     pub fn check(&self) -> Result<()> {
         limits::check_count("parts of a message", self.parts.len(), limits::PARTS)?;
         limits::check_count("sources of a message", self.sources.len(), limits::SOURCES)?;
@@ -163,23 +164,23 @@ impl Content {
     }
 }
 
-/// A piece of what a message says.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A model asks for a tool.
+    /// A tool call of a model.
     ToolCall(ToolCall),
-    /// What the tool gave.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// A picture that is kept elsewhere.
+    /// An image that is stored elsewhere.
     Image(ImageReference),
-    /// What the model thought before it spoke.
+    /// The model's reasoning before its answer.
     Reasoning(String),
-    /// An item of a wire format that no other part can hold, byte for byte.
+    /// An item of a wire format that no other part can represent, byte for byte.
     Raw {
-        /// Which format, such as `openai.responses`.
+        /// The format, such as `openai.responses`.
         format: String,
         /// The exact item.
         json: JsonText,
@@ -187,7 +188,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The words of a text part, or a picture's description.
+    /// Returns the text of a text part or the description of an image; `None` for other parts.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -220,53 +221,53 @@ impl Part {
 /// A model's request to run a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's name for this call; its result names it too.
+    /// The id that the model assigned to the call. The result refers to this id.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
     /// The arguments, exactly as the model wrote them.
     pub arguments: JsonText,
 }
 
-/// What a tool gave back.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call that it answers.
+    /// The id of the call.
     pub call_id: String,
-    /// What the tool said, as text (JSON included).
+    /// The output of the tool, as text (or as JSON text).
     pub output: String,
-    /// Whether it is an error.
+    /// Whether the output is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
-/// A picture that is kept elsewhere.
+/// An image that is stored elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageReference {
-    /// Where it is. May be empty when only the description is known.
+    /// The URL. May be empty if only the description is known.
     pub url: String,
-    /// What it shows, in words; counts as text of the message.
+    /// A description of the image, which counts as text of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// What an answer stands on.
+/// A source that an answer is based on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// What kind of thing it is (`tesis`, `record`, …).
+    /// The kind of source, such as `document` or `message`.
     pub kind: String,
-    /// Its id among its kind.
+    /// Its id, unique among sources of this kind.
     pub id: String,
-    /// What a person calls it.
+    /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// How good it was found to be: larger is better.
+    /// The relevance: higher is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// How far it was from the question: smaller is nearer.
+    /// The distance from the question: lower is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
-    /// Whatever else belongs to it.
+    /// Other fields.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map,
 }
@@ -283,52 +284,52 @@ impl Source {
     }
 }
 
-/// What making a message took.
+/// The resources that generating a message took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// The model that was asked.
+    /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Tokens that it read.
+    /// Input tokens.
     #[serde(default)]
     pub input_tokens: u64,
-    /// Tokens that it wrote.
+    /// Output tokens.
     #[serde(default)]
     pub output_tokens: u64,
-    /// What some of these were, where the provider tells.
+    /// A breakdown of the tokens, if the provider reports it.
     #[serde(default, skip_serializing_if = "TokenDetails::is_empty")]
     pub details: TokenDetails,
-    /// US dollars, where a price is known.
+    /// The cost in US dollars, if the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Milliseconds from question to answer.
+    /// The milliseconds from the request to the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }
 
-/// What some of a call's tokens were.
+/// A breakdown of the tokens of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenDetails {
-    /// Of those that were read, the ones from the provider's cache.
+    /// Input tokens that the provider read from its cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached_input: u64,
-    /// Of those that were read, the ones that were written to it.
+    /// Input tokens that the provider wrote to its cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write: u64,
-    /// Of those that were written, the thoughts.
+    /// Output tokens that were reasoning.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning: u64,
 }
 
 impl TokenDetails {
-    /// Whether nothing was told.
+    /// Whether all counts are zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Both together.
+    /// Adds the token counts of another call.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -351,24 +352,24 @@ impl Usage {
     }
 }
 
-/// A message on its way into a thread. The store gives it its position.
+/// A message to append to a thread. The store assigns its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMessage {
     /// Its id, unique in the thread.
     pub id: MessageId,
-    /// What the source calls it, unique in the thread where it is given. At most 500 bytes.
+    /// Its id in the source, unique in the thread if present. At most 500 bytes.
     pub external_id: Option<String>,
-    /// When it was said. Positions follow the order of appending, not this.
+    /// When it was created. Positions follow the order of appending, not this time.
     pub created_at: Timestamp,
-    /// What it says.
+    /// The content.
     pub content: Content,
 }
 
 impl NewMessage {
-    /// Checks what every store must be able to keep.
+    /// Checks that every store can store the message.
     ///
     /// # Errors
-    /// As [`Content::check`].
+    /// The same as [`Content::check`].
     pub fn check(&self) -> Result<()> {
         if let Some(external_id) = &self.external_id {
             limits::check_key("external id", external_id)?;
@@ -376,7 +377,7 @@ impl NewMessage {
         self.content.check()
     }
 
-    /// Its checksum. `body` is its content as stored ([`crate::codec::encode_content`]).
+    /// Computes the checksum. `body` is the content as stored ([`crate::codec::encode_content`]).
     #[must_use]
     pub fn checksum(&self, body: &str) -> Checksum {
         Checksum::of(self.id, Some(self.content.role), self.created_at, self.external_id.as_deref(), body)
@@ -386,40 +387,40 @@ impl NewMessage {
 /// A message of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its position: 1 is the thread's first, each next one is one more.
+    /// Its position in the thread, from 1, without gaps.
     pub seq: u64,
     /// Its id, unique in the thread.
     pub id: MessageId,
-    /// What the source calls it.
+    /// Its id in the source.
     pub external_id: Option<String>,
-    /// How often it was replaced.
+    /// How often its content was replaced.
     pub revision: u32,
-    /// When it was said.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// What it says.
+    /// The content.
     pub content: Content,
 }
 
 impl Message {
-    /// Whether it stands in a thread that was made for a single question ([`crate::EPHEMERAL`]).
+    /// Whether it belongs to a thread that was created for a single question ([`crate::EPHEMERAL`]).
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         crate::thread::is_marked_ephemeral(&self.content.metadata)
     }
 
-    /// The plain text, as [`Content::plain_text`].
+    /// Returns the plain text, like [`Content::plain_text`].
     #[must_use]
     pub fn plain_text(&self) -> Cow<'_, str> {
         self.content.plain_text()
     }
 }
 
-/// A stored message that does not decode, told instead of shown.
+/// A stored message that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorruptRow {
     /// Its position.
     pub seq: u64,
-    /// What is wrong with it.
+    /// Why it cannot be decoded.
     pub detail: String,
 }
 

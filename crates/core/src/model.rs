@@ -1,4 +1,4 @@
-//! Talking to a model: what it is asked, what it answers, and the port in between.
+//! Language models: requests, answers and the port [`ChatModel`].
 
 use std::time::Duration;
 
@@ -7,70 +7,71 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JsonText, Part, Portable, Role, TokenCount, TokenCounter, ToolCall, ToolResult, Usage};
 
-/// Tokens that a message takes beside its words, by the rule that OpenAI records for its chat models.
+/// The overhead of a message in tokens, as OpenAI documents it for its chat models.
 const MESSAGE_TOKENS: TokenCount = TokenCount(4);
-/// Tokens that a request takes beside its messages: those that begin the answer.
+/// The overhead of a request in tokens: the tokens that begin the answer.
 const ANSWER_TOKENS: TokenCount = TokenCount(3);
 
-/// A message for a model.
+/// A message in a request to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatMessage {
-    /// Who speaks.
+    /// The role of the author.
     pub role: Role,
-    /// The speaker's name.
+    /// The name of the author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// What is said. A tool's results follow the message that calls it.
+    /// The parts. The results of tool calls are in messages after the message with the calls.
     pub parts: Vec<Part>,
-    /// The position of the message in its thread, where it is one.
+    /// The position of the message in the thread; `None` if it is not a message of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
 }
 
 impl ChatMessage {
-    /// Makes a message of text that is no message of the thread.
+    /// Creates a text message that is not a message of the thread.
     #[must_use]
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, author: None, parts: vec![Part::Text(text.into())], seq: None }
     }
 
-    /// The words: its text parts and image descriptions, a line feed between two of them.
+    /// Returns the plain text: text parts and image descriptions, separated by line feeds.
     #[must_use]
     pub fn plain_text(&self) -> String {
         self.parts.iter().filter_map(Part::text).collect::<Vec<_>>().join("\n")
     }
 
-    /// The tools that it calls, in order.
+    /// Returns its tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         calls_among(&self.parts)
     }
 
-    /// The results that it brings, in order.
+    /// Returns its tool results, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
     }
 
-    /// Counts what it takes: the words of all its parts, ids and names of calls, the author, and 4 for its frame.
+    /// Counts its tokens: those of all parts, including the ids and names of tool calls, those of the author, and an overhead of 4.
     #[must_use]
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> TokenCount {
         count_message_tokens(self.author.as_deref(), &self.parts, counter)
     }
 }
 
-/// Counts what a message of an author and parts takes, as [`ChatMessage::count_tokens`] does.
+/// Counts the tokens of a message with this author and these parts, like [`ChatMessage::count_tokens`].
 #[must_use]
 pub fn count_message_tokens(author: Option<&str>, parts: &[Part], counter: &dyn TokenCounter) -> TokenCount {
     let author = author.map_or(TokenCount::ZERO, |author| counter.count(author));
     MESSAGE_TOKENS + author + parts.iter().map(|part| count_part(part, counter)).sum()
 }
 
-/// Counts what messages take together: each of them, and 3 tokens that begin the answer.
+/// Counts the tokens of a request with these messages, including 3 tokens that begin the answer.
 #[must_use]
 pub fn count_tokens(messages: &[ChatMessage], counter: &dyn TokenCounter) -> TokenCount {
     add_tokens(messages.iter().map(|message| message.count_tokens(counter)))
 }
 
-/// What messages take together that take so much each, as [`count_tokens`] does.
+/// Returns the token count of a request, given the counts of its messages. Includes 3 tokens that begin the answer, like
+/// [`count_tokens`].
 #[must_use]
 pub fn add_tokens(counts: impl IntoIterator<Item = TokenCount>) -> TokenCount {
     ANSWER_TOKENS + counts.into_iter().sum()
@@ -95,16 +96,16 @@ fn count_part(part: &Part, counter: &dyn TokenCounter) -> TokenCount {
     }
 }
 
-/// A tool as a model sees it.
+/// The description of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDescription {
-    /// Its name: letters, digits, `_` and `-`, at most 64 of them.
+    /// The name: at most 64 letters, digits, `_` and `-`.
     pub name: String,
-    /// What it does and when to call it, in words for the model.
+    /// What the tool does and when to call it, for the model.
     pub description: String,
-    /// The JSON Schema of its arguments, an object.
+    /// The JSON Schema of the arguments, an object.
     pub parameters: JsonText,
-    /// Whether a provider is to hold the model to the schema, where it can; its own default where nothing is said.
+    /// Whether the provider enforces the schema, if it can. `None` uses the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_strict: Option<bool>,
 }
@@ -113,86 +114,86 @@ pub struct ToolDescription {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it sees fit.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must not.
+    /// The model must not call tools.
     None,
-    /// It must call one.
+    /// The model must call at least one tool.
     Required,
-    /// It must call this one.
+    /// The model must call the tool with this name.
     Named(String),
 }
 
-/// The form that the words of an answer must have.
+/// The required format of the text of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerFormat {
     /// Any JSON object.
     Json,
-    /// JSON that a schema describes.
+    /// JSON that matches a schema.
     Schema {
-        /// What the schema is called: letters, digits, `_` and `-`, at most 64 of them.
+        /// The name of the schema: at most 64 letters, digits, `_` and `-`.
         name: String,
-        /// What it is for, in words for the model.
+        /// The purpose of the schema, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// The JSON Schema, an object.
         schema: JsonText,
-        /// Whether the provider has to keep the answer to it; `None` leaves that to the provider.
+        /// Whether the provider enforces the schema. `None` uses the provider's default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_strict: Option<bool>,
     },
 }
 
-/// How words are chosen. `None` and empty leave it to the provider; what a provider has no word for is not told to it.
+/// Sampling parameters. `None` and empty lists mean the provider's default. Parameters that a provider does not support are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sampling {
-    /// The share of the likeliest words that are chosen from, from 0 to 1.
+    /// The probability mass of the tokens to sample from (nucleus sampling), from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// How much what was said often is avoided, from -2 to 2.
+    /// The penalty for tokens by their frequency in the text so far, from -2 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
-    /// How much what was said at all is avoided, from -2 to 2.
+    /// The penalty for tokens that occur in the text so far, from -2 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
-    /// The same seed is to give the same answer, as far as the provider can.
+    /// The seed. With the same seed, the provider tries to return the same answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// Texts that end the answer.
+    /// Stop sequences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
-    /// The conversation, oldest first: exactly what an assembled context holds, and what this turn has added to it.
+    /// The conversation, oldest first: the assembled context, followed by the messages that this turn added.
     pub messages: Vec<ChatMessage>,
-    /// Tools that it may call.
+    /// The tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolDescription>,
-    /// Whether it may, must or must not call them.
+    /// Whether the model may, must or must not call tools.
     #[serde(default)]
     pub tool_choice: ToolChoice,
-    /// How much chance plays a part, from 0 to 2. `None` leaves it to the provider.
+    /// The sampling temperature, from 0 to 2. `None` uses the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Tokens that it may write at most. `None` leaves it to the provider.
+    /// The maximum number of output tokens. `None` uses the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// The form that its words must have. `None` lets it write as it likes.
+    /// The required format of the answer. `None` allows any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<AnswerFormat>,
-    /// Whether it may call several tools at once. `None` leaves it to the provider.
+    /// Whether one answer may contain several tool calls. `None` uses the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// How much it is to think before it answers, by the provider's own word for it (`low`, `high`).
+    /// The reasoning effort, in the provider's terms, such as `low` or `high`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
-    /// How words are chosen, beside `temperature`.
+    /// Sampling parameters in addition to `temperature`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sampling: Sampling,
 }
@@ -201,151 +202,151 @@ fn is_default(sampling: &Sampling) -> bool {
     *sampling == Sampling::default()
 }
 
-/// A piece of an answer as it is made. Pieces of one kind join to the parts of the finished [`ChatAnswer`].
+/// A part of a streamed answer. Deltas of one kind concatenate to the parts of the complete [`ChatAnswer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChatDelta {
-    /// Words.
+    /// Text.
     Text(String),
-    /// Thoughts before the words.
+    /// Reasoning.
     Reasoning(String),
-    /// What came so far is void: the model is asked again, and begins anew.
+    /// The request is retried: discard all deltas received so far.
     Restarted,
 }
 
-/// Why a model stopped.
+/// Why a model ended its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finish {
-    /// It had said everything.
+    /// The answer is complete.
     Stop,
-    /// It waits for the results of its tool calls.
+    /// The model waits for the results of its tool calls.
     ToolCalls,
-    /// It ran into the bound of tokens: the text is cut off.
+    /// The answer reached the maximum number of tokens, and is truncated.
     Length,
     /// The provider withheld the rest.
     Filtered,
 }
 
-/// What a model answers.
+/// The answer of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatAnswer {
-    /// Text, reasoning and tool calls, in the model's order.
+    /// Text, reasoning and tool calls, in the order of the model.
     pub parts: Vec<Part>,
-    /// Why it stopped.
+    /// Why the answer ended.
     pub finish: Finish,
-    /// The model that spoke, by the provider's own name for it.
+    /// The provider's name of the model that answered.
     pub model: String,
-    /// What it took, where the provider says so.
+    /// Token usage and cost, if the provider reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
 impl ChatAnswer {
-    /// The words, without thoughts and calls.
+    /// Returns the text, without reasoning and tool calls.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::text).collect::<Vec<_>>().join("")
     }
 
-    /// The tools that it calls, in order.
+    /// Returns its tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         calls_among(&self.parts)
     }
 
-    /// The message that the answer is, for the next request of the same turn.
+    /// Returns the answer as a message for the next request of the same turn.
     #[must_use]
     pub fn message(&self) -> ChatMessage {
         ChatMessage { role: Role::Assistant, author: None, parts: self.parts.clone(), seq: None }
     }
 }
 
-/// Takes the pieces of an answer while it is made.
+/// Receives the deltas of an answer.
 pub type DeltaSink<'a> = &'a mut (dyn FnMut(ChatDelta) + Send);
 
-/// A language model, or what stands in for one.
+/// A language model, or a substitute for one.
 ///
-/// Dropping the future cancels the call: nothing of it runs on, and the connection to a provider is closed.
+/// Dropping the future cancels the call: no part of it continues, and the connection to the provider is closed.
 #[async_trait]
 pub trait ChatModel: Portable + std::fmt::Debug {
-    /// The model's name, as it stands in a turn: a provider's id, `offline`, `scripted`.
+    /// Returns the model's name, as stored with turns: the provider's model id, `offline` or `scripted`.
     fn name(&self) -> &str;
 
-    /// Who runs it, as traces and figures name it: `openai`, `anthropic`. Default: `threadkeep`, for what stands in for a
-    /// model.
+    /// Returns the provider's name in traces and metrics, such as `openai` or `anthropic`. Default: `threadkeep`, for models without
+    /// a provider.
     fn provider(&self) -> &str {
         "threadkeep"
     }
 
-    /// Answers. Pieces go to `deltas` as they come; a model that cannot stream gives its text as one.
+    /// Answers a request, and passes deltas to `deltas` as they arrive. A model that cannot stream passes its text as one delta.
     ///
-    /// Calls in the answer have ids that are unique within it, and arguments that are JSON objects; whatever a provider
-    /// made of them is repaired before, or is a [`ModelError::MalformedCall`].
+    /// Tool calls in the answer have unique ids, and their arguments are JSON objects. Implementations repair malformed calls, or
+    /// fail with [`ModelError::MalformedCall`].
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError>;
 }
 
-/// Why a model did not answer. Variants say what a caller can do; user content and keys are in none of them but
-/// [`ModelError::MalformedCall`], whose text is the model's own.
+/// An error of a model. Variants are named for what the caller can do about it. They contain no keys and no user content, except
+/// [`ModelError::MalformedCall`], which contains the model's text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// It cannot be reached, broke off or has too much to do: ask again later.
+    /// The model cannot be reached, ended the connection or is overloaded. Retry later.
     #[error("model {model} unavailable: {detail}")]
     Unavailable {
-        /// Which model.
+        /// The model.
         model: String,
         /// What happened, without content.
         detail: String,
-        /// How long the provider asks to wait.
+        /// How long the provider asks callers to wait; `None` if it does not.
         retry_after: Option<Duration>,
     },
-    /// No answer in time.
+    /// The model did not answer in time.
     #[error("model {model} gave no answer within {} ms", after.as_millis())]
     TimedOut {
-        /// Which model.
+        /// The model.
         model: String,
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
-    /// The key is missing, wrong or lacks a right.
-    #[error("model {model} refused the key: {detail}")]
+    /// The API key is missing or invalid, or lacks a permission.
+    #[error("model {model} rejected the API key: {detail}")]
     Unauthorized {
-        /// Which model.
+        /// The model.
         model: String,
-        /// The provider's words.
+        /// The provider's message.
         detail: String,
     },
-    /// The provider does not take this request, and never will.
+    /// The provider rejected the request. Retrying the same request does not help.
     #[error("model {model} refused the request ({status}): {detail}")]
     Refused {
-        /// Which model.
+        /// The model.
         model: String,
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// The provider's message.
         detail: String,
     },
-    /// The request is longer than what the model can read.
+    /// The request exceeds the context window of the model.
     #[error("the context is too long for model {model}")]
     ContextTooLong {
-        /// Which model.
+        /// The model.
         model: String,
     },
-    /// It tried to call a tool in a form that could not be read, and asking again did not help.
-    #[error("model {model} wrote a tool call that cannot be read")]
+    /// The model returned a malformed tool call, even when the request was retried.
+    #[error("model {model} returned a malformed tool call")]
     MalformedCall {
-        /// Which model.
+        /// The model.
         model: String,
-        /// What it wrote.
+        /// The malformed text.
         text: String,
     },
-    /// What came is no answer.
+    /// The response of the provider is not a valid answer.
     #[error("model {model} gave an invalid answer: {detail}")]
     InvalidAnswer {
-        /// Which model.
+        /// The model.
         model: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         detail: String,
     },
 }
@@ -357,7 +358,7 @@ impl ModelError {
         matches!(self, Self::Unavailable { .. } | Self::TimedOut { .. })
     }
 
-    /// The error's name for programs, such as `model_unavailable`.
+    /// Returns the error code, such as `model_unavailable`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -377,11 +378,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_becomes_the_message_that_the_results_follow() {
+    fn answer_converts_to_a_message() {
         let call = ToolCall {
             id: "call_1".to_owned(),
             name: "arrivals".to_owned(),
-            arguments: JsonText::new("{}").expect("this is JSON"),
+            arguments: JsonText::new("{}").expect("valid JSON"),
         };
         let parts = vec![
             Part::Reasoning("hm".to_owned()),
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_is_worth_another_try() {
+    fn only_unavailable_and_timed_out_are_retryable() {
         let model = || "m".to_owned();
         let unavailable =
             ModelError::Unavailable { model: model(), detail: "connection refused".to_owned(), retry_after: None };

@@ -1,28 +1,28 @@
-//! Pages of messages: what is asked for, how a page is filled, what comes back.
+//! Pages of messages: the query, the page, and its construction in stores.
 
 use crate::{CorruptRow, Message, MessageId, Positions, Result, Role, Timestamp, limits};
 
-/// Which messages to read.
+/// A query for a page of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageQuery {
-    /// Only those before this, exclusive.
+    /// Only messages before this bound.
     pub before: Option<Bound>,
-    /// Only those after this, exclusive.
+    /// Only messages after this bound.
     pub after: Option<Bound>,
-    /// Only these roles; empty for all.
+    /// Only messages with these roles; empty for all.
     pub roles: Vec<Role>,
-    /// In which order.
+    /// The order of the messages, which also determines which of them are oldest and newest.
     pub order: OrderBy,
-    /// Which end of what is left.
+    /// From which end of the matching range to read.
     pub take: RangeEnd,
-    /// At most so many (1 to [`limits::PAGE`]).
+    /// The maximum number of messages (1 to [`limits::PAGE`]).
     pub limit: usize,
-    /// What to do with a message that does not decode.
+    /// What to do with a message that cannot be decoded.
     pub on_corrupt: OnCorrupt,
 }
 
 impl MessageQuery {
-    /// The newest `limit` messages.
+    /// Creates a query for the newest `limit` messages.
     #[must_use]
     pub fn newest(limit: usize) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl MessageQuery {
         }
     }
 
-    /// The first `limit` messages after a position.
+    /// Creates a query for the first `limit` messages after a position.
     #[must_use]
     pub fn following(seq: u64, limit: usize) -> Self {
         Self { after: Some(Bound::Seq(seq)), take: RangeEnd::Oldest, ..Self::newest(limit) }
@@ -51,7 +51,7 @@ impl MessageQuery {
     }
 }
 
-/// An exclusive end of a range of messages.
+/// An exclusive bound of a range of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// By position.
@@ -61,7 +61,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Whether a message at `seq` and `created_at` stands before this bound.
+    /// Whether the bound is after a message with this `seq` and `created_at`.
     #[must_use]
     pub fn is_after(self, seq: u64, created_at: Timestamp) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl Bound {
         }
     }
 
-    /// Whether a message at `seq` and `created_at` stands behind this bound.
+    /// Whether the bound is before a message with this `seq` and `created_at`.
     #[must_use]
     pub fn is_before(self, seq: u64, created_at: Timestamp) -> bool {
         match self {
@@ -89,49 +89,49 @@ pub enum OrderBy {
     Time,
 }
 
-/// Which end of a range to read.
+/// The end of a range from which to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeEnd {
-    /// The last ones.
+    /// Reads the last messages.
     Newest,
-    /// The first ones.
+    /// Reads the first messages.
     Oldest,
 }
 
-/// What to do with a stored message that does not decode.
+/// What to do with a stored message that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnCorrupt {
     /// Fail with `Corrupt`.
     Fail,
-    /// Tell of it beside the others, so that one broken row does not hide the rest. It counts towards the limit, and no
-    /// filter by role leaves it out.
+    /// List it in [`MessagePage::corrupt`], so that one damaged row does not hide the others. The row counts towards the limit and is
+    /// listed even if the query filters by role.
     Report,
 }
 
 /// A page of messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePage {
-    /// The messages, ascending.
+    /// The messages, in ascending order of [`MessageQuery::order`].
     pub messages: Vec<Message>,
-    /// Those that do not decode, where the query asks to be told.
+    /// The messages that cannot be decoded, if the query uses [`OnCorrupt::Report`].
     pub corrupt: Vec<CorruptRow>,
-    /// Whether more messages match in the direction of reading.
+    /// Whether more messages match, in the direction of reading.
     pub more: bool,
-    /// Where the thread stood at that instant.
+    /// The positions of the thread when the page was read.
     pub positions: Positions,
 }
 
-/// Fills a page row by row, in the order of reading, up to its limits.
+/// Builds a page row by row, in the order of reading, up to its limits.
 #[derive(Debug)]
-pub struct PageFill<'a> {
+pub struct PageBuilder<'a> {
     query: &'a MessageQuery,
     page: MessagePage,
     bytes: usize,
     max_bytes: usize,
 }
 
-impl<'a> PageFill<'a> {
-    /// Begins a page of a thread that stands at `positions`.
+impl<'a> PageBuilder<'a> {
+    /// Starts a page of a thread that is at `positions`.
     #[must_use]
     pub fn new(query: &'a MessageQuery, positions: Positions) -> Self {
         let messages = Vec::with_capacity(query.limit.min(64));
@@ -139,17 +139,17 @@ impl<'a> PageFill<'a> {
         Self { query, page, bytes: 0, max_bytes: limits::PAGE_BYTES }
     }
 
-    /// Ends the page after fewer stored bytes than [`limits::PAGE_BYTES`].
+    /// Sets the number of stored bytes after which the page ends. Default: [`limits::PAGE_BYTES`].
     #[must_use]
-    pub fn with_bytes(self, max_bytes: usize) -> Self {
+    pub fn with_max_bytes(self, max_bytes: usize) -> Self {
         Self { max_bytes, ..self }
     }
 
-    /// Takes the next row: how many bytes its content has as stored, and how to read it. Says whether there was room: where
-    /// there was none, the row was not read, and the page is complete.
+    /// Adds the next row. `bytes` is the stored size of its content, `read` decodes it. If the page is already complete, returns
+    /// `false` and does not call `read`.
     ///
     /// # Errors
-    /// `Corrupt` for a row that does not decode, unless the query asks to be told of it.
+    /// `Corrupt` for a row that cannot be decoded, unless the query uses [`OnCorrupt::Report`].
     pub fn push(&mut self, bytes: usize, read: impl FnOnce() -> Result<Message, CorruptRow>) -> Result<bool> {
         let page = &mut self.page;
         if page.messages.len() + page.corrupt.len() >= self.query.limit || self.bytes >= self.max_bytes {
@@ -165,7 +165,7 @@ impl<'a> PageFill<'a> {
         Ok(true)
     }
 
-    /// The page, in ascending order.
+    /// Returns the page, in ascending order.
     #[must_use]
     pub fn finish(mut self) -> MessagePage {
         if self.query.take == RangeEnd::Newest {
@@ -176,13 +176,13 @@ impl<'a> PageFill<'a> {
     }
 }
 
-/// How one names a message of a thread.
+/// Identifies a message in a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum MessageName {
+pub enum MessageRef {
     /// By position.
     Seq(u64),
     /// By id.
     Id(MessageId),
-    /// By what its source calls it.
+    /// By external id.
     External(String),
 }

@@ -1,14 +1,15 @@
 use crate::Portable;
 
-/// What a program can know of the processes of its machine.
+/// Information about the processes of the machine.
 ///
-/// It lets a turn whose driver was killed be taken over at once, instead of after its lease. A wrong answer does no harm to a
-/// conversation: each commit of a run requires the version that the one before it wrote, so of two drivers one loses.
+/// With it, a turn can be taken over immediately after its driver is killed, instead of after the driver's lease expires. A wrong
+/// answer cannot damage a conversation: each commit of a run requires the version that the run's previous commit wrote, so of two
+/// drivers one fails.
 pub trait Processes: Portable {
-    /// A name by which other processes of this machine recognise this one, also after its id was used again: at most 200
-    /// characters, without `/`. `None` where the machine does not tell.
+    /// Returns a name that identifies this process on this machine, even after its process id is reused: at most 200 characters,
+    /// without `/`. `None` if the machine does not provide one.
     fn own_name(&self) -> Option<String>;
-    /// Whether the process of a name that begins with [`Processes::own_name`] and `:` is known to have ended. `false` for one of
-    /// another machine, and for anything that is no such name.
+    /// Whether a process is known to have ended. `name` starts with the [`Processes::own_name`] of that process, followed by `:`.
+    /// Returns `false` for processes of other machines and for other names.
     fn has_ended(&self, name: &str) -> bool;
 }

@@ -4,23 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ChangeTag, Expected, JsonText, Owner, Positions, RecordCondition, RecordName, RecordState, Result, StoreError,
-    Tagged, ThreadId, Timestamp, UserId, limits,
+    TaggedNumber, ThreadId, Timestamp, UserId, limits,
 };
 
-/// Whom a record belongs to. It lives and dies with its owner.
+/// The owner of a record. Deleting the owner deletes the record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordOwner {
-    /// A thread; written only by commits of that thread.
+    /// A thread. Its records are written only by commits on the thread.
     Thread(ThreadId),
     /// A user.
     User(UserId),
-    /// The tenant: read by all its users, written by the application.
+    /// The tenant. All its users can read these records; only the application can write them.
     Tenant,
 }
 
 impl RecordOwner {
-    /// The user or the tenant that it is; `None` for a thread.
+    /// Returns the user or tenant as an [`Owner`]; `None` for a thread.
     #[must_use]
     pub fn as_owner(&self) -> Option<Owner> {
         match self {
@@ -31,37 +31,37 @@ impl RecordOwner {
     }
 }
 
-/// Which family of records one belongs to. Text form: `app/NAME` or `system/NAME`.
+/// The namespace of a record. Text form: `app/NAME` or `system/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Namespace {
-    /// An application's own.
+    /// A namespace of the application.
     App(String),
-    /// Threadkeep's own (journals, approvals, summaries, leases): reachable through no door.
+    /// A namespace of Threadkeep, for journals, approvals, summaries and leases. No API exposes it.
     System(String),
 }
 
 impl Namespace {
-    /// Makes a namespace of an application.
+    /// Creates a namespace of the application.
     ///
     /// # Errors
-    /// `Invalid` when the name is empty or holds control characters, `LimitExceeded` over 200 bytes.
+    /// `Invalid` if the name is empty or contains control characters, `LimitExceeded` over 200 bytes.
     pub fn app(name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         limits::check_name("namespace", &name)?;
         Ok(Self::App(name))
     }
 
-    /// Makes a namespace of Threadkeep itself.
+    /// Creates a namespace of Threadkeep.
     ///
     /// # Errors
-    /// As [`Namespace::app`].
+    /// The same as [`Namespace::app`].
     pub fn system(name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         limits::check_name("namespace", &name)?;
         Ok(Self::System(name))
     }
 
-    /// The family of a thread's derived records, which [`crate::Store::write_derived`] writes.
+    /// Returns the namespace of derived records of threads, which [`crate::Store::write_derived`] writes.
     #[must_use]
     pub fn derived() -> Self {
         Self::System("summary".to_owned())
@@ -89,7 +89,7 @@ impl std::str::FromStr for Namespace {
         match text.split_once('/') {
             Some(("app", name)) => Self::app(name),
             Some(("system", name)) => Self::system(name),
-            _ => Err(StoreError::invalid("namespace", "does not start with app/ or system/")),
+            _ => Err(StoreError::invalid("namespace", "must start with app/ or system/")),
         }
     }
 }
@@ -106,164 +106,162 @@ impl<'de> Deserialize<'de> for Namespace {
     }
 }
 
-/// A small JSON value with a name, changed by compare-and-set.
+/// A versioned JSON value, identified by owner, namespace and key, and updated by compare-and-set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Its family.
+    /// The namespace.
     pub namespace: Namespace,
-    /// Its name in the family.
+    /// The key in the namespace.
     pub key: String,
-    /// What it holds, byte for byte.
+    /// The value, byte for byte.
     pub value: JsonText,
-    /// Another one with each write. It never repeats for a name, so that compare-and-set cannot be fooled by a deletion.
+    /// The version, which changes with every write. A name never gets the same version twice, not even after a deletion, so that
+    /// compare-and-set is safe.
     pub version: u64,
-    /// The tag of the change of its thread that it was written at; `None` for one from before there were tags, and for one of a
-    /// user or a tenant.
+    /// The tag of the commit that wrote the record; `None` if a version without tags wrote it, and for records of users and tenants,
+    /// which commits do not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<ChangeTag>,
-    /// From when on it is as if it had never been.
+    /// When it expires. An expired record does not exist for readers.
     pub expires_at: Option<Timestamp>,
 }
 
 impl Record {
-    /// The version with its tag.
+    /// Returns the version with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.version, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.version, tag: self.tag }
     }
 }
 
 /// A write to a record of a user or of the tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordWrite {
-    /// A user or the tenant; thread-owned records change through commits only.
+    /// A user or the tenant. Only commits write records of threads.
     pub owner: RecordOwner,
-    /// Its family.
+    /// The namespace.
     pub namespace: Namespace,
-    /// Its name in the family.
+    /// The key in the namespace.
     pub key: String,
-    /// The version that it must have now, `Some(0)` for absent; `None` writes whatever is there.
+    /// The required current version; `Some(0)` if the record must not exist, `None` to write in any case.
     pub expected: Option<u64>,
-    /// What it shall hold; `None` deletes it.
+    /// The new value; `None` deletes the record.
     pub value: Option<JsonText>,
-    /// From when on it shall be as if it had never been.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
 impl RecordWrite {
-    /// Checks what every store must be able to keep.
+    /// Checks that every store can store the record.
     ///
     /// # Errors
-    /// `Invalid` for bad names and a thread as owner, `LimitExceeded` for sizes.
+    /// `Invalid` if a name is invalid or the owner is a thread, `LimitExceeded` if the key or value is too large.
     pub fn check(&self) -> Result<()> {
         if matches!(self.owner, RecordOwner::Thread(_)) {
-            return Err(StoreError::invalid("document owner", "a thread's documents change by commits"));
+            return Err(StoreError::invalid("record owner", "records of threads change by commits only"));
         }
         self.namespace.check()?;
-        limits::check_key("document key", &self.key)?;
-        limits::check_bytes(
-            "document",
-            self.value.as_ref().map_or(0, |value| value.as_str().len()),
-            limits::DOCUMENT_BYTES,
-        )
+        limits::check_key("record key", &self.key)?;
+        limits::check_bytes("record", self.value.as_ref().map_or(0, |value| value.as_str().len()), limits::RECORD_BYTES)
     }
 }
 
-/// A write to a derived record of a thread: what was computed from the thread and can be computed again.
+/// A write to a derived record of a thread. Derived records are computed from the thread and can be computed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedWrite {
-    /// Its name in [`Namespace::derived`].
+    /// The key in [`Namespace::derived`].
     pub key: String,
-    /// The change position at which everything was read that it was derived from.
-    pub at_change: Tagged,
-    /// The version that it had then; `None` for absent.
-    pub expected: Option<Tagged>,
-    /// What it shall hold.
+    /// The change of the thread from which the value was computed.
+    pub at_change: TaggedNumber,
+    /// The required current version; `None` if the record must not exist.
+    pub expected: Option<TaggedNumber>,
+    /// The new value.
     pub value: JsonText,
 }
 
 impl DerivedWrite {
-    /// The record's name among those of its thread.
+    /// Returns the name of the record.
     #[must_use]
     pub fn name(&self) -> RecordName {
         RecordName { namespace: Namespace::derived(), key: self.key.clone() }
     }
 
-    /// The version that the record gets: `at_change` in the lower 32 bits, and above how often it was written since a commit
-    /// last wrote or deleted it.
+    /// Returns the new version of the record: the number of `at_change` in the lower 32 bits, and in the upper 32 bits the number of
+    /// derived writes since a commit last wrote or deleted the record.
     ///
-    /// Commits give their own change as the version, which fits 32 bits and is beyond every `at_change` before it. So no version
-    /// comes back, although neither kind of write knows of the other.
+    /// A commit uses its change number as the version, which fits into 32 bits and exceeds every earlier `at_change`. So versions are
+    /// never reused, although derived writes and commits do not coordinate.
     #[must_use]
     pub fn version(&self) -> u64 {
-        (self.writes() << 32) | self.at_change.number
+        (self.count_writes() << 32) | self.at_change.number
     }
 
-    fn writes(&self) -> u64 {
+    fn count_writes(&self) -> u64 {
         self.expected.map_or(0, |version| version.number >> 32) + 1
     }
 
-    /// Checks what every store must be able to keep.
+    /// Checks that every store can store the record.
     ///
     /// # Errors
-    /// `Invalid` for bad names, `LimitExceeded` for sizes and beyond 2,147,483,647 writes without a commit that writes it.
+    /// `Invalid` if the key is invalid; `LimitExceeded` if the key or value is too large, or after more than 2,147,483,647 derived
+    /// writes since the last commit that wrote or deleted the record.
     pub fn check(&self) -> Result<()> {
-        limits::check_key("document key", &self.key)?;
-        limits::check_bytes("document", self.value.as_str().len(), limits::DOCUMENT_BYTES)?;
-        let writes = self.writes();
+        limits::check_key("record key", &self.key)?;
+        limits::check_bytes("record", self.value.as_str().len(), limits::RECORD_BYTES)?;
+        let writes = self.count_writes();
         let max = u64::from(u32::MAX >> 1);
         if writes > max {
-            return Err(StoreError::LimitExceeded { limit: "writes of a derived document", max, actual: writes });
+            return Err(StoreError::LimitExceeded { limit: "writes of a derived record", max, actual: writes });
         }
         Ok(())
     }
 
-    /// Holds the write against where the thread stands and the version that the record has, if it is there. The record gets
-    /// the thread's tag.
+    /// Checks the write against the positions of the thread and the version of the record (`None` if the record does not exist). The
+    /// new version gets the thread's current tag.
     ///
     /// # Errors
     /// `Conflict` with the actual change or version.
-    pub fn check_against(&self, positions: Positions, actual: Option<Tagged>) -> Result<()> {
+    pub fn check_against(&self, positions: Positions, actual: Option<TaggedNumber>) -> Result<()> {
         Expected::Change(self.at_change).check(positions)?;
         let state = self.expected.map_or(RecordState::Absent, RecordState::Version);
         RecordCondition { name: self.name(), state }.check(actual)
     }
 }
 
-/// What a write to a record did.
+/// The result of a write to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOutcome {
-    /// The version it has now; 0 when it was deleted or was not there.
+    /// The new version; 0 if the record was deleted or did not exist.
     pub version: u64,
-    /// The tag of that version, as [`Record::tag`].
+    /// The tag of the version, like [`Record::tag`].
     pub tag: Option<ChangeTag>,
 }
 
 impl WriteOutcome {
-    /// The version with its tag.
+    /// Returns the version with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.version, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.version, tag: self.tag }
     }
 }
 
-/// Which records to list: by namespace, then key, both in byte order.
+/// A query for records, which are listed by namespace, then key, both in byte order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordQuery {
-    /// Whose.
+    /// The owner of the records.
     pub owner: RecordOwner,
-    /// Of which family; `None` for all, system families included.
+    /// The namespace; `None` for all, including those of Threadkeep.
     pub namespace: Option<Namespace>,
-    /// Only keys that start so.
+    /// Only keys with this prefix.
     pub key_prefix: String,
-    /// Only those after this one, for the next page.
+    /// Only records after this one, for the next page.
     pub after: Option<(Namespace, String)>,
-    /// At most so many (1 to [`limits::PAGE`]).
+    /// The maximum number of records (1 to [`limits::PAGE`]).
     pub limit: usize,
 }
 
 impl RecordQuery {
-    /// Makes a query for all records of an owner, in pages of the greatest size.
+    /// Creates a query for all records of an owner, in pages of the maximum size.
     #[must_use]
     pub fn of(owner: RecordOwner) -> Self {
         Self { owner, namespace: None, key_prefix: String::new(), after: None, limit: limits::PAGE }

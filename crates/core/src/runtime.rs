@@ -8,32 +8,33 @@ use futures_core::future::BoxFuture;
 
 use crate::Portable;
 
-/// The async runtime that a program has: how this library waits and runs tasks.
+/// The async runtime: how this library waits and spawns tasks.
 pub trait Runtime: Portable {
-    /// The moment now, on a clock that never goes back. It tells nothing of the date: that is a [`crate::Clock`]'s.
+    /// Returns the current time of a monotonic clock. For dates, use a [`crate::Clock`].
     fn now(&self) -> MonotonicTime;
-    /// Waits for a length of time, from the call on. Dropping the future ends the wait. Once the time is over, the next poll says so:
-    /// a runtime that makes busy tasks yield leaves this one out, or a timeout of work that never waits would never end it.
-    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()>;
-    /// Runs a future beside the caller's until it ends, or the runtime does, which drops it.
+    /// Waits for a duration, starting at the call. Dropping the future ends the wait. After the duration, the next poll must return
+    /// ready: a runtime with cooperative scheduling must exempt this future from it, or a timeout could not end work that never waits.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+    /// Spawns a task. It runs until it is complete or the runtime shuts down, which drops the future.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
 impl dyn Runtime {
-    /// Waits until a moment; not at all for one that has passed.
-    pub async fn sleep_until(&self, moment: MonotonicTime) {
-        let left = moment.since(self.now());
-        if !left.is_zero() {
-            self.sleep(left).await;
+    /// Waits until a time. Returns immediately if it has passed.
+    pub async fn sleep_until(&self, deadline: MonotonicTime) {
+        let remaining = deadline.since(self.now());
+        if !remaining.is_zero() {
+            self.sleep(remaining).await;
         }
     }
 
-    /// Waits for a future for a length of time at most; `None` where that was not enough.
-    pub async fn timeout<F: Future>(&self, length: Duration, future: F) -> Option<F::Output> {
-        self.timeout_at(self.now() + length, future).await
+    /// Waits for a future, for at most a duration. Returns `None` on timeout.
+    pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
+        self.timeout_at(self.now() + duration, future).await
     }
 
-    /// Waits for a future until a moment at most; `None` where that was not enough. A future that is ready is never late.
+    /// Waits for a future, at most until a deadline. Returns `None` on timeout. A future that is ready at the first poll never times
+    /// out.
     pub async fn timeout_at<F: Future>(&self, deadline: MonotonicTime, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut sleep = None;
@@ -41,12 +42,12 @@ impl dyn Runtime {
             if let Poll::Ready(output) = future.as_mut().poll(context) {
                 return Poll::Ready(Some(output));
             }
-            // What is ready at once needs no timer, and neither does what is late already.
+            // The timer is created only if the future is not ready at the first poll and the deadline has not passed.
             let sleep = match &mut sleep {
                 Some(sleep) => sleep,
                 None => match deadline.since(self.now()) {
                     Duration::ZERO => return Poll::Ready(None),
-                    left => sleep.insert(self.sleep(left)),
+                    remaining => sleep.insert(self.sleep(remaining)),
                 },
             };
             sleep.as_mut().poll(context).map(|()| None)
@@ -55,20 +56,20 @@ impl dyn Runtime {
     }
 }
 
-/// A moment on the clock of a [`Runtime`], to the nanosecond. Moments of two runtimes cannot be compared.
+/// A time on the monotonic clock of a [`Runtime`], in nanoseconds. Times of different runtimes cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MonotonicTime {
     nanos: i64,
 }
 
 impl MonotonicTime {
-    /// The moment so many nanoseconds after the one that the runtime counts from, or before it.
+    /// Creates a time from the nanoseconds since the origin of the runtime's clock, negative before it.
     #[must_use]
     pub const fn from_nanos(nanos: i64) -> Self {
         Self { nanos }
     }
 
-    /// How long after another moment this is; zero where it is not after it.
+    /// Returns the duration since an earlier time; zero if `earlier` is not earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         let nanos = i128::from(self.nanos) - i128::from(earlier.nanos);
@@ -79,9 +80,9 @@ impl MonotonicTime {
 impl Add<Duration> for MonotonicTime {
     type Output = Self;
 
-    /// A moment too far away is the last one that there is, in 292 years.
-    fn add(self, length: Duration) -> Self {
-        let nanos = i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
+    /// Saturates at the maximum, 292 years after the origin.
+    fn add(self, duration: Duration) -> Self {
+        let nanos = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
         Self { nanos: self.nanos.saturating_add(nanos) }
     }
 }
@@ -93,39 +94,39 @@ mod tests {
 
     use super::*;
 
-    /// Its time moves only with the sleeps that are asked for, which are over at once.
-    struct Hurried {
+    /// A runtime whose sleeps end immediately and advance its time.
+    struct FakeRuntime {
         now: Mutex<MonotonicTime>,
     }
 
-    impl Runtime for Hurried {
+    impl Runtime for FakeRuntime {
         fn now(&self) -> MonotonicTime {
             *self.now.lock().unwrap()
         }
 
-        fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
-            assert!(!length.is_zero(), "what has passed needs no timer");
+        fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+            assert!(!duration.is_zero(), "a timer for a deadline that has passed");
             let mut now = self.now.lock().unwrap();
-            *now = *now + length;
+            *now = *now + duration;
             Box::pin(std::future::ready(()))
         }
 
         fn spawn(&self, _: BoxFuture<'static, ()>) {
-            unreachable!("nothing is spawned");
+            unreachable!("no task is spawned");
         }
     }
 
     fn ready<T>(future: impl Future<Output = T>) -> T {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => output,
-            Poll::Pending => panic!("it waits"),
+            Poll::Pending => panic!("the future is pending"),
         }
     }
 
     #[test]
-    fn a_timeout_sleeps_only_while_the_future_is_not_ready() {
-        let hurried = Hurried { now: Mutex::new(MonotonicTime::from_nanos(-5)) };
-        let runtime: &dyn Runtime = &hurried;
+    fn timeout_sleeps_only_while_the_future_is_not_ready() {
+        let fake = FakeRuntime { now: Mutex::new(MonotonicTime::from_nanos(-5)) };
+        let runtime: &dyn Runtime = &fake;
         assert_eq!(ready(runtime.timeout(Duration::ZERO, std::future::ready(7))), Some(7));
         assert_eq!(runtime.now(), MonotonicTime::from_nanos(-5));
         assert_eq!(ready(runtime.timeout(Duration::ZERO, std::future::pending::<()>())), None);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_end_nowhere() {
+    fn monotonic_time_saturates() {
         let (first, last) = (MonotonicTime::from_nanos(i64::MIN), MonotonicTime::from_nanos(i64::MAX));
         assert_eq!(last + Duration::MAX, last);
         assert_eq!(last.since(first), Duration::from_nanos(u64::MAX));

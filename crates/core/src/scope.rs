@@ -2,35 +2,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::{TenantId, UserId};
 
-/// On whose behalf a call is made. Every read and write carries one.
+/// The identity on whose behalf a call is made. Every read and write has a scope.
 ///
-/// There is no optional user: acting for a whole tenant is something that one says.
+/// Acting for a whole tenant is a separate variant, not the absence of a user, so that it is always explicit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// The application itself, for everyone in the tenant.
+    /// The application, for all users of the tenant.
     Tenant(TenantId),
     /// One user of the tenant.
     User(TenantId, UserId),
 }
 
 impl Scope {
-    /// Makes the scope of a tenant.
+    /// Creates the scope of a tenant.
     ///
     /// # Errors
-    /// As [`TenantId::new`].
+    /// The same as [`TenantId::new`].
     pub fn tenant(tenant: impl Into<String>) -> crate::Result<Self> {
         Ok(Self::Tenant(TenantId::new(tenant)?))
     }
 
-    /// Makes the scope of a user.
+    /// Creates the scope of a user.
     ///
     /// # Errors
-    /// As [`TenantId::new`] and [`UserId::new`].
+    /// The same as [`TenantId::new`] and [`UserId::new`].
     pub fn user(tenant: impl Into<String>, user: impl Into<String>) -> crate::Result<Self> {
         Ok(Self::User(TenantId::new(tenant)?, UserId::new(user)?))
     }
 
-    /// The tenant that the call stays inside.
+    /// Returns the tenant that the call is limited to.
     #[must_use]
     pub fn tenant_id(&self) -> &TenantId {
         match self {
@@ -38,7 +38,7 @@ impl Scope {
         }
     }
 
-    /// The owner that a thread opened under this scope gets unless another is asked for.
+    /// Returns the owner of threads opened in this scope, unless the call names another owner.
     #[must_use]
     pub fn default_owner(&self) -> Owner {
         match self {
@@ -47,14 +47,14 @@ impl Scope {
         }
     }
 
-    /// What this caller may do with what `owner` owns inside the same tenant: the whole table.
+    /// Returns the access of this scope to threads of an owner in the same tenant:
     ///
-    /// | caller | own | another user's | the tenant's (shared) |
+    /// | scope | own | another user's | the tenant's (shared) |
     /// |---|---|---|---|
-    /// | `User` | full | none: as if unknown | append: read, open, add messages |
+    /// | `User` | full | none: as if it did not exist | append: read, open, add messages |
     /// | `Tenant` | full | full | full |
     ///
-    /// Of records, a user reads the tenant's and writes only own ones.
+    /// A user can read the records of the tenant, but write only the user's own records.
     #[must_use]
     pub fn access(&self, owner: &Owner) -> Access {
         match (self, owner) {
@@ -66,23 +66,23 @@ impl Scope {
     }
 }
 
-/// Whom a thread belongs to inside its tenant.
+/// The owner of a thread in its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
-    /// The tenant: a conversation that its users share, such as a channel.
+    /// The tenant: all its users share the thread, such as a channel.
     Tenant,
     /// One user.
     User(UserId),
 }
 
-/// What a caller may do with a thread, from least to most.
+/// The access of a scope to a thread, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Nothing: it answers as if it did not exist.
+    /// No access: the thread appears not to exist.
     None,
-    /// Reading, and adding messages.
+    /// Reading and appending messages.
     Append,
-    /// Everything, deletion included.
+    /// Everything, including deletion.
     Full,
 }

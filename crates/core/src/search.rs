@@ -2,62 +2,61 @@ use async_trait::async_trait;
 
 use crate::{Map, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp, limits};
 
-/// Finds candidates. Derived from the log, so it may lag; it says by how much, and the caller makes up the rest.
+/// A full-text index that returns candidates for ranking. It may lag behind the store; answers list the threads that are not fully
+/// indexed, so that the caller can search their newest messages itself.
 ///
-/// Messages are a collection that the backend fills from its own log. Other collections are filled by
-/// [`SearchIndex::upsert`], belong to the scope that fills them, and come into being with their first entry. They are
-/// derived too: no dump holds them, whoever filled one fills it again. The scope is part of the index, not a filter over
-/// its results. Final ranking is not the backend's: it gives bounded candidates and the statistics to rank them with, the
-/// same everywhere.
+/// The collection of messages is filled by the backend. Other collections are filled by [`SearchIndex::upsert`], belong to the scope
+/// that fills them, and are created with their first entry. They are derived data and not part of dumps: their owner has to fill them
+/// again. The scope is part of the index, not a filter on its results. Backends do not rank: they return a limited number of
+/// candidates with the statistics for ranking, the same in every backend.
 #[async_trait]
 pub trait SearchIndex: Portable + std::fmt::Debug {
-    /// Finds entries that hold at least one of the query's terms, those with the rarer terms first.
+    /// Finds entries that contain at least one term of the query. Entries with rarer terms come first.
     ///
-    /// Of messages only what the scope reads in full is searched: a user's own threads, for a tenant all of them; and
-    /// a thread that the query names, where the scope may read it. Erased, trimmed, deleted and expired messages are never
-    /// among the hits. Of a named collection a tenant searches its own entries, a user its own and its tenant's; one that
-    /// holds nothing finds nothing. With a vector the entries nearest to it come after those with a term, at most as many
-    /// again as the limit. A term that no analysis gives is no error and no syntax; what it finds is not said. A vector for
-    /// messages is `Unsupported`, and so are named collections where a backend keeps none.
+    /// For messages, the threads with full access are searched: a user's own threads, or all threads of a tenant. If the query names a
+    /// thread, that thread is searched if the scope may read it. Erased, trimmed, deleted and expired messages are never returned. In a
+    /// named collection, a tenant searches the tenant's entries, and a user searches the user's and the tenant's entries; an unknown
+    /// collection is empty. If the query has a vector, the entries with a term are followed by at most `limit` entries that are nearest
+    /// to the vector. Terms that [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector for
+    /// messages is `Unsupported`, and so are named collections in backends without them.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
-    /// Puts entries into the scope's part of a collection other than messages, over those with the same id, all or none;
-    /// they are found at once. Messages are `Invalid`: they come from the log alone. See [`IndexEntry::check_all`] for the
-    /// bounds.
+    /// Adds entries to the scope's part of a named collection, all or nothing. Replaces entries with the same id. Searches find the new
+    /// entries immediately. The collection of messages is `Invalid`. For the limits see [`IndexEntry::check_all`].
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()>;
 
-    /// Removes entries (at most [`limits::COMMIT_MESSAGES`]) from the scope's part of a collection other than messages, and
-    /// says how many there were. After a sweep no byte of them is in the backend's files.
+    /// Removes at most [`limits::COMMIT_MESSAGES`] entries from the scope's part of a named collection, and returns how many existed.
+    /// After a sweep, no byte of the removed entries remains in the backend's files.
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64>;
 
-    /// Removes everything that the scope itself put into named collections, with the collections' names, and returns how many
-    /// entries there were. Entries of other scopes stay, in collections of the same name too; messages are not touched.
-    /// A backend that keeps no collections returns 0. It works in bounded steps, so other writers are let in between, and
-    /// what they add meanwhile may stay. Idempotent: after a failure the same call removes the rest. After a sweep no byte
-    /// of the entries is in the backend's files.
+    /// Removes all entries that the scope added to named collections, with the names of the collections, and returns how many entries
+    /// existed. Messages, and entries of other scopes in collections of the same name, are not removed. A backend without collections
+    /// returns 0. The removal works in bounded steps, between which other writers can run; entries that they add meanwhile may remain.
+    /// Idempotent: after a failure, the same call removes the rest. After a sweep, no byte of the entries remains in the backend's
+    /// files.
     async fn remove_collections(&self, scope: &Scope) -> Result<u64>;
 
-    /// Indexes at most about `limit` messages that are not yet.
+    /// Indexes at most about `limit` messages that are not indexed yet.
     async fn catch_up(&self, limit: usize) -> Result<CatchUp>;
 }
 
-/// What is searched.
+/// A collection of entries to search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Collection {
     /// The messages of all threads.
     Messages,
-    /// An application's documents.
+    /// A collection of the application, such as the documents of a library.
     Named(String),
 }
 
 impl Collection {
-    /// The collection's name, for what only named collections can do.
+    /// Returns the name of a named collection.
     ///
     /// # Errors
-    /// `Invalid` for messages, and for a name that is empty, too long or holds a control character.
+    /// `Invalid` for messages, and for a name that is empty or contains a control character, `LimitExceeded` over 200 bytes.
     pub fn name(&self) -> Result<&str> {
         match self {
-            Self::Messages => Err(StoreError::invalid("collection", "messages are indexed from the log alone")),
+            Self::Messages => Err(StoreError::invalid("collection", "messages are indexed by the store")),
             Self::Named(name) => limits::check_name("collection", name).map(|()| name.as_str()),
         }
     }
@@ -68,27 +67,27 @@ impl Collection {
 pub struct IndexEntry {
     /// Its id in the collection.
     pub id: String,
-    /// What it says.
+    /// The text to index.
     pub text: String,
-    /// What comes back with it.
+    /// Data that is returned with the entry.
     pub fields: Map,
-    /// Where its meaning lies.
+    /// The embedding of the text, for queries with a vector.
     pub embedding: Option<Embedding>,
 }
 
 impl IndexEntry {
-    /// Checks what every backend must be able to keep: at most [`limits::COMMIT_MESSAGES`] entries of
-    /// [`limits::COMMIT_BYTES`] together, ids as short as keys and each once, embeddings of finite numbers.
+    /// Checks that every backend can store the entries: at most [`limits::COMMIT_MESSAGES`] entries with [`limits::COMMIT_BYTES`] of
+    /// text, distinct ids of at most [`limits::KEY_BYTES`], embeddings of finite numbers.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded`, with what was wrong.
+    /// `LimitExceeded` if a limit is exceeded, `Invalid` for any other reason.
     pub fn check_all(entries: &[Self]) -> Result<()> {
         limits::check_count("entries of one call", entries.len(), limits::COMMIT_MESSAGES)?;
         let bytes = entries.iter().map(|entry| entry.text.len()).sum();
         limits::check_count("text of all entries", bytes, limits::COMMIT_BYTES)?;
         let ids: std::collections::BTreeSet<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
         if ids.len() < entries.len() {
-            return Err(StoreError::invalid("entry id", "given twice in one call"));
+            return Err(StoreError::invalid("entry id", "appears twice in one call"));
         }
         entries.iter().try_for_each(Self::check)
     }
@@ -101,20 +100,20 @@ impl IndexEntry {
     }
 }
 
-/// A point in a model's space of meanings.
+/// A vector that an embedding model computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedding {
-    /// The model that made it; points of two models are never compared.
+    /// The model. Vectors of different models are never compared.
     pub model: String,
-    /// The point.
+    /// The vector.
     pub vector: Vec<f32>,
 }
 
 impl Embedding {
-    /// Checks that it is a point: a model with a name, 1 to [`limits::DIMENSIONS`] finite numbers.
+    /// Checks that the model has a valid name and the vector has 1 to [`limits::DIMENSIONS`] finite numbers.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded`, with what was wrong.
+    /// `LimitExceeded` if the name or the vector is too long, `Invalid` for any other reason.
     pub fn check(&self) -> Result<()> {
         limits::check_name("embedding model", &self.model)?;
         limits::check_count("dimensions of an embedding", self.vector.len(), limits::DIMENSIONS)?;
@@ -124,78 +123,78 @@ impl Embedding {
         self.vector.iter().try_for_each(|number| limits::check_number("embedding", f64::from(*number)))
     }
 
-    /// The cosine of the angle between two points, from -1 to 1. `None` where they are of two models or lengths, or one
-    /// of them is the origin.
+    /// Returns the cosine similarity of two embeddings, from -1 to 1. `None` if they are of different models, or if their vectors
+    /// cannot be compared ([`similarity`]).
     #[must_use]
     pub fn similarity(&self, other: &Self) -> Option<f64> {
         if self.model == other.model { similarity(&self.vector, &other.vector) } else { None }
     }
 }
 
-/// The cosine of the angle between two vectors, from -1 to 1. `None` where their lengths differ or one has no direction.
+/// Returns the cosine similarity of two vectors, from -1 to 1. `None` if their dimensions differ, or if one of them is the zero vector
+/// or contains a number that is not finite.
 #[must_use]
-pub fn similarity(one: &[f32], other: &[f32]) -> Option<f64> {
-    if one.len() != other.len() {
+pub fn similarity(a: &[f32], b: &[f32]) -> Option<f64> {
+    if a.len() != b.len() {
         return None;
     }
-    let product = |one: &[f32], other: &[f32]| -> f64 {
-        one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
-    };
-    let lengths = (product(one, one) * product(other, other)).sqrt();
-    (lengths > 0.0 && lengths.is_finite()).then(|| (product(one, other) / lengths).clamp(-1.0, 1.0))
+    let dot_product =
+        |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum() };
+    let lengths = (dot_product(a, a) * dot_product(b, b)).sqrt();
+    (lengths > 0.0 && lengths.is_finite()).then(|| (dot_product(a, b) / lengths).clamp(-1.0, 1.0))
 }
 
-/// What to look for.
+/// A search query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchQuery {
-    /// In which collection.
+    /// The collection to search.
     pub collection: Collection,
-    /// Analysed terms, of those that [`crate::text::indexed_terms`] gives for a text; at most 32 are looked up.
+    /// Terms as [`crate::text::indexed_terms`] produces them. At most 32 are looked up.
     pub terms: Vec<String>,
-    /// A meaning to be near to.
+    /// An embedding whose nearest entries are also returned.
     pub vector: Option<Embedding>,
-    /// Only this thread's messages.
+    /// Only messages of this thread.
     pub thread: Option<ThreadId>,
-    /// At most so many hits (1 to 1,000).
+    /// The maximum number of hits (1 to 1,000).
     pub limit: usize,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchAnswer {
     /// The candidates among messages.
     pub hits: Vec<SearchHit>,
     /// The candidates of a named collection.
     pub entries: Vec<EntryHit>,
-    /// How many entries the searched part of the collection holds, about.
+    /// The approximate number of entries in the searched part of the collection.
     pub documents: u64,
-    /// For each of the query's terms, how many of them hold it (counted up to a bound); 0 for those not looked up.
+    /// For each term of the query, the number of entries that contain it, counted up to a limit; 0 for terms that were not looked up.
     pub frequencies: Vec<u64>,
-    /// What is not indexed yet, of what the query searches.
+    /// The searched threads whose newest messages are not indexed yet.
     pub behind: Vec<UnindexedThread>,
 }
 
-/// A candidate.
+/// A candidate among messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchHit {
     /// The thread.
     pub thread: ThreadId,
-    /// The position in it.
+    /// The position in the thread.
     pub seq: u64,
 }
 
 /// A candidate of a named collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryHit {
-    /// Whose part of the collection it stands in.
+    /// The owner of the entry.
     pub owner: Owner,
-    /// Its id there.
+    /// Its id in the collection.
     pub id: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What was kept with it.
+    /// The data stored with it.
     pub fields: Map,
-    /// The cosine to the query's vector, where both have one of the same model.
+    /// The cosine similarity to the vector of the query, if both have embeddings of the same model.
     pub similarity: Option<f64>,
 }
 
@@ -204,16 +203,16 @@ pub struct EntryHit {
 pub struct UnindexedThread {
     /// The thread.
     pub thread: ThreadId,
-    /// The last position that is indexed.
+    /// The last indexed position.
     pub indexed_seq: u64,
 }
 
-/// How far the index came.
+/// The progress of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatchUp {
     /// Messages indexed by this call.
     pub indexed: u64,
-    /// Whether nothing is left.
+    /// Whether all messages are indexed.
     pub done: bool,
 }
 
@@ -222,13 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearness_is_a_cosine_or_nothing() {
+    fn similarity_is_the_cosine_if_vectors_are_comparable() {
         assert_eq!(similarity(&[3.0, 0.0], &[1.0, 0.0]), Some(1.0));
         assert_eq!(similarity(&[1.0, 0.0], &[0.0, 2.0]), Some(0.0));
-        for (one, other) in
+        for (a, b) in
             [(vec![1.0], vec![1.0, 2.0]), (vec![0.0], vec![1.0]), (vec![f32::NAN], vec![1.0]), (vec![], vec![])]
         {
-            assert_eq!(similarity(&one, &other), None);
+            assert_eq!(similarity(&a, &b), None);
         }
     }
 }

@@ -5,56 +5,55 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Dump, Finding, Portable, Record, RecordOwner, Result, TenantId, Thread};
 
-/// Everything that a store holds, as it was when the snapshot was taken ([`crate::Maintenance::snapshot`]).
+/// The contents of a store when the snapshot was taken ([`crate::Maintenance::snapshot`]).
 ///
-/// Writers neither wait for it nor show in it: what is written, erased or deleted later leaves it alone. It sees every tenant.
-/// It holds one connection until it is dropped, and keeps the store from reclaiming what it still shows, so drop it soon.
-/// Calls may be made at once and repeated. One that lost its connection answers `Unavailable` with a reason that is not
-/// retryable: take another snapshot and begin again.
+/// It does not block writers, and later writes, erasures and deletions do not affect it. Access is not limited to a tenant. It
+/// occupies one connection until it is dropped, and prevents the store from reclaiming space, so drop it soon. Calls may be
+/// concurrent and repeated. After the connection is lost, all calls return `Unavailable` with a reason that is not retryable: take
+/// another snapshot and start again.
 #[async_trait]
 pub trait Snapshot: Portable + std::fmt::Debug {
-    /// What is as of one instant: the whole store, or each thread by itself.
+    /// Returns what is consistent as of one instant: the whole store, or each thread by itself.
     fn consistency(&self) -> Consistency;
 
-    /// By how many bytes the log beside the store has grown since the snapshot was taken; `None` where there is no log that
-    /// waits for readers.
+    /// Returns by how many bytes the write-ahead log has grown since the snapshot was taken; `None` if the store has no log that
+    /// grows while snapshots exist.
     fn log_growth_bytes(&self) -> Option<u64>;
 
-    /// What its lists have left out so far because it cannot be read, each of it once: rows of threads and of records. One
-    /// damaged row ends no list.
+    /// Returns a finding for each thread or record that the lists have omitted so far because its row cannot be read. A damaged row
+    /// does not end a list.
     fn unreadable(&self) -> Vec<Finding>;
 
-    /// Counts what the snapshot holds, as far as it can be read. Cheaper than listing it.
+    /// Counts the readable threads and messages. Cheaper than listing them.
     async fn totals(&self) -> Result<SnapshotTotals>;
 
-    /// Lists the threads of all tenants that have not expired, in the order of their creation, after the place of one of
-    /// them, at most `limit` ([`crate::limits::PAGE`]).
+    /// Lists at most `limit` ([`crate::limits::PAGE`]) threads of all tenants, in the order of their creation, after the thread with
+    /// the number `after` (`None` for the first page). Expired threads are omitted.
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>>;
 
-    /// Reads threads verbatim, as [`crate::Maintenance::dump_thread`] does, damaged ones too, with a chunk for each.
+    /// Reads threads verbatim, as [`crate::Maintenance::dump_thread`] does, including damaged ones. Returns one chunk for each.
     ///
-    /// `places` are those of [`Snapshot::list_threads`], in the order wanted; an unknown one is `NotFound`. `after` goes with
-    /// the first of them: its next chunk is read instead of its first. The answer begins with the first place and ends as
-    /// soon as `size` is reached: it holds at least one chunk, and only its last one can have a `next`. So what to ask for
-    /// next is the rest of that thread, if there is one, and then the places that were not answered.
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>>;
+    /// `numbers` are the [`ListedThread::number`]s, in any order; an unknown number is `NotFound`. `after` applies to the first thread:
+    /// its chunk after this position is read instead of its first chunk. The result ends early when `size` is reached. It has at least
+    /// one chunk, and only the last chunk can have a `next`. To continue, request the rest of that thread, then the remaining threads.
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>>;
 
-    /// Lists the records of all users and tenants that have not expired, in an order of the store's own, after one of
-    /// them, at most `limit` ([`crate::limits::PAGE`]). Those of threads are in their dumps.
+    /// Lists at most `limit` ([`crate::limits::PAGE`]) records of all users and tenants after the record `after` (`None` for the first
+    /// page), in an order that depends on the store. Expired records are omitted. Records of threads are part of the threads' dumps.
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>>;
 }
 
-/// What of a snapshot is as of one instant.
+/// What a snapshot contains consistently as of one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consistency {
-    /// All of the store.
+    /// The whole store.
     Store,
-    /// Each thread, and each record, but not all at the same instant.
+    /// Each thread and each record by itself, but different ones as of different instants.
     Thread,
 }
 
-/// What a snapshot holds.
+/// The size of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotTotals {
     /// Threads that have not expired.
@@ -66,20 +65,20 @@ pub struct SnapshotTotals {
 /// A thread in a snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedThread {
-    /// By what this snapshot knows it. Grows with every thread that is created.
-    pub place: u64,
+    /// Identifies the thread in this snapshot. Increases in the order of creation.
+    pub number: u64,
     /// Its tenant.
     pub tenant: TenantId,
     /// The thread.
     pub thread: Thread,
 }
 
-/// How much one call of [`Snapshot::dump_threads`] reads.
+/// The maximum size of one result of [`Snapshot::dump_threads`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkSize {
-    /// Messages and tombstones at most, of all threads together ([`crate::limits::PAGE`] at most).
+    /// The maximum number of messages and tombstones of all threads together, at most [`crate::limits::PAGE`].
     pub entries: usize,
-    /// Bytes of text after which no further entry and no further thread is begun.
+    /// The number of bytes of text after which no further entry or thread is added.
     pub bytes: usize,
 }
 
@@ -88,29 +87,29 @@ pub struct ChunkSize {
 pub struct OwnedRecord {
     /// The tenant.
     pub tenant: TenantId,
-    /// Whose in it.
+    /// The owner in the tenant.
     pub owner: RecordOwner,
     /// The record.
     pub record: Record,
 }
 
-/// Findings of a reader that goes on past them, each kept once and the first 1,000 of them.
+/// Collects the findings of a reader that skips damaged data: the first 1,000, without duplicates.
 #[derive(Debug, Default)]
 pub struct Unreadable(std::sync::Mutex<Vec<Finding>>);
 
 impl Unreadable {
-    /// Keeps a finding of damage.
+    /// Adds a finding of damage.
     pub fn add(&self, thread: Option<crate::ThreadId>, detail: impl Into<String>) {
         let finding = Finding { severity: crate::Severity::Damage, thread, detail: detail.into() };
-        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.len() < 1_000 && !kept.contains(&finding) {
-            kept.push(finding);
+        let mut findings = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if findings.len() < 1_000 && !findings.contains(&finding) {
+            findings.push(finding);
         }
     }
 
-    /// What was kept.
+    /// Returns the findings.
     #[must_use]
-    pub fn found(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<Finding> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 }

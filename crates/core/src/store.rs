@@ -4,82 +4,86 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Kind, Maintenance, Map, Message, MessageName,
-    MessagePage, MessageQuery, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, SearchIndex, StoreError, Tagged, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp,
-    UserCursor, WakeUps, WriteOutcome, limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Kind, Maintenance, Map, Message, MessagePage,
+    MessageQuery, MessageRef, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, SearchIndex, StoreError, TaggedNumber, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView,
+    Timestamp, UserCursor, WakeUps, WriteOutcome, limits,
 };
 
-/// Keeps conversations: the contract of every backend.
+/// A store of conversations: the contract of every backend.
 ///
-/// What holds for all methods:
-/// - The scope decides first ([`Scope::access`]). What it does not reach answers exactly as what does not exist:
-///   `NotFound`, `None` or an empty list.
-/// - `now` is the caller's clock. What expires at or before `now` is as if it had never been, swept or not.
-/// - A thread changes only by [`Store::commit`] (and begins and ends by `open_thread` and `delete_thread`).
-/// - A call that returns `Ok` for a write has made it as durable as the backend is configured to be.
-/// - Dropping the future of a write leaves it either done or not done, never half done.
-/// - Stored bytes that do not decode are `Corrupt`, never a default. Limits are those of [`limits`], in every backend;
-///   a `limit` of 0 is `Invalid`, over [`limits::PAGE`] `LimitExceeded`.
+/// For all methods:
+/// - The scope is checked first ([`Scope::access`]). An object that the scope cannot access is treated exactly like one that does not
+///   exist: the result is `NotFound`, `None` or an empty list.
+/// - `now` is the time of the caller's clock. An object that expires at or before `now` does not exist, whether a sweep has removed it
+///   or not.
+/// - Only [`Store::commit`] changes a thread; `open_thread` and `delete_thread` create and delete it.
+/// - When a write returns `Ok`, it is as durable as the backend is configured to make it.
+/// - If the future of a write is dropped, the write is applied either completely or not at all.
+/// - Stored data that cannot be decoded is `Corrupt`, never replaced by a default. The limits are those of [`limits`] in every
+///   backend. A `limit` of 0 is `Invalid`, a `limit` over [`limits::PAGE`] is `LimitExceeded`.
 #[async_trait]
 pub trait Store: Portable + std::fmt::Debug {
     /// Changes one thread, all or nothing.
     ///
-    /// In this order, and nothing is written before all of it holds:
-    /// 1. [`Batch::encode`] (limits, NUL); 2. the thread exists in this scope (`NotFound`) and may be changed so
-    ///    (`Denied`); 3. the idempotency record of `batch.key`, looked up before any precondition: the same fingerprint
-    ///    returns the original answer with `replayed` set, another one is `Conflict::IdempotencyKey`; 4. `expected`, then
-    ///    `require`; 5. ids and external ids of `append` are new to the thread (tombstones count for ids); 6. messages
-    ///    of `replace` and `erase` are there (`NotFound`); 7. `trim_below` does not go beyond the end (`Invalid`); 8. neither
-    ///    `seq` nor `change` goes beyond [`limits::LAST_POSITION`] (`LimitExceeded`). [`crate::decide`] is this order in code.
+    /// Makes these checks in this order, and writes nothing unless all of them pass ([`crate::decide`] implements them):
+    /// 1. [`Batch::encode`]: limits, NUL, duplicates.
+    /// 2. The thread exists in this scope (`NotFound`), and the scope may make these changes (`Denied`).
+    /// 3. If there is an idempotency record of `batch.key` with the same fingerprint, the original outcome is returned with `replayed`
+    ///    set; with another fingerprint, the result is `Conflict::IdempotencyKey`.
+    /// 4. `expected`, then `require` (`Conflict`).
+    /// 5. Ids and external ids of `append` are new in the thread; ids of tombstones are not (`Conflict`).
+    /// 6. The messages of `replace` and `erase` exist (`NotFound`).
+    /// 7. `trim_below` is not beyond the end (`Invalid`).
+    /// 8. Neither `seq` nor `change` exceeds [`limits::LAST_POSITION`] (`LimitExceeded`).
     ///
-    /// Positions and versions that are demanded with a tag are met only by those of the same commit ([`Tagged::is_same`]): a
-    /// number that was given twice, before and after a failover, is not the same.
+    /// Changes and versions that are required with a tag match only those of the same commit ([`TaggedNumber::may_be_same`]), because a
+    /// failover can assign the same number to two commits.
     ///
-    /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one and gets the tag of the key; the record (key,
-    /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Records get the
-    /// new `change` as their version, with its tag. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing
-    /// and makes no event; its preconditions are held against the thread all the same, and it answers where that stands.
+    /// The commit then appends the messages at the positions `seq + 1 …`, increases `change` by one and gives it the tag of the key,
+    /// writes the idempotency record (key, fingerprint, change, first_seq, count) and the entry of the change log, and sends wake-ups.
+    /// Written records get the new `change` as their version, with its tag. `trim_below` at or below `first_seq` has no effect. The
+    /// preconditions of an empty batch are checked, but the commit writes nothing, produces no event and returns the current positions.
     ///
-    /// Concurrent commits on one thread take effect one after the other. `Unavailable { maybe_applied: true }` says that
-    /// the outcome is unknown: repeat with the same key. A repetition that comes when the thread is over (deleted, or
-    /// expired, be it by this very commit) is `NotFound`: the record went with the thread.
+    /// Concurrent commits on one thread are serialised. After `Unavailable { maybe_applied: true }` the outcome is unknown: retry with
+    /// the same key. A retry after the thread was deleted or expired, even by this commit, is `NotFound`, because the idempotency
+    /// record was deleted with the thread.
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome>;
 
-    /// Finds the thread that `open` names, or makes it; of many at once, one makes it and all get the same.
+    /// Finds the thread that `open` identifies, or creates it. Of concurrent calls, one creates the thread and all return it.
     ///
-    /// With a key, the thread that claims it is the one, whatever the id. Without, the id is. A new thread starts at
-    /// change 0. An id that the scope does not reach, or that was deleted within [`crate::IDEMPOTENCY_WINDOW_MS`], is
-    /// `NotFound`; an id that belongs to a thread with another key, or without one where a key is given, is
-    /// `Conflict::Thread`. An expired thread is replaced, with nothing of it left. A new thread that expires at or
-    /// before `now` is made, and over at once. Opening what is there changes nothing.
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened>;
+    /// If a key is given, the thread with this key is returned, whatever its id; otherwise the thread with the id. A new thread starts
+    /// at change 0. The result is `NotFound` if the scope cannot access the thread with the id, or if that thread was deleted within
+    /// [`crate::IDEMPOTENCY_WINDOW_MS`]. It is `Conflict::Thread` if a key is given and the thread with the id has another key or none.
+    /// An expired thread is deleted completely and replaced. A new thread may already be expired at `now`. Opening an existing thread
+    /// does not change it.
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome>;
 
-    /// Reads a thread by its id or by its key, with what `read` asks for beside its row: all of it as of one instant, in one round
-    /// trip where the store is far. `None` where the scope reaches no such thread.
+    /// Reads a thread by id or key, with the messages and records that `read` requests: all as of one instant, and in one round trip
+    /// if the store is remote. `None` if the thread does not exist in this scope.
     ///
-    /// The page is as [`Store::list_messages`] gives it, and lists are as [`Store::list_records`] gives them. Anything that does
-    /// not decode fails the whole call, but for messages that the query wants to be told of.
+    /// The page is the same as from [`Store::list_messages`], and the lists are the same as from [`Store::list_records`]. Data that
+    /// cannot be decoded makes the whole call fail, except messages if the query uses [`crate::OnCorrupt::Report`].
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>>;
 
     /// Lists threads in pages.
     ///
-    /// By creation the order is stable (threads opened meanwhile come at the end); by recency (newest change first) a
-    /// thread that changes while one pages may be seen twice or not at all. An `after` that no page gave is `Invalid`.
+    /// The order by creation is stable: threads opened during paging are at the end. In the order by recency (newest change first), a
+    /// thread that changes during paging may be listed twice or not at all. An `after` that is not the `next` of a page is `Invalid`.
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage>;
 
     /// Lists the threads that changed or were deleted after a cursor, each once, in the order of their last change.
     ///
-    /// They are those that the scope has in full: a user's own, a tenant's all. Being opened or restored counts as a
-    /// change; an expired thread is left out. A cursor belongs to the store, not to a scope, and tells nothing by itself.
-    /// Without a cursor: nothing, and the cursor of the present. A cursor from a lost past (restored data, or deletions
-    /// no longer remembered) answers `reset`.
+    /// Only threads with full access are listed: a user's own threads, or all threads of a tenant. Opening and restoring count as
+    /// changes; expired threads are omitted. Cursors are opaque, and valid in every scope of the store. Without a cursor, the result is
+    /// an empty list with the current cursor. If the cursor belongs to a discarded history (after a restore), or is older than the
+    /// retained deletions, `reset` is set.
     async fn list_changed_threads(
         &self,
         scope: &Scope,
@@ -88,17 +92,17 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<ChangedThreads>;
 
-    /// Deletes a thread with all that belongs to it.
+    /// Deletes a thread with its messages and records.
     ///
-    /// Commits that come later are `NotFound`, and the id cannot be opened within [`crate::IDEMPOTENCY_WINDOW_MS`].
-    /// Its bytes are gone from the files after the next sweep at the latest. Unknown, or deleted before: `NotFound`.
+    /// Later commits are `NotFound`, and the id cannot be opened for [`crate::IDEMPOTENCY_WINDOW_MS`]. After the next sweep, no byte of
+    /// the thread remains in the files. An unknown or deleted thread is `NotFound`.
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()>;
 
-    /// Reads a page of a thread's messages, always in ascending order, with the thread's positions at that instant.
+    /// Reads a page of a thread's messages in ascending order, with the positions of the thread as of the same instant.
     ///
-    /// The cost does not depend on the length of the thread, except that bounds by time and a filter by role read past
-    /// what they leave out, and that the order by time reads the whole thread. A page ends early, with `more` set, once
-    /// it holds [`limits::PAGE_BYTES`].
+    /// The cost does not depend on the length of the thread, with two exceptions: bounds by time and filters by role also read the
+    /// messages that they exclude, and the order by time reads the whole thread. A page ends early, with `more` set, when it contains
+    /// [`limits::PAGE_BYTES`].
     async fn list_messages(
         &self,
         scope: &Scope,
@@ -107,44 +111,45 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<MessagePage>;
 
-    /// Reads messages by name, in ascending order of position, each once; what is not there is left out. At most
-    /// [`limits::PAGE`] names.
+    /// Reads the messages that `names` identify, each once, in ascending order of position. Missing messages are omitted. There may be
+    /// at most [`limits::PAGE`] names.
     async fn find_messages(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>>;
 
-    /// Reads a thread's changes after a position, oldest first, at most `limit`.
+    /// Reads at most `limit` changes of a thread after the change `after`, oldest first.
     ///
-    /// Changes are kept for at least [`crate::IDEMPOTENCY_WINDOW_MS`]; a position before the kept ones, or beyond the
-    /// thread's own, answers [`ChangePage::Reset`]. So does one whose tag is not that of the change which the store has at that
-    /// number, or no longer has ([`Positions::continue_from`]).
+    /// Changes are retained for at least [`crate::IDEMPOTENCY_WINDOW_MS`]. The result is [`ChangePage::Reset`] if `after` is before the
+    /// retained changes or beyond the current change, or if its tag differs from that of the stored change or cannot be compared with it
+    /// ([`Positions::can_continue_from`]).
     async fn list_changes(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage>;
 
-    /// Reads a thread's changes after a position as [`Store::list_changes`] does, with the messages that they appended: what
-    /// a subscriber waits for, in one round trip where the store is far.
+    /// Reads a thread's changes like [`Store::list_changes`], with the messages that they appended, for subscribers. If the store is
+    /// remote, this takes one round trip.
     ///
-    /// Messages are as they stand at that instant, as many as one page holds. Of changes that bring many messages there may be fewer than `limit`, but one at least where any follows.
+    /// Messages have their current content, and there are at most as many as in one page. If changes append many messages, fewer changes
+    /// than `limit` may be returned, but at least one if there are any.
     async fn list_changes_with_messages(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages>;
 
-    /// Finds a record of a thread, a user or the tenant.
+    /// Finds a record of a thread, a user or the tenant; `None` if it does not exist or the scope cannot access its owner.
     async fn find_record(
         &self,
         scope: &Scope,
@@ -154,27 +159,27 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<Option<Record>>;
 
-    /// Lists records by namespace and key, in byte order. Another scope's owner has none.
+    /// Lists records by namespace and key, in byte order. Returns none for an owner that the scope cannot access.
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>>;
 
     /// Writes or deletes one record of a user or of the tenant, if it has the expected version.
     ///
-    /// Versions grow with each write and never repeat for a name, deletions included. `Conflict::Record` carries the
-    /// actual version. A user may write own records; another's are `NotFound`, the tenant's `Denied`.
+    /// Versions increase with each write and are never reused for a name, not even after a deletion. `Conflict::Record` contains the
+    /// actual version. A user may write the user's own records; records of other users are `NotFound`, records of the tenant `Denied`.
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome>;
 
-    /// Writes one derived record of a thread, if the thread stands where the record was derived and the record has the
-    /// version that the writer read.
+    /// Writes one derived record of a thread, if the thread is at the change that the record was derived from and the record has the
+    /// expected version.
     ///
-    /// In this order, and nothing is written before all of it holds: [`DerivedWrite::check`]; the thread exists in this scope
-    /// (`NotFound`) and may be changed other than by adding messages (`Denied`); its `change` is `at_change`
-    /// (`Conflict::Change`); the version is the expected one (`Conflict::Record`). The new version is
-    /// [`DerivedWrite::version`].
+    /// Makes these checks in this order, and writes nothing unless all of them pass: [`DerivedWrite::check`]; the thread exists in this
+    /// scope (`NotFound`) with full access (`Denied`); its `change` is `at_change` (`Conflict::Change`); the version is the expected one
+    /// (`Conflict::Record`). The new version is [`DerivedWrite::version`].
     ///
-    /// It is no commit: `change`, `updated_at`, the change log and idempotency records stay, and nobody is woken. The stamp
-    /// moves, as reads answer something else. Commits read, require, write and delete the record as any other of the thread:
-    /// one that takes words away scrubs it, and requires the version that it looked at. As a power cut costs only that it is
-    /// derived again, a store may acknowledge the write before it is on the disk.
+    /// This is not a commit: `change`, `updated_at`, the change log and idempotency records do not change, and no wake-up is sent. The
+    /// stamp ([`Store::stamp`]) changes, because reads return other data. Commits can require, write and delete the record like any other
+    /// record of the thread. A commit that removes messages uses this to remove their text from the record, too, and requires the version
+    /// of the record that it read. A store may acknowledge the write before it is synced to disk: after a power failure the record is
+    /// computed again.
     async fn write_derived(
         &self,
         scope: &Scope,
@@ -183,71 +188,71 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<WriteOutcome>;
 
-    /// Listens for hints that something changed, from this moment on. They may be lost or doubled.
+    /// Subscribes to hints that something changed, starting now. Hints may be lost or duplicated.
     async fn wake_ups(&self) -> Result<WakeUps>;
 
-    /// A number that is another one after anything was written, by anybody: while it stays the same, every read answers
-    /// as it did before, but for what expires. `None` where telling costs about as much as reading.
+    /// Returns the stamp: a number that changes with every write, including writes of other processes. While the stamp is the same, all
+    /// reads return the same results, except for data that expires. `None` if computing a stamp would cost about as much as a read.
     ///
-    /// It means nothing to another handle of the store.
+    /// Stamps of different handles of a store cannot be compared.
     fn stamp(&self) -> Option<u64>;
 
-    /// As [`Store::stamp`], of the records of users and tenants alone: it may stay the same over what else is written.
+    /// Like [`Store::stamp`], but only for the records of users and tenants: other writes may leave this stamp unchanged.
     fn records_stamp(&self) -> Option<u64>;
 }
 
-/// Comfort over every store.
+/// Convenience methods for every store.
 #[async_trait]
 pub trait StoreExt: Store {
-    /// Finds a thread by its id or by its key.
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+    /// Finds a thread by id or key.
+    async fn find_thread(&self, scope: &Scope, name: &ThreadRef, now: Timestamp) -> Result<Option<Thread>> {
         let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
         Ok(view.map(|view| view.thread))
     }
 
-    /// Gets a thread that must be there.
+    /// Gets a thread by id. An unknown thread is `NotFound`.
     async fn get_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Thread> {
-        let found = self.find_thread(scope, &ThreadName::Id(thread), now).await?;
+        let found = self.find_thread(scope, &ThreadRef::Id(thread), now).await?;
         found.ok_or(StoreError::NotFound(Kind::Thread))
     }
 }
 
 impl<S: Store + ?Sized> StoreExt for S {}
 
-/// What one backend offers, as everyone holds it.
+/// The ports of one backend.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// The conversations.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// The administration of the same data.
+    /// Administration of the same data.
     pub maintenance: Arc<dyn Maintenance>,
-    /// The index over the same data.
+    /// The search index of the same data.
     pub search: Arc<dyn SearchIndex>,
 }
 
-/// What to open.
+/// A thread to find or create ([`Store::open_thread`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenThread {
-    /// The id that a new thread gets.
+    /// The id of a new thread.
     pub id: ThreadId,
-    /// Whom a new thread belongs to, and whose keys are looked at.
+    /// The owner of a new thread. A thread with the key is searched among the threads of this owner.
     pub owner: Owner,
-    /// What the channel calls it.
+    /// The key of the thread.
     pub key: Option<ThreadKey>,
-    /// A new thread's title.
+    /// The title of a new thread.
     pub title: Option<String>,
-    /// A new thread's metadata.
+    /// The metadata of a new thread.
     pub metadata: Map,
-    /// A new thread's state.
+    /// The state of a new thread.
     pub state: Map,
-    /// When a new thread counts as made, where that was elsewhere and before; `None` for now. It has no part in any order.
+    /// The `created_at` of a new thread, for imports; `None` for `now`. It does not affect the order of lists.
     pub created_at: Option<Timestamp>,
-    /// A new thread's instant of expiry.
+    /// When a new thread expires.
     pub expires_at: Option<Timestamp>,
 }
 
 impl OpenThread {
-    /// Names a thread by id, owned as the scope says.
+    /// Identifies a thread by id, with the default owner of the scope.
     #[must_use]
     pub fn new(scope: &Scope, id: ThreadId) -> Self {
         Self {
@@ -262,16 +267,16 @@ impl OpenThread {
         }
     }
 
-    /// Names it by key, too.
+    /// Adds a key.
     #[must_use]
     pub fn with_key(self, key: ThreadKey) -> Self {
         Self { key: Some(key), ..self }
     }
 
-    /// Checks what every store must be able to keep.
+    /// Checks that every store can store the values.
     ///
     /// # Errors
-    /// `Invalid` for NUL characters, `LimitExceeded` for sizes.
+    /// `Invalid` if a text contains NUL characters, `LimitExceeded` if a value is too large.
     pub fn check(&self) -> Result<()> {
         if let Some(title) = &self.title {
             limits::check_title(title)?;
@@ -281,39 +286,39 @@ impl OpenThread {
     }
 }
 
-/// A thread that was opened.
+/// The result of opening a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
+pub struct OpenOutcome {
     /// The thread.
     pub thread: Thread,
-    /// Whether this call made it.
+    /// Whether this call created it.
     pub created: bool,
 }
 
-/// How one names a thread.
+/// Identifies a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ThreadName {
+pub enum ThreadRef {
     /// By id.
     Id(ThreadId),
-    /// By what a channel calls it, among the threads of an owner.
+    /// By its key, among the threads of an owner.
     Key(Owner, ThreadKey),
 }
 
-/// Which threads to list.
+/// A query for threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadQuery {
-    /// In which order.
+    /// The order.
     pub order: ThreadOrder,
-    /// Only those of one owner; otherwise all that the scope has in full: a user's own, a tenant's all.
+    /// Only threads of this owner. `None` for all threads with full access: a user's own threads, or all threads of a tenant.
     pub owner: Option<Owner>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub after: Option<String>,
-    /// At most so many (1 to [`limits::PAGE`]).
+    /// The maximum number of threads (1 to [`limits::PAGE`]).
     pub limit: usize,
 }
 
 impl ThreadQuery {
-    /// Makes a query for the first page in an order.
+    /// Creates a query for the first page in an order.
     #[must_use]
     pub fn new(order: ThreadOrder, limit: usize) -> Self {
         Self { order, owner: None, after: None, limit }
@@ -324,9 +329,9 @@ impl ThreadQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadOrder {
-    /// Those that this store took in first come first, stable.
+    /// In the order in which this store created the threads. The order never changes.
     Created,
-    /// Last changed first.
+    /// The most recently changed first.
     Recent,
 }
 
@@ -335,20 +340,20 @@ pub enum ThreadOrder {
 pub struct ThreadPage {
     /// The threads.
     pub threads: Vec<Thread>,
-    /// What to pass as `after` for the next page; `None` when this was the last.
+    /// The `after` of the next page; `None` in the last page.
     pub next: Option<String>,
 }
 
-/// Threads that changed after a cursor.
+/// The threads that changed after a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedThreads {
-    /// Each once, in the order of its last change.
+    /// The threads, each once, in the order of their last changes.
     pub threads: Vec<ChangedThread>,
-    /// Where to go on.
+    /// The cursor for the next call.
     pub cursor: UserCursor,
-    /// Whether more are known to follow.
+    /// Whether more changed threads follow.
     pub more: bool,
-    /// Whether the cursor was of a lost past: read everything anew, then go on from the new cursor.
+    /// Whether the cursor belongs to a discarded history: read everything again, then continue from the new cursor.
     pub reset: bool,
 }
 
@@ -357,9 +362,9 @@ pub struct ChangedThreads {
 pub struct ChangedThread {
     /// Its id.
     pub id: ThreadId,
-    /// Whom it belongs to.
+    /// Its owner.
     pub owner: Owner,
-    /// Where it stands, or `None` when it was deleted.
+    /// Its current positions; `None` if it was deleted.
     pub positions: Option<Positions>,
 }
 

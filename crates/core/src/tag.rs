@@ -1,4 +1,4 @@
-//! What tells a commit from another one that was given the same number.
+//! Tags, which distinguish commits with the same number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,35 +8,35 @@ use sha2::{Digest, Sha256};
 
 use crate::{IdempotencyKey, StoreError};
 
-/// A mark of the commit that made a change: the first 4 bytes of the SHA-256 of its idempotency key. Text form: 8 hex digits.
+/// A tag of the commit that made a change: the first 4 bytes of the SHA-256 of its idempotency key. Text form: 8 hex digits.
 ///
-/// A store that fails over may lose its last commits and give their numbers to others. The numbers agree then, the tags
-/// differ (but for one pair of keys in 2^32). A tag depends on the key alone, so a commit that is repeated after its first
-/// attempt was lost has the tag that it had, at whatever number.
+/// A failover can lose the last commits of a store, and the store then assigns their numbers to other commits. The tags of two such
+/// commits differ (except with probability 2⁻³²). A tag depends only on the key, so retrying a lost commit gives it the same tag,
+/// although possibly another number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChangeTag([u8; 4]);
 
 impl ChangeTag {
-    /// The tag of the commit with this key.
+    /// Computes the tag of the commit with this key.
     #[must_use]
     pub fn of(key: &IdempotencyKey) -> Self {
-        Self::of_key(&key.to_bytes())
+        Self::of_stored_key(&key.to_bytes())
     }
 
-    /// As [`ChangeTag::of`], of a key as it is stored ([`IdempotencyKey::to_bytes`]).
+    /// Like [`ChangeTag::of`], for a stored key ([`IdempotencyKey::to_bytes`]).
     #[must_use]
-    pub fn of_key(stored: &[u8]) -> Self {
+    pub fn of_stored_key(stored: &[u8]) -> Self {
         let digest = Sha256::digest(stored);
         Self([digest[0], digest[1], digest[2], digest[3]])
     }
 
-    /// The tag as a number that fits a column of four bytes.
+    /// Returns the tag as an integer, to be stored in a four-byte column.
     #[must_use]
     pub const fn to_stored(self) -> i32 {
         i32::from_be_bytes(self.0)
     }
 
-    /// Reads what [`ChangeTag::to_stored`] gave.
+    /// Restores a tag from the integer that [`ChangeTag::to_stored`] returned.
     #[must_use]
     pub const fn from_stored(stored: i32) -> Self {
         Self(stored.to_be_bytes())
@@ -59,8 +59,8 @@ impl FromStr for ChangeTag {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        let is_plain = text.len() == 8 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let number = u32::from_str_radix(text, 16).ok().filter(|_| is_plain);
+        let is_canonical = text.len() == 8 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number = u32::from_str_radix(text, 16).ok().filter(|_| is_canonical);
         number
             .map(|number| Self(number.to_be_bytes()))
             .ok_or_else(|| StoreError::invalid("change tag", "not 8 lower-case hex digits"))
@@ -79,36 +79,37 @@ impl<'de> Deserialize<'de> for ChangeTag {
     }
 }
 
-/// A change position, or the version of a record, with the tag of the commit that gave it. Text form: `17-a1b2c3d4`, or `17`
+/// A change number, or the version of a record, with the tag of the commit that made it. Text form: `17-a1b2c3d4`, or `17`
 /// without a tag.
 ///
-/// The tag is absent where nobody knows it: in what was written before there were tags, at change 0, with records of users
-/// and tenants, and where a caller gives a number alone. What has no tag is compared by its number, so being the same is not
-/// transitive: compare with [`Tagged::is_same`] where a caller's position meets a store's, and with `==` where both are known.
+/// The tag is absent from data that earlier versions wrote, from change 0, from versions of records of users and tenants, and if a
+/// caller supplies only a number.
+/// A value without a tag is compared by its number, so [`TaggedNumber::may_be_same`] is not transitive. Use that method to compare a
+/// value supplied by a caller with a stored one, and `==` to compare two stored values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tagged {
-    /// The change, or the version.
+pub struct TaggedNumber {
+    /// The change number, or the version.
     pub number: u64,
-    /// The tag of the commit.
+    /// The tag of the commit; `None` if unknown.
     pub tag: Option<ChangeTag>,
 }
 
-impl Tagged {
-    /// Whether both may be of one commit: the numbers agree, and so do the tags where both have one.
+impl TaggedNumber {
+    /// Whether both numbers may be from the same commit: the numbers are equal, and so are the tags if both have one.
     #[must_use]
-    pub fn is_same(self, other: Self) -> bool {
-        self.number == other.number && self.tag.zip(other.tag).is_none_or(|(one, other)| one == other)
+    pub fn may_be_same(self, other: Self) -> bool {
+        self.number == other.number && self.tag.zip(other.tag).is_none_or(|(a, b)| a == b)
     }
 }
 
-impl From<u64> for Tagged {
-    /// The number alone.
+impl From<u64> for TaggedNumber {
+    /// Creates a value without a tag.
     fn from(number: u64) -> Self {
         Self { number, tag: None }
     }
 }
 
-impl fmt::Display for Tagged {
+impl fmt::Display for TaggedNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag {
             Some(tag) => write!(f, "{}-{tag}", self.number),
@@ -117,7 +118,7 @@ impl fmt::Display for Tagged {
     }
 }
 
-impl FromStr for Tagged {
+impl FromStr for TaggedNumber {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
@@ -135,33 +136,36 @@ mod tests {
     use super::*;
 
     fn tag(key: &str) -> ChangeTag {
-        ChangeTag::of(&IdempotencyKey::Given(key.to_owned()))
+        ChangeTag::of(&IdempotencyKey::FromCaller(key.to_owned()))
     }
 
-    /// Tags are stored, and clients hold them: another value would call every position one of a lost past.
+    /// Stores and clients retain tags: if the algorithm changed, every change would appear to belong to a discarded history.
     #[test]
-    fn the_value_never_changes() {
+    fn tag_algorithm_is_stable() {
         assert_eq!(tag("a").to_string(), "1c335bbf");
-        assert_eq!(ChangeTag::of(&IdempotencyKey::Minted(uuid::Uuid::from_u128(7))).to_string(), "6bae4268");
+        assert_eq!(ChangeTag::of(&IdempotencyKey::Generated(uuid::Uuid::from_u128(7))).to_string(), "6bae4268");
         assert_eq!(ChangeTag::from_stored(tag("a").to_stored()), tag("a"));
     }
 
     #[test]
-    fn the_text_form_is_read_back() {
-        for tagged in [Tagged { number: 17, tag: Some(tag("a")) }, Tagged::from(17), Tagged::default()] {
-            assert_eq!(tagged.to_string().parse::<Tagged>().unwrap(), tagged);
+    fn text_form_round_trips() {
+        for tagged in
+            [TaggedNumber { number: 17, tag: Some(tag("a")) }, TaggedNumber::from(17), TaggedNumber::default()]
+        {
+            assert_eq!(tagged.to_string().parse::<TaggedNumber>().unwrap(), tagged);
         }
-        assert_eq!(Tagged::from(17).to_string(), "17");
+        assert_eq!(TaggedNumber::from(17).to_string(), "17");
         for text in ["", "-", "17-", "-a1b2c3d4", "17-A1B2C3D4", "17-a1b2c3", "17-a1b2c3d4e5", "17-+1b2c3d4", "x"] {
-            assert!(text.parse::<Tagged>().is_err(), "{text}");
+            assert!(text.parse::<TaggedNumber>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn what_has_no_tag_is_compared_by_its_number() {
-        let (one, other) = (Tagged { number: 17, tag: Some(tag("a")) }, Tagged { number: 17, tag: Some(tag("b")) });
-        assert!(one.is_same(one) && !one.is_same(other) && !other.is_same(one));
-        assert!(one.is_same(17.into()) && Tagged::from(17).is_same(other));
-        assert!(!one.is_same(18.into()) && !one.is_same(Tagged { number: 18, ..one }));
+    fn values_without_a_tag_are_compared_by_number() {
+        let (a, b) =
+            (TaggedNumber { number: 17, tag: Some(tag("a")) }, TaggedNumber { number: 17, tag: Some(tag("b")) });
+        assert!(a.may_be_same(a) && !a.may_be_same(b) && !b.may_be_same(a));
+        assert!(a.may_be_same(17.into()) && TaggedNumber::from(17).may_be_same(b));
+        assert!(!a.may_be_same(18.into()) && !a.may_be_same(TaggedNumber { number: 18, ..a }));
     }
 }

@@ -1,12 +1,12 @@
-//! How words are taken from text for search: the same in every store, for what is indexed and for what is asked.
+//! Text analysis for search: tokenising and stemming, the same in every store, for indexed text and for queries.
 //!
-//! A text is stemmed in the language that its own function words show ([`Language::of`]). One that shows none (a name, a
-//! short reply) is indexed under the stems of every language, and a question asks for the stems of every language
-//! ([`alternatives`]), so neither side has to guess what the other was written in.
+//! A text is stemmed in the language that its function words indicate ([`Language::of`]). If they indicate none (as in a name or a
+//! short reply), it is indexed with its stems in every language. Queries use the stems in every language ([`query_terms`]), so that
+//! neither side has to guess the language of the other.
 
 mod function_words;
 mod irregular;
-mod lookup;
+mod term_matcher;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -15,16 +15,16 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
 
-pub use lookup::{Counting, Lookup, TermCounts};
+pub use term_matcher::{CachingTermMatcher, TermCounts, TermMatcher};
 
-/// The version of this analysis. An index made by another one is rebuilt.
+/// The version of the analysis. Indexes of another version are rebuilt.
 pub const ANALYSIS_VERSION: u32 = 2;
 
-/// The longest term, in characters; longer words are cut.
+/// The maximum length of a term in characters. Longer words are truncated.
 const TERM_CHARS: usize = 64;
 
-/// A language whose endings are removed. A text in another is taken apart as both would, and so is the question, so
-/// that equal words still meet.
+/// A language with a stemmer. Text in any other language is indexed with its stems in both languages. Queries use both stems, too, so
+/// equal words still match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
     /// English.
@@ -37,7 +37,7 @@ impl Language {
     /// All languages.
     pub const ALL: [Self; 2] = [Self::English, Self::Spanish];
 
-    /// The language whose function words a text holds more of; `None` where none is ahead.
+    /// Detects the language of a text: the one with more function words in it, `None` on a tie.
     ///
     /// ```
     /// use threadkeep_core::text::Language;
@@ -50,8 +50,7 @@ impl Language {
         language_of(&words(text))
     }
 
-    /// Whether a word, folded as [`fold`] does, says nothing by itself in this language: an article, a pronoun, an
-    /// auxiliary.
+    /// Whether a word, folded by [`fold`], is a function word of this language: an article, a pronoun, an auxiliary.
     #[must_use]
     pub fn is_function_word(self, folded: &str) -> bool {
         function_words::languages_of(folded)[self as usize]
@@ -65,7 +64,7 @@ impl Language {
     }
 }
 
-/// Takes stems from words of one or more languages.
+/// Stems words in one or more languages.
 struct Stems {
     by_language: Vec<(Language, Stemmer)>,
 }
@@ -75,13 +74,13 @@ impl Stems {
         Self { by_language: languages.iter().map(|language| (*language, language.stemmer())).collect() }
     }
 
-    /// The stems of a folded word, each once.
+    /// Returns the distinct stems of a folded word.
     fn of(&self, word: &str) -> Vec<String> {
         let mut stems: Vec<String> = Vec::with_capacity(self.by_language.len());
         for (language, stemmer) in &self.by_language {
             let stem = match language {
                 Language::English => stemmer.stem(irregular::base_of(word)).into_owned(),
-                // The stemmer knows these endings with their accents only, and not everyone types them.
+                // The stemmer only recognises these endings with their accents, which many people omit.
                 Language::Spanish => fold(&stemmer.stem(&with_accented_ending(word))),
             };
             if !stems.contains(&stem) {
@@ -92,8 +91,8 @@ impl Stems {
     }
 }
 
-/// Takes the terms from a text, in order, repeats included: words by Unicode's borders, lower case, accents folded,
-/// the endings of its language removed (English where it shows none). A term holds letters and digits only.
+/// Returns the terms of a text in order, including repetitions: words by Unicode word boundaries, in lower case, without accents,
+/// stemmed in the language of the text (English if none is detected). A term contains only letters and digits.
 ///
 /// ```
 /// assert_eq!(threadkeep_core::text::terms("The trains to Córdoba…"), ["the", "train", "to", "cordoba"]);
@@ -105,14 +104,13 @@ pub fn terms(text: &str) -> Vec<String> {
     words.iter().flat_map(|word| stems.of(word)).collect()
 }
 
-/// The same terms, each once, in the order of first mention.
+/// Returns the distinct [`terms`] of a text, in the order of their first occurrence.
 #[must_use]
 pub fn distinct_terms(text: &str) -> Vec<String> {
     distinct(terms(text))
 }
 
-/// What a text is found by: for each word in order, its stems in the text's language, or in all of them where it shows
-/// none.
+/// Returns the stems of each word of a text, in order: in the language of the text, or in all languages if none is detected.
 #[must_use]
 pub fn stems(text: &str) -> Vec<Vec<String>> {
     let words = words(text);
@@ -123,20 +121,20 @@ pub fn stems(text: &str) -> Vec<Vec<String>> {
     words.iter().map(|word| stems.of(word)).collect()
 }
 
-/// What an index holds of a text: its [`stems`], each once.
+/// Returns the terms to index for a text: its distinct [`stems`].
 #[must_use]
 pub fn indexed_terms(text: &str) -> Vec<String> {
     distinct(stems(text).into_iter().flatten())
 }
 
-/// What a question looks for: for each word in order, the word itself, folded, and its stems in every language.
+/// Returns the terms to search for a query: for each word in order, the folded word and its stems in every language.
 #[must_use]
-pub fn alternatives(question: &str) -> Vec<(String, Vec<String>)> {
+pub fn query_terms(query: &str) -> Vec<(String, Vec<String>)> {
     let stems = Stems::new(&Language::ALL);
-    words(question).into_iter().map(|word| (word.clone(), stems.of(&word))).collect()
+    words(query).into_iter().map(|word| (word.clone(), stems.of(&word))).collect()
 }
 
-/// A word in lower case and without accents, cut to the length of a term.
+/// Returns a word in lower case, without accents, truncated to the maximum length of a term.
 #[must_use]
 pub fn fold(word: &str) -> String {
     if word.is_ascii() {
@@ -149,49 +147,49 @@ pub fn fold(word: &str) -> String {
     lower.take(TERM_CHARS).collect()
 }
 
-/// The words of a text, folded.
+/// Returns the folded words of a text.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for_each_word(text, |word| words.push(word.to_owned()));
     words
 }
 
-/// Shows the words of a text, folded, one after the other.
-fn for_each_word(text: &str, mut show: impl FnMut(&str)) {
+/// Calls a function with each folded word of a text, in order.
+fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
     if text.is_ascii() {
-        // The same words: without marks and scripts, only what is no letter or digit parts them.
+        // A fast path with the same result: in ASCII, every character that is not a letter or digit separates words.
         let mut folded = String::new();
         for piece in text.split(|character: char| !character.is_ascii_alphanumeric()) {
             folded.clear();
             folded.push_str(&piece[..piece.len().min(TERM_CHARS)]);
             folded.make_ascii_lowercase();
             if !folded.is_empty() {
-                show(&folded);
+                visit(&folded);
             }
         }
         return;
     }
     let pieces = text.unicode_words().flat_map(|word| word.split(|character: char| !character.is_alphanumeric()));
     for folded in pieces.map(fold).filter(|word| !word.is_empty()) {
-        show(&folded);
+        visit(&folded);
     }
 }
 
 fn language_of(words: &[String]) -> Option<Language> {
-    let mut tally = Tally::default();
-    words.iter().for_each(|word| tally.take(word));
-    tally.language()
+    let mut counts = FunctionWordCounts::default();
+    words.iter().for_each(|word| counts.add(word));
+    counts.language()
 }
 
-/// How many function words of each language a text holds.
+/// The number of function words of each language in a text.
 #[derive(Default)]
-struct Tally {
+struct FunctionWordCounts {
     english: usize,
     spanish: usize,
 }
 
-impl Tally {
-    fn take(&mut self, word: &str) {
+impl FunctionWordCounts {
+    fn add(&mut self, word: &str) {
         let [is_english, is_spanish] = function_words::languages_of(word);
         self.english += usize::from(is_english);
         self.spanish += usize::from(is_spanish);
@@ -206,7 +204,7 @@ impl Tally {
     }
 }
 
-/// Spanish endings whose accent [`fold`] took.
+/// Spanish endings without and with the accent that [`fold`] removes.
 const ACCENTED_ENDINGS: [(&str, &str); 4] =
     [("cion", "ción"), ("logia", "logía"), ("abamos", "ábamos"), ("iamos", "íamos")];
 
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_language_is_the_one_of_the_function_words() {
+    fn language_is_detected_by_function_words() {
         for (text, expected) in [
             ("I went to the station", Some(Language::English)),
             ("fui a la estacion con mi tia", Some(Language::Spanish)),
@@ -248,12 +246,12 @@ mod tests {
     }
 
     #[test]
-    fn a_question_finds_a_text_in_either_language() {
-        let finds = |question: &str, text: &str| {
-            let held = indexed_terms(text);
-            alternatives(question).into_iter().flat_map(|(_, stems)| stems).any(|stem| held.contains(&stem))
+    fn query_matches_text_in_either_language() {
+        let matches = |query: &str, text: &str| {
+            let indexed = indexed_terms(text);
+            query_terms(query).into_iter().flat_map(|(_, stems)| stems).any(|stem| indexed.contains(&stem))
         };
-        for (question, text) in [
+        for (query, text) in [
             ("trenes", "¿Cuándo sale el tren a la ciudad?"),
             ("tren", "Trenes: 4"),
             ("obligacion", "Las obligaciones de la empresa"),
@@ -264,23 +262,23 @@ mod tests {
             ("buying", "she bought it yesterday"),
             ("wrote", "I am writing to you"),
         ] {
-            assert!(finds(question, text), "{question} in {text}");
+            assert!(matches(query, text), "{query} in {text}");
         }
-        assert!(!finds("plane", "the train is late"));
+        assert!(!matches("plane", "the train is late"));
     }
 
     proptest::proptest! {
         #[test]
-        fn plain_letters_are_parted_as_any_others(text in "[ -~\n\t]{0,60}") {
-            let marked = words(&format!("{text} é"));
-            let (last, before) = marked.split_last().unwrap();
+        fn ascii_text_is_split_like_other_text(text in "[ -~\n\t]{0,60}") {
+            let split = words(&format!("{text} é"));
+            let (last, before) = split.split_last().unwrap();
             proptest::prop_assert_eq!(last, "e");
             proptest::prop_assert_eq!(words(&text), before);
         }
     }
 
     #[test]
-    fn terms_hold_letters_and_digits_only() {
+    fn terms_have_only_letters_and_digits() {
         for text in ["canción ñandú ÁÉÍ", "İstanbul ǅ ﬁne", "a\u{301}b x_y 3.14 e-mail"] {
             for term in stems(text).into_iter().flatten() {
                 assert!(!term.is_empty() && term.chars().all(char::is_alphanumeric), "{term:?}");

@@ -1,90 +1,90 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{ChangeTag, Map, Owner, Result, Tagged, ThreadId, Timestamp, limits};
+use crate::{ChangeTag, Map, Owner, Result, TaggedNumber, ThreadId, Timestamp, limits};
 
 /// A conversation, without its messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
     /// Its id, unique in the tenant.
     pub id: ThreadId,
-    /// Whom it belongs to.
+    /// Its owner.
     pub owner: Owner,
-    /// What a channel calls it.
+    /// Its name in the application; `None` if it has only an id.
     pub key: Option<ThreadKey>,
-    /// What a person calls it.
+    /// Its title.
     pub title: Option<String>,
-    /// The application's own notes.
+    /// Metadata of the application.
     pub metadata: Map,
-    /// The state that an agent keeps from turn to turn.
+    /// State of the agent, retained between turns.
     pub state: Map,
-    /// Where it stands.
+    /// Its current positions.
     pub positions: Positions,
-    /// How many messages it holds, erased and trimmed ones left out.
+    /// The number of messages, not counting erased and trimmed messages.
     pub message_count: u64,
-    /// When it was made: opened first, here or where it was imported from.
+    /// When it was created, here or in the system that it was imported from.
     pub created_at: Timestamp,
-    /// When it last changed, by the store's clock of commits (`now`).
+    /// The `now` of the last commit.
     pub updated_at: Timestamp,
-    /// From when on it is as if it had never been.
+    /// When it expires. An expired thread does not exist for callers.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The member of metadata that marks a thread that was made for a single question, and each message of it: it is in no list of
-/// conversations, and nothing in it is found or recalled from elsewhere. Such a thread expires.
+/// The metadata member that marks an ephemeral thread and each message in it. An ephemeral thread is created for a single question.
+/// It is not listed as a conversation, is not searched or recalled from other threads, and expires.
 pub const EPHEMERAL: &str = "threadkeep.ephemeral";
 
-/// Whether metadata says so.
+/// Whether the metadata of a thread or message marks it as ephemeral.
 pub(crate) fn is_marked_ephemeral(metadata: &Map) -> bool {
     metadata.get(EPHEMERAL).is_some_and(|mark| mark.as_bool() == Some(true))
 }
 
 impl Thread {
-    /// Whether it was made for a single question ([`EPHEMERAL`]).
+    /// Whether it was created for a single question ([`EPHEMERAL`]).
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         is_marked_ephemeral(&self.metadata)
     }
 }
 
-/// Where a thread stands.
+/// The numbers of a thread's last message, last change and first remaining message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positions {
-    /// The position of the newest message ever appended; 0 when there was none.
+    /// The position of the last appended message; 0 if there was none.
     pub seq: u64,
-    /// The number of commits that changed it; the event id and ETag.
+    /// The change number: the number of commits that changed the thread. It is used as event id and ETag.
     pub change: u64,
-    /// The position from which on messages are kept; `seq + 1` when none is.
+    /// The first position that is not trimmed; `seq + 1` if all positions are.
     pub first_seq: u64,
-    /// The tag of the commit that made `change`; `None` before the first one, and where that was made before there were tags.
+    /// The tag of the commit that made `change`; `None` before the first commit, and if a version without tags made the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<ChangeTag>,
 }
 
 impl Positions {
-    /// Where a thread stands that was just made.
+    /// The positions of a new thread.
     pub const BEGINNING: Self = Self { seq: 0, change: 0, first_seq: 1, tag: None };
 
-    /// The change with its tag.
+    /// Returns the change number with its tag.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 
-    /// Whether the changes after a position are what a reader misses that has come so far. If not, the position is beyond the
-    /// thread's own or belongs to a lost past. `logged` is the tag of the change log's entry at that position, `None` where the
-    /// log holds none there; it is not looked at where the thread stands at the position itself.
+    /// Whether a reader that has read through the change `after` can continue with the changes that follow it. If not, `after` is
+    /// beyond the current change or belongs to a discarded history. `logged` is the tag of `after` in the change log, `None` if the log
+    /// has no such entry; `logged` is ignored if `after` is the current change.
     ///
-    /// A tag that cannot be compared, as the log is trimmed up to the position, is not taken on trust.
+    /// If `after` has a tag but the log no longer has the entry to compare it with, the result is `false`.
     #[must_use]
-    pub fn continue_from(&self, after: Tagged, logged: Option<ChangeTag>) -> bool {
+    pub fn can_continue_from(&self, after: TaggedNumber, logged: Option<ChangeTag>) -> bool {
         if after.number >= self.change {
-            return after.is_same(self.tagged());
+            return after.may_be_same(self.tagged());
         }
         after.tag.is_none() || after.tag == logged
     }
 }
 
-/// What a channel calls a conversation, such as `slack:T1:C123:1717.0001`.
+/// The name of a thread in an application, such as `slack:T1:C123:1717.0001`.
 ///
 /// Unique per (tenant, owner). 1 to 500 bytes of UTF-8 without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -92,17 +92,17 @@ impl Positions {
 pub struct ThreadKey(String);
 
 impl ThreadKey {
-    /// Checks and takes a key.
+    /// Creates a key.
     ///
     /// # Errors
-    /// `Invalid` when it is empty or holds control characters, `LimitExceeded` over 500 bytes.
+    /// `Invalid` if it is empty or contains control characters, `LimitExceeded` over 500 bytes.
     pub fn new(key: impl Into<String>) -> Result<Self> {
         let key = key.into();
         limits::check_key("thread key", &key)?;
         Ok(Self(key))
     }
 
-    /// The key as text.
+    /// Returns the key.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -121,16 +121,16 @@ impl<'de> Deserialize<'de> for ThreadKey {
     }
 }
 
-/// A change of what a thread says about itself. A field that is `None` stays as it is.
+/// Changes to the attributes of a thread. Attributes whose field is `None` are not changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadPatch {
-    /// A new title; `Some(None)` takes it away.
+    /// The new title; `Some(None)` removes it.
     pub title: Option<Option<String>>,
-    /// New metadata in place of the old.
+    /// Replaces the metadata.
     pub metadata: Option<Map>,
-    /// New state in place of the old.
+    /// Replaces the state.
     pub state: Option<Map>,
-    /// A new instant of expiry; `Some(None)` lets it live.
+    /// When the thread expires; `Some(None)` for never.
     pub expires_at: Option<Option<Timestamp>>,
 }
 
@@ -141,16 +141,16 @@ impl ThreadPatch {
         *self == Self::default()
     }
 
-    /// Whether it changes the thread's words: title, metadata or state.
+    /// Whether it changes the title, metadata or state, which are stored as one text.
     #[must_use]
-    pub fn changes_words(&self) -> bool {
+    pub fn changes_thread_body(&self) -> bool {
         self.title.is_some() || self.metadata.is_some() || self.state.is_some()
     }
 
-    /// Checks what every store must be able to keep.
+    /// Checks that every store can store the values.
     ///
     /// # Errors
-    /// `Invalid` for NUL characters, `LimitExceeded` for sizes.
+    /// `Invalid` if a text contains NUL characters, `LimitExceeded` if a value is too large.
     pub fn check(&self) -> Result<()> {
         if let Some(Some(title)) = &self.title {
             limits::check_title(title)?;

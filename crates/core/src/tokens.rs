@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Portable;
 
-/// A number of tokens, by the counter that counted them.
+/// A number of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TokenCount(pub u64);
 
 impl TokenCount {
-    /// None.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// What is left of it after `other` is taken away, at least none.
+    /// Subtracts `other`, with a minimum of zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -49,22 +49,22 @@ impl std::fmt::Display for TokenCount {
     }
 }
 
-/// Counts the tokens that a model makes of a text.
+/// Counts the tokens of a text for a model.
 ///
-/// The same text always counts the same. The count of two texts joined need not be the sum of their counts.
+/// The same text always has the same count. The count of two concatenated texts may differ from the sum of their counts.
 pub trait TokenCounter: Portable + std::fmt::Debug {
-    /// The counter's name, kept beside counts so that those of two counters are never mixed.
+    /// Returns the name of the counter. It is stored with counts, so that counts of different counters are never mixed.
     fn name(&self) -> &str;
 
-    /// Counts a text's tokens. Takes time in proportion to the text, whatever it holds.
+    /// Counts the tokens of a text, in linear time for any text.
     fn count(&self, text: &str) -> TokenCount;
 }
 
-/// Counts without a model's table, by a rule that seldom counts too little.
+/// Estimates the number of tokens without a vocabulary, by a rule that rarely underestimates.
 ///
-/// A run of ASCII letters counts one for every 4 begun, a run of digits one for every 3 begun, a run of letters of
-/// alphabets beyond ASCII (up to U+07FF) one for every 2 begun. Any other character counts one, beyond U+FFFF three. A
-/// single space before a word counts nothing.
+/// A run of ASCII letters counts one token per 4 characters, a run of ASCII digits one per 3, and a run of other letters up to U+07FF
+/// one per 2, each rounded up. A run of spaces counts one per space, except the first. Any other character counts one, or three
+/// beyond U+FFFF.
 ///
 /// ```
 /// use threadkeep_core::{ApproximateCounter, TokenCount, TokenCounter};
@@ -73,19 +73,19 @@ pub trait TokenCounter: Portable + std::fmt::Debug {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApproximateCounter;
 
-/// What a run is made of.
+/// The kind of characters in a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Run {
     Letters,
     Digits,
-    Alphabet,
+    OtherLetters,
     Space,
     Single,
 }
 
-/// A run's places repeat themselves after so many: it is a multiple of all lengths that count one.
-const PLACES: u32 = 12;
+/// The period of the pattern in [`Run::BEGINS`]: a common multiple of the characters per token of all kinds.
+const PERIOD: u32 = 12;
 
 impl Run {
     const ASCII: [Self; 128] = {
@@ -103,8 +103,8 @@ impl Run {
         runs
     };
 
-    /// At which places of a run, from the lowest bit on, a character begins another token; those after the first of
-    /// [`PLACES`] stand for all that follow.
+    /// For each kind, a bit for each index in a run (lowest first) that is set if the character begins a token. Bit 0 is for the first
+    /// character; the following [`PERIOD`] bits repeat for the rest of the run.
     const BEGINS: [u16; 5] =
         [0b1_0001_0001_0001, 0b1_0010_0100_1001, 0b1_0101_0101_0101, 0b1_1111_1111_1110, 0b1_1111_1111_1111];
 }
@@ -120,21 +120,21 @@ impl TokenCounter for ApproximateCounter {
 }
 
 fn count_characters(text: &str) -> u64 {
-    let (mut tokens, mut run, mut place) = (0, Run::Single, 0);
-    // No branch depends on where a word ends: guessing those wrong would take most of the time.
+    let (mut tokens, mut run, mut index) = (0, Run::Single, 0);
+    // The loop has no branches at the ends of words, because mispredicting them would take most of the time.
     for character in text.chars() {
         let next = match Run::ASCII.get(character as usize) {
             Some(run) => *run,
-            None if character <= '\u{7ff}' && character.is_alphabetic() => Run::Alphabet,
+            None if character <= '\u{7ff}' && character.is_alphabetic() => Run::OtherLetters,
             None => {
                 tokens += if character >= '\u{10000}' { 2 } else { 0 };
                 Run::Single
             }
         };
-        let following = if place == PLACES { 1 } else { place + 1 };
-        place = if next == run { following } else { 0 };
+        let following = if index == PERIOD { 1 } else { index + 1 };
+        index = if next == run { following } else { 0 };
         run = next;
-        tokens += u64::from(Run::BEGINS[run as usize] >> place & 1);
+        tokens += u64::from(Run::BEGINS[run as usize] >> index & 1);
     }
     tokens
 }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rule_is_the_recorded_one() {
+    fn counts_of_examples_are_stable() {
         let cases = [
             ("", 0),
             (" ", 0),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_any_length_counts_by_the_rule() {
+    fn runs_of_any_length_follow_the_rule() {
         for length in 1..200_u64 {
             let rules = [
                 ('x', length.div_ceil(4)),
@@ -180,28 +180,28 @@ mod tests {
             for (character, expected) in rules {
                 let text = character.to_string().repeat(length as usize);
                 assert_eq!(ApproximateCounter.count(&text), TokenCount(expected), "{length} of {character:?}");
-                // Beside runs of other kinds.
+                // The run counts the same between runs of another kind.
                 let between = ApproximateCounter.count(&format!("東{text}東"));
-                let beside = if character == '東' { length + 2 } else { expected + 2 };
-                assert_eq!(between, TokenCount(beside), "{length} of {character:?}");
+                let expected = if character == '東' { length + 2 } else { expected + 2 };
+                assert_eq!(between, TokenCount(expected), "{length} of {character:?}");
             }
         }
     }
 
     #[test]
-    fn ascii_counts_the_same_many_bytes_at_a_time() {
+    fn ascii_fast_path_gives_the_same_counts() {
         let mut seed = 7_u64;
-        let mut draw = move |below: u64| {
+        let mut random = move |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
         for length in 0..2_000 {
-            // Runs of every length, beginning at every place of a block.
+            // Runs of all lengths, beginning anywhere in a block.
             let mut text = String::new();
             while text.len() < length {
                 let character =
-                    ['a', 'Z', '0', '9', ' ', '.', '@', '[', '`', '{', '/', ':', '\0', '\u{7f}'][draw(14) as usize];
-                let run = [1, 1, 2, 5, 13, 70][draw(6) as usize];
+                    ['a', 'Z', '0', '9', ' ', '.', '@', '[', '`', '{', '/', ':', '\0', '\u{7f}'][random(14) as usize];
+                let run = [1, 1, 2, 5, 13, 70][random(6) as usize];
                 text.extend(std::iter::repeat_n(character, run));
             }
             text.truncate(length);

@@ -1,4 +1,4 @@
-//! What an assistant's model may call: the port, and what it needs to know of each tool.
+//! Tools that models call: the port [`Tool`], its specification and its results.
 
 use std::time::Duration;
 
@@ -6,55 +6,55 @@ use async_trait::async_trait;
 
 use crate::{JsonText, Map, Portable, Scope, Source, ThreadId, Timestamp, ToolDescription};
 
-/// Something that a model may call.
+/// A tool that a model may call.
 #[async_trait]
 pub trait Tool: Portable + std::fmt::Debug {
-    /// What a model and its driver must know of it.
+    /// Returns the specification.
     fn spec(&self) -> &ToolSpec;
 
-    /// Whether a call with these arguments changes the world, which needs an approval of this very call. Arguments have
-    /// their own names here, not their aliases.
+    /// Returns whether a call with these arguments has side effects, and therefore requires an approval. Aliases of arguments are
+    /// already replaced by their names.
     fn effect(&self, arguments: &Map) -> ToolEffect;
 
-    /// Runs. Dropping the future stops it as far as that is possible; a call that runs out of time is dropped so.
+    /// Runs the tool. Dropping the future cancels the call as far as possible; calls that time out are dropped.
     ///
-    /// A call that changes the world comes here at most once, with its approval in `context`.
+    /// A call with side effects is made at most once, with its approval in `context`.
     async fn call(&self, context: &ToolContext, arguments: &Map) -> Result<ToolOutput, ToolError>;
 }
 
-/// What a model and its driver must know of a tool.
+/// The specification of a tool, for the model and the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    /// What a model is told.
+    /// The description for the model.
     pub description: ToolDescription,
-    /// Other names that models give to arguments, and the arguments' own ones. An alias counts where the own name is not
-    /// there.
+    /// Aliases of arguments, as pairs of alias and name. An alias is used only if the call does not contain the name.
     pub aliases: Vec<(String, String)>,
-    /// How long a call may take.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// Characters (Unicode scalar values) of a result that a model reads at most; what is longer is cut with a mark.
+    /// The maximum length of a result for the model, in characters (Unicode scalar values). A truncated result says that it is
+    /// truncated.
     pub output_characters: usize,
 }
 
 impl ToolSpec {
-    /// The time that a call may take unless the tool says otherwise: 30 seconds.
+    /// The default timeout: 30 seconds.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
-    /// The characters of a result that a model reads unless the tool says otherwise: 16,000.
+    /// The default maximum length of a result: 16,000 characters.
     pub const OUTPUT_CHARACTERS: usize = 16_000;
 
-    /// Describes a tool with the usual bounds and no aliases.
+    /// Creates a specification with the default limits and no aliases.
     #[must_use]
     pub fn new(description: ToolDescription) -> Self {
         Self { description, aliases: Vec::new(), timeout: Self::TIMEOUT, output_characters: Self::OUTPUT_CHARACTERS }
     }
 
-    /// The tool's name.
+    /// Returns the name of the tool.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.description.name
     }
 
-    /// Gives arguments their own names.
+    /// Replaces aliases by the names of the arguments.
     #[must_use]
     pub fn without_aliases(&self, mut arguments: Map) -> Map {
         for (alias, name) in &self.aliases {
@@ -68,95 +68,95 @@ impl ToolSpec {
     }
 }
 
-/// Whether a call changes the world.
+/// Whether a call has side effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolEffect {
-    /// It only looks. It may be repeated.
+    /// It only reads. It may be repeated.
     ReadOnly,
-    /// It changes something outside the conversation: it needs an approval, and is never repeated.
-    ChangesWorld {
-        /// What it will do, in words for the person who decides, such as the command.
+    /// It changes something outside the conversation. It requires an approval and is never repeated.
+    HasSideEffects {
+        /// What the call will do, such as the command, for the person who approves it.
         preview: String,
     },
 }
 
-/// On whose behalf and why a tool is called.
+/// The context of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolContext {
-    /// On whose behalf.
+    /// The scope of the user.
     pub scope: Scope,
-    /// In which conversation.
+    /// The thread.
     pub thread: ThreadId,
-    /// In which turn, by its id.
+    /// The id of the turn.
     pub turn: String,
-    /// The call's id, as the model named it.
+    /// The model's id of the call.
     pub call_id: String,
-    /// What the user asked in this turn.
+    /// The user's question in this turn.
     pub question: String,
-    /// The approval that allows it, for a call that changes the world.
+    /// The id of the approval, for a call with side effects.
     pub approval: Option<String>,
-    /// When it is called.
+    /// The time of the call.
     pub now: Timestamp,
 }
 
-/// What a tool gives.
+/// The result of a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
-    /// The result for programs, where there is more to say than the text.
+    /// The result for programs, if it contains more than the text.
     pub value: Option<JsonText>,
-    /// What the result stands on.
+    /// The sources of the result.
     pub sources: Vec<Source>,
-    /// Whether it was remembered rather than looked up.
+    /// Whether the result is from a cache.
     pub cached: bool,
-    /// Calls of an embedder that it took.
+    /// The number of calls to an embedder.
     pub embedding_calls: u64,
 }
 
 impl ToolOutput {
-    /// Makes a result of words.
+    /// Creates a text result.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Makes a result of words that may not be UTF-8; what is not becomes U+FFFD.
+    /// Creates a text result from bytes. Invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn bytes(bytes: &[u8]) -> Self {
         Self::text(String::from_utf8_lossy(bytes))
     }
 
-    /// Makes a result of JSON, which the model reads as it stands.
+    /// Creates a JSON result, whose text is the JSON itself.
     #[must_use]
     pub fn json(value: JsonText) -> Self {
         Self { text: value.as_str().to_owned(), value: Some(value), ..Self::default() }
     }
 
-    /// Adds what the result stands on.
+    /// Sets the sources of the result.
     #[must_use]
     pub fn with_sources(self, sources: Vec<Source>) -> Self {
         Self { sources, ..self }
     }
 }
 
-/// Why a tool gave nothing. The text is read by the model, so that it can call again or say what is wrong.
+/// An error of a tool. The model reads the text, so that it can retry the call or explain the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The arguments make no sense. Call again with others.
+    /// The arguments are invalid. Retry with other arguments.
     #[error("invalid arguments: {0}")]
     Arguments(String),
-    /// There is no such thing.
+    /// The requested object does not exist.
     #[error("not found: {0}")]
     NotFound(String),
-    /// It may not do that.
+    /// The call is not permitted.
     #[error("not allowed: {0}")]
     Denied(String),
-    /// What it needs cannot be reached now.
+    /// A service that the tool needs is unavailable.
     #[error("unavailable: {0}")]
     Unavailable(String),
-    /// Something else went wrong.
+    /// Any other error.
     #[error("failed: {0}")]
     Failed(String),
 }
@@ -166,16 +166,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_alias_counts_where_the_own_name_is_not_there() {
+    fn aliases_are_used_if_the_name_is_missing() {
         let parameters = JsonText::new("{}").unwrap();
-        let (name, description) = ("arrivals".to_owned(), "Tells arrivals".to_owned());
+        let (name, description) = ("arrivals".to_owned(), "Lists arrivals".to_owned());
         let spec = ToolSpec {
             aliases: vec![("stop".to_owned(), "station".to_owned()), ("stop_name".to_owned(), "station".to_owned())],
             ..ToolSpec::new(ToolDescription { name, description, parameters, is_strict: None })
         };
         let renamed = |json: &str| {
-            let given: Map = serde_json::from_str(json).unwrap();
-            serde_json::to_string(&spec.without_aliases(given)).unwrap()
+            let arguments: Map = serde_json::from_str(json).unwrap();
+            serde_json::to_string(&spec.without_aliases(arguments)).unwrap()
         };
         assert_eq!(renamed(r#"{"stop":"A"}"#), r#"{"station":"A"}"#);
         assert_eq!(renamed(r#"{"stop_name":"A"}"#), r#"{"station":"A"}"#);

@@ -1,20 +1,20 @@
-//! What is read of one thread at one instant.
+//! Reading several parts of a thread as of one instant.
 
 use crate::{MessagePage, MessageQuery, Record, RecordName, RecordQuery, Result, Thread, limits};
 
-/// What to read beside a thread's own row ([`crate::Store::read_thread`]). The default is nothing.
+/// What [`crate::Store::read_thread`] reads in addition to the thread's row. Default: nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadRead {
-    /// A page of its messages.
+    /// A page of messages.
     pub messages: Option<MessageQuery>,
     /// Records of the thread, by name.
     pub records: Vec<RecordName>,
-    /// Pages of records of whomever the scope reaches, such as the preferences of its user.
+    /// Pages of records of any owner that the scope can read, such as the preferences of its user.
     pub lists: Vec<RecordQuery>,
 }
 
 impl ThreadRead {
-    /// Reads a page of messages.
+    /// Creates a request for a page of messages.
     #[must_use]
     pub fn page(query: MessageQuery) -> Self {
         Self { messages: Some(query), ..Self::default() }
@@ -23,24 +23,24 @@ impl ThreadRead {
     /// Checks the limits.
     ///
     /// # Errors
-    /// `Invalid` for a limit of 0, `LimitExceeded` over [`limits::PAGE`], and for more than [`limits::READ_RECORDS`] names
-    /// and lists.
+    /// `Invalid` if the limit of a page is 0, `LimitExceeded` if it exceeds [`limits::PAGE`], or if there are more than
+    /// [`limits::READ_RECORDS`] names and lists together.
     pub fn check(&self) -> Result<()> {
-        limits::check_count("documents of a read", self.records.len() + self.lists.len(), limits::READ_RECORDS)?;
+        limits::check_count("records of a read", self.records.len() + self.lists.len(), limits::READ_RECORDS)?;
         self.messages.as_ref().map_or(Ok(()), MessageQuery::check)?;
         self.lists.iter().try_for_each(RecordQuery::check)
     }
 }
 
-/// A thread as it stood at one instant.
+/// A thread as of one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadView {
-    /// Its own row.
+    /// The thread, without its messages.
     pub thread: Thread,
-    /// The page of its messages, where one was asked for.
+    /// The requested page of messages.
     pub page: Option<MessagePage>,
-    /// The records that were named, in that order; `None` for one that is not there.
+    /// The requested records, in the order of the request; `None` for one that does not exist.
     pub records: Vec<Option<Record>>,
-    /// The lists that were asked for, in that order.
+    /// The requested lists, in the order of the request.
     pub lists: Vec<Vec<Record>>,
 }

@@ -1,10 +1,10 @@
-//! What is stored, to the byte. A change here makes old data unreadable: add a version instead.
+//! The exact stored bytes. A change of the format would make old data unreadable: add a version instead.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "panics report the location of a failed assumption")]
 
 use proptest::prelude::*;
 use serde_json::json;
-use threadkeep_core::codec::{ThreadWords, decode_content, decode_thread, encode_content, encode_thread};
+use threadkeep_core::codec::{ThreadAttributes, decode_content, decode_thread, encode_content, encode_thread};
 use threadkeep_core::{
     Content, ImageReference, JsonText, Map, Part, Role, Source, StoreError, ThreadPatch, TokenDetails, ToolCall,
     ToolResult, Usage,
@@ -17,7 +17,7 @@ fn map(value: serde_json::Value) -> Map {
     }
 }
 
-fn everything() -> Content {
+fn full_content() -> Content {
     Content {
         role: Role::Assistant,
         author: Some("Ana".to_owned()),
@@ -61,10 +61,10 @@ fn everything() -> Content {
     }
 }
 
-const EVERYTHING: &str = r#"1a{"author":"Ana","parts":[{"text":"words"},{"tool_call":{"id":"call_1","name":"get_route","arguments":{ "from":"A", "n": 1.50 }}},{"tool_result":{"call_id":"call_1","output":"12 min","is_error":true}},{"image":{"url":"https://example.org/a.png","description":"a cat"}},{"reasoning":"hm"},{"raw":{"format":"openai.responses","json":{"type" : "compaction","x":"\u00e9\u0000","n":1e400}}}],"agent":"CIRCLE","data":[ 18446744073709551615 ],"sources":[{"kind":"tesis","id":"2031234","title":"AMPARO","score":1150.5,"distance":0.234,"fields":{"epoca":"11a","anio":2024}}],"usage":{"model":"m","input_tokens":1,"output_tokens":2,"cost_usd":0.0014,"duration_ms":3},"metadata":{"z":1,"a":null}}"#;
+const FULL_CONTENT: &str = r#"1a{"author":"Ana","parts":[{"text":"words"},{"tool_call":{"id":"call_1","name":"get_route","arguments":{ "from":"A", "n": 1.50 }}},{"tool_result":{"call_id":"call_1","output":"12 min","is_error":true}},{"image":{"url":"https://example.org/a.png","description":"a cat"}},{"reasoning":"hm"},{"raw":{"format":"openai.responses","json":{"type" : "compaction","x":"\u00e9\u0000","n":1e400}}}],"agent":"CIRCLE","data":[ 18446744073709551615 ],"sources":[{"kind":"tesis","id":"2031234","title":"AMPARO","score":1150.5,"distance":0.234,"fields":{"epoca":"11a","anio":2024}}],"usage":{"model":"m","input_tokens":1,"output_tokens":2,"cost_usd":0.0014,"duration_ms":3},"metadata":{"z":1,"a":null}}"#;
 
 #[test]
-fn what_some_tokens_were_is_stored_where_it_was_told() {
+fn token_details_are_stored_if_present() {
     let details = TokenDetails { cached_input: 1, reasoning: 2, ..TokenDetails::default() };
     let usage = Usage { input_tokens: 3, output_tokens: 4, details, ..Usage::default() };
     let content = Content { usage: Some(usage), ..Content::text(Role::Assistant, "hi") };
@@ -74,7 +74,7 @@ fn what_some_tokens_were_is_stored_where_it_was_told() {
 }
 
 #[test]
-fn plain_words_are_stored_plainly() {
+fn plain_text_is_stored_as_a_string() {
     for (role, text) in [
         (Role::System, r#"1s"hi""#),
         (Role::User, r#"1u"hi""#),
@@ -87,29 +87,29 @@ fn plain_words_are_stored_plainly() {
     }
 }
 
-// S3.30: scores and distances come back exactly.
+// S3.30: scores and distances are decoded exactly.
 #[test]
-fn everything_is_stored_and_comes_back_byte_for_byte() {
-    assert_eq!(encode_content(&everything()).unwrap(), EVERYTHING);
-    assert_eq!(decode_content(EVERYTHING).unwrap(), everything());
+fn full_content_round_trips_byte_for_byte() {
+    assert_eq!(encode_content(&full_content()).unwrap(), FULL_CONTENT);
+    assert_eq!(decode_content(FULL_CONTENT).unwrap(), full_content());
 }
 
 #[test]
-fn nothing_said_is_not_an_empty_text() {
-    let silent = Content::empty(Role::User);
-    assert_eq!(encode_content(&silent).unwrap(), "1u{}");
-    assert_eq!(decode_content("1u{}").unwrap(), silent);
-    assert_ne!(decode_content(r#"1u"""#).unwrap(), silent);
+fn content_without_parts_differs_from_an_empty_text() {
+    let empty = Content::empty(Role::User);
+    assert_eq!(encode_content(&empty).unwrap(), "1u{}");
+    assert_eq!(decode_content("1u{}").unwrap(), empty);
+    assert_ne!(decode_content(r#"1u"""#).unwrap(), empty);
 }
 
 #[test]
-fn members_of_a_later_version_are_passed_over() {
+fn unknown_members_of_content_are_ignored() {
     let content = decode_content(r#"1u{"parts":[{"text":"hi"}],"mood":"good"}"#).unwrap();
     assert_eq!(content, Content::text(Role::User, "hi"));
 }
 
 #[test]
-fn what_was_not_written_here_is_told_without_quoting_it() {
+fn invalid_text_is_reported_without_quoting_it() {
     for text in ["", "1", "1u", "1x\"secret\"", "u\"secret\"", "1u\"secret", "1u{\"parts\":\"secret\"}", "0u\"secret\""]
     {
         let error = decode_content(text).unwrap_err();
@@ -122,43 +122,42 @@ fn what_was_not_written_here_is_told_without_quoting_it() {
 }
 
 #[test]
-fn a_thread_keeps_what_a_later_version_added() {
+fn unknown_members_of_a_thread_are_preserved() {
     let stored = r#"1{"mood":"good","title":"Trip","metadata":{"b":1,"a":2},"later":[1]}"#;
-    let mut words = decode_thread(stored).unwrap();
-    assert_eq!((words.title.as_deref(), words.metadata.len()), (Some("Trip"), 2));
-    words.apply(ThreadPatch { title: Some(None), state: Some(map(json!({"n": 0}))), ..ThreadPatch::default() });
-    assert_eq!(encode_thread(&words), r#"1{"mood":"good","later":[1],"metadata":{"b":1,"a":2},"state":{"n":0}}"#);
-    assert_eq!(encode_thread(&ThreadWords::default()), "1{}");
+    let mut attributes = decode_thread(stored).unwrap();
+    assert_eq!((attributes.title.as_deref(), attributes.metadata.len()), (Some("Trip"), 2));
+    attributes.apply(ThreadPatch { title: Some(None), state: Some(map(json!({"n": 0}))), ..ThreadPatch::default() });
+    assert_eq!(encode_thread(&attributes), r#"1{"mood":"good","later":[1],"metadata":{"b":1,"a":2},"state":{"n":0}}"#);
+    assert_eq!(encode_thread(&ThreadAttributes::default()), "1{}");
 }
 
 #[test]
-fn a_message_that_is_too_large_is_refused_by_name() {
+fn oversized_message_is_rejected() {
     let content = Content::text(Role::User, "x".repeat(4 * 1024 * 1024));
     let error = encode_content(&content).unwrap_err();
-    assert_eq!(error.to_string(), "message bytes is limited to 4194304, but 4194308 was given");
+    assert_eq!(error.to_string(), "message bytes: 4194308 exceeds the maximum of 4194304");
 }
 
 proptest! {
     #[test]
-    fn any_text_comes_back(text in any::<String>(), author in any::<Option<String>>()) {
+    fn any_text_round_trips(text in any::<String>(), author in any::<Option<String>>()) {
         let content = Content { author, ..Content::text(Role::User, text) };
         prop_assert_eq!(decode_content(&encode_content(&content).unwrap()).unwrap(), content);
     }
 
     #[test]
-    fn any_bytes_are_decoded_or_refused(text in any::<String>(), start in "[1-3]?[suat]?[\"{]?") {
-        // Neither may panic; which of the two it is depends on the text.
+    fn decoding_never_panics(text in any::<String>(), start in "[1-3]?[suat]?[\"{]?") {
         drop(decode_content(&format!("{start}{text}")));
         drop(decode_thread(&format!("{start}{text}")));
     }
 
     #[test]
-    fn numbers_come_back_exactly(score in any::<f64>().prop_filter("finite", |score| score.is_finite())) {
+    fn numbers_round_trip_exactly(score in any::<f64>().prop_filter("finite", |score| score.is_finite())) {
         let source = Source {
             kind: "k".to_owned(), id: "i".to_owned(), title: None, score: Some(score), distance: None, fields: Map::new(),
         };
         let content = Content { sources: vec![source], ..Content::empty(Role::Assistant) };
-        let back = decode_content(&encode_content(&content).unwrap()).unwrap();
-        prop_assert_eq!(back.sources[0].score.unwrap().to_bits(), score.to_bits());
+        let decoded = decode_content(&encode_content(&content).unwrap()).unwrap();
+        prop_assert_eq!(decoded.sources[0].score.unwrap().to_bits(), score.to_bits());
     }
 }

@@ -33,8 +33,8 @@ pub trait AnyRun: Send + Sync {
     fn handle_event(&mut self, event: Event) -> Result<()>;
     /// See [`Run::take_effects`].
     fn take_effects(&mut self) -> Vec<Effect>;
-    /// See [`Run::said`].
-    fn said(&self) -> &[ChatMessage];
+    /// See [`Run::messages`].
+    fn messages(&self) -> &[ChatMessage];
     /// See [`Run::output`].
     fn output(&self) -> Option<&Output>;
 }
@@ -70,8 +70,8 @@ impl<S: State> AnyRun for Run<S> {
         Self::take_effects(self)
     }
 
-    fn said(&self) -> &[ChatMessage] {
-        Self::said(self)
+    fn messages(&self) -> &[ChatMessage] {
+        Self::messages(self)
     }
 
     fn output(&self) -> Option<&Output> {

@@ -28,7 +28,7 @@ pub enum Effect {
         /// The node that made the request.
         node: &'static str,
         /// The model request.
-        ask: Box<ModelRequest>,
+        model_request: Box<ModelRequest>,
     },
     /// Call a tool.
     CallTool {
@@ -93,7 +93,7 @@ pub struct ModelRequest {
     /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
     /// Whether the answer is the reply to the user, and is streamed.
-    pub speaks: bool,
+    pub is_reply: bool,
     /// The sampling temperature; `None` for the assistant's setting.
     pub temperature: Option<f64>,
     /// The maximum number of output tokens; `None` for the assistant's setting.
@@ -101,15 +101,15 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// Requests the reply to the user: the conversation, then this turn's messages, with all tools.
+    /// Creates a request for the reply to the user: with the conversation, followed by this turn's messages, and with all tools.
     #[must_use]
     pub fn reply(messages: &[ChatMessage]) -> Self {
-        Self { messages: messages.to_vec(), speaks: true, ..Self::default() }
+        Self { messages: messages.to_vec(), is_reply: true, ..Self::default() }
     }
 
-    /// Makes a request outside the conversation: without history and tools, not streamed to the user.
+    /// Creates a request outside the conversation: without history and tools, and not streamed to the user.
     #[must_use]
-    pub fn aside(messages: Vec<ChatMessage>) -> Self {
+    pub fn without_history(messages: Vec<ChatMessage>) -> Self {
         Self { messages, history: History::None, tools: ToolSelection::None, ..Self::default() }
     }
 
@@ -164,7 +164,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes an output with only a reply.
+    /// Creates an output with only a reply.
     #[must_use]
     pub fn reply(reply: impl Into<String>) -> Self {
         Self { reply: reply.into(), ..Self::default() }

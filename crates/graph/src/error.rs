@@ -19,7 +19,7 @@ pub enum GraphError {
     /// The journal belongs to another graph. Replay it with that graph.
     #[error("the journal belongs to graph {journal}, not {graph}")]
     OtherGraph {
-        /// The graph that was asked to replay the journal.
+        /// The graph that should replay the journal.
         graph: String,
         /// The graph that wrote the journal.
         journal: String,
@@ -34,24 +34,24 @@ pub enum GraphError {
         /// The graph's current version.
         known: u32,
     },
-    /// No such request is outstanding: it was answered or never made. In a replay, the graph was changed without a new
-    /// version.
+    /// The request is not outstanding: it was answered already, or never made. In a replay, this means that the graph was changed
+    /// without a new version.
     #[error("request {request} is not outstanding")]
     NotOutstanding {
         /// The request that the event names.
         request: RequestId,
     },
-    /// The outcome is of another kind than the request. In a replay, the graph was changed without a new version.
-    #[error("request {request} expects {asked}, not {given}")]
+    /// The outcome is of another kind than the request. In a replay, this means that the graph was changed without a new version.
+    #[error("request {request} expects {expected}, not {actual}")]
     UnexpectedOutcome {
         /// The request id.
         request: RequestId,
         /// The expected kind.
-        asked: OutcomeKind,
+        expected: OutcomeKind,
         /// The kind of the outcome.
-        given: OutcomeKind,
+        actual: OutcomeKind,
     },
-    /// A node could not encode the input of its request.
+    /// A node could not encode the input of its request as JSON.
     #[error("node {node} cannot encode its request: {}", failure.message)]
     RequestEncoding {
         /// The node's name.

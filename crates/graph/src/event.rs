@@ -18,7 +18,7 @@ pub enum Event {
         /// The outcome.
         outcome: Outcome,
     },
-    /// The run was stopped; outstanding requests are discarded.
+    /// The run was stopped. Its outstanding requests are discarded.
     Stopped {
         /// The reason.
         failure: Failure,
@@ -42,7 +42,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the kind of this outcome. [`OutcomeKind::Failure`] is accepted for every request.
+    /// Returns the kind of this outcome. Every request accepts [`OutcomeKind::Failure`].
     #[must_use]
     pub const fn kind(&self) -> OutcomeKind {
         match self {
@@ -108,10 +108,10 @@ pub struct Decision {
     /// The name of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The reason.
+    /// The reason for the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What to do instead of what was proposed.
+    /// What to do instead of the proposal; `None` to do what was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<JsonText>,
 }

@@ -1,4 +1,4 @@
-//! Declaring a graph: nodes, edges and branches.
+//! Graphs, and their declaration by nodes, edges and branches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,18 +22,19 @@ pub struct Input {
     pub question: String,
     /// Further input, such as the user's location.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub given: Map,
+    #[serde(rename = "given")]
+    pub extra_input: Map,
 }
 
 impl Input {
-    /// Makes an input with only a question.
+    /// Creates an input with only a question.
     #[must_use]
     pub fn question(question: impl Into<String>) -> Self {
-        Self { question: question.into(), given: Map::new() }
+        Self { question: question.into(), extra_input: Map::new() }
     }
 }
 
-/// A graph over a state type. Cheap to clone.
+/// A graph whose runs have a state of type `S`. Cheap to clone.
 ///
 /// A run proceeds in steps. In each step, all active nodes make their requests concurrently, from the same state. When
 /// every request is answered, the nodes' updates are applied in declaration order, and the edges determine the next active
@@ -48,7 +49,7 @@ type MessagesFn<S> = Box<dyn Fn(&S) -> &[ChatMessage] + Send + Sync>;
 pub(crate) struct GraphInner<S: State> {
     pub(crate) name: &'static str,
     pub(crate) version: u32,
-    pub(crate) steps: u32,
+    pub(crate) max_steps: u32,
     pub(crate) begin: InitialStateFn<S>,
     pub(crate) nodes: Vec<(&'static str, Node<S>)>,
     pub(crate) edges: Vec<Edge<S>>,
@@ -66,17 +67,17 @@ pub(crate) struct Edge<S> {
 }
 
 impl<S: State> Graph<S> {
-    /// Starts declaring a graph; [`GraphBuilder::finish`] completes it. `begin` makes the initial state.
+    /// Starts to declare a graph; [`GraphBuilder::finish`] completes it. `begin` creates the initial state.
     ///
-    /// Journals record the graph's name and version: change the version with every change of nodes, edges or requests.
-    pub fn draw(
+    /// Journals contain the graph's name and version. Change the version with every change of nodes, edges or requests.
+    pub fn builder(
         name: &'static str,
         version: u32,
         begin: impl Fn(&Input) -> S + Send + Sync + 'static,
     ) -> GraphBuilder<S> {
         let begin = Box::new(begin);
         let (nodes, edges) = (Vec::new(), Vec::new());
-        GraphBuilder { name, version, steps: DEFAULT_MAX_STEPS, begin, nodes, edges, messages: Box::new(|_| &[]) }
+        GraphBuilder { name, version, max_steps: DEFAULT_MAX_STEPS, begin, nodes, edges, messages: Box::new(|_| &[]) }
     }
 
     /// Returns the graph's name.
@@ -102,7 +103,8 @@ impl<S: State> Graph<S> {
     /// Rebuilds a run from its input and events. Its effects are only the outstanding requests.
     ///
     /// # Errors
-    /// `OtherGraph`, `UnknownVersion`, and those of [`Run::handle_event`].
+    /// `OtherGraph` or `UnknownVersion` if another graph or version wrote the journal; the errors of [`Run::handle_event`] if the
+    /// events do not match the graph.
     pub fn replay(&self, input: &Input, journal: &Journal) -> Result<Run<S>> {
         journal.check(self.name(), self.version())?;
         let mut run = self.start(input)?;
@@ -129,7 +131,7 @@ impl<S: State> std::fmt::Debug for Graph<S> {
 pub struct GraphBuilder<S: State> {
     name: &'static str,
     version: u32,
-    steps: u32,
+    max_steps: u32,
     begin: InitialStateFn<S>,
     nodes: Vec<(&'static str, Node<S>)>,
     edges: Vec<Edge<S>>,
@@ -144,7 +146,7 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    /// Adds an edge. Several edges from one node run their targets in parallel.
+    /// Adds an edge. If several edges start at one node, their targets run in parallel.
     #[must_use]
     pub fn edge(mut self, from: &'static str, to: &'static str) -> Self {
         self.edges.push(Edge { from, to: vec![to], choose: None });
@@ -176,26 +178,27 @@ impl<S: State> GraphBuilder<S> {
 
     /// Sets the number of steps after which a run fails. Default: 25.
     #[must_use]
-    pub fn max_steps(mut self, steps: u32) -> Self {
-        self.steps = steps;
+    pub fn max_steps(mut self, max_steps: u32) -> Self {
+        self.max_steps = max_steps;
         self
     }
 
     /// Selects the messages of the state that belong to the conversation. They are stored in order; the list must only
     /// grow.
     #[must_use]
-    pub fn said(mut self, messages: impl Fn(&S) -> &[ChatMessage] + Send + Sync + 'static) -> Self {
+    pub fn messages(mut self, messages: impl Fn(&S) -> &[ChatMessage] + Send + Sync + 'static) -> Self {
         self.messages = Box::new(messages);
         self
     }
 
-    /// Completes the graph; `finish` makes the output from the final state.
+    /// Completes the graph. `finish` creates the output from the final state.
     ///
     /// # Errors
-    /// `Invalid` for duplicate or unknown node names, nodes without incoming or outgoing edges, and a step limit of 0.
+    /// `Invalid` if a node name is duplicate, reserved or unknown, a node is unreachable or has no outgoing edge, or the step limit is
+    /// 0.
     pub fn finish(self, finish: impl Fn(&S) -> Output + Send + Sync + 'static) -> Result<Graph<S>> {
-        let Self { name, version, steps, begin, nodes, edges, messages } = self;
-        let inner = GraphInner { name, version, steps, begin, nodes, edges, messages, finish: Box::new(finish) };
+        let Self { name, version, max_steps, begin, nodes, edges, messages } = self;
+        let inner = GraphInner { name, version, max_steps, begin, nodes, edges, messages, finish: Box::new(finish) };
         inner.check().map_err(|reason| GraphError::Invalid { graph: name.to_owned(), reason })?;
         Ok(Graph { inner: Arc::new(inner) })
     }
@@ -208,7 +211,7 @@ impl<S: State> std::fmt::Debug for GraphBuilder<S> {
 }
 
 impl<S: State> GraphInner<S> {
-    /// Returns the nodes that follow a node, or START.
+    /// Returns the nodes that follow the node `from`, which may be START.
     pub(crate) fn next(&self, from: &'static str, state: &S) -> Result<Vec<&'static str>, Failure> {
         let mut next = Vec::new();
         for edge in self.edges.iter().filter(|edge| edge.from == from) {
@@ -236,7 +239,7 @@ impl<S: State> GraphInner<S> {
                 return Err(format!("the node name {name} is reserved or already used"));
             }
         }
-        if self.steps == 0 {
+        if self.max_steps == 0 {
             return Err("max_steps is 0; allow at least 1 step".to_owned());
         }
         for Edge { from, to, .. } in &self.edges {
@@ -250,7 +253,7 @@ impl<S: State> GraphInner<S> {
         if let Some(dead_end) = names.iter().find(|name| !self.edges.iter().any(|edge| edge.from == **name)) {
             return Err(format!("node {dead_end} has no outgoing edge"));
         }
-        let reachable = self.reachable();
+        let reachable = self.reachable_nodes();
         if reachable.is_empty() {
             return Err("START has no outgoing edge".to_owned());
         }
@@ -260,7 +263,7 @@ impl<S: State> GraphInner<S> {
         }
     }
 
-    fn reachable(&self) -> BTreeSet<&'static str> {
+    fn reachable_nodes(&self) -> BTreeSet<&'static str> {
         let mut reachable = BTreeSet::new();
         let mut waiting = vec![START];
         while let Some(from) = waiting.pop() {

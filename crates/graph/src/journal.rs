@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Event, GraphError, Result};
 
-/// The checkpoint of a run: its events, in order. The state is not stored but rebuilt from them.
+/// The checkpoint of a run: its events, in order. The state of the run is not stored, but rebuilt from the events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     /// The graph's name.
@@ -14,7 +14,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Makes an empty journal.
+    /// Creates an empty journal.
     #[must_use]
     pub fn new(graph: impl Into<String>, version: u32) -> Self {
         Self { graph: graph.into(), version, events: Vec::new() }

@@ -2,7 +2,8 @@
 //!
 //! Start with [`Graph`], which is declared by its nodes, edges and branches. [`Graph::start`] returns a [`Run`], which
 //! requests work ([`Run::take_effects`]) and receives the outcomes ([`Run::handle_event`]). A run's checkpoint is the
-//! [`Journal`] of its events: [`Graph::replay`] rebuilds the state from it and requests only what is still outstanding.
+//! [`Journal`] of its events: [`Graph::replay`] rebuilds the run from it, and the run then requests only the work that is still
+//! outstanding.
 //!
 //! ```
 //! use threadkeep_core::{JsonText, StoreError};
@@ -18,17 +19,17 @@
 //!     }
 //! }
 //!
-//! fn ask(state: &Weather) -> Result<JsonText, StoreError> {
+//! fn town_input(state: &Weather) -> Result<JsonText, StoreError> {
 //!     JsonText::of(&state.town)
 //! }
-//! fn note(_: &Weather, reading: JsonText) -> WeatherUpdate {
+//! fn add_reading(_: &Weather, reading: JsonText) -> WeatherUpdate {
 //!     WeatherUpdate { readings: vec![reading], ..WeatherUpdate::default() }
 //! }
 //!
-//! let graph = Graph::<Weather>::draw("weather", 1, |input| Weather { town: input.question.clone(), ..Weather::default() })
-//!     .node("look", Node::activity("thermometer", ask, note))
-//!     .edge(START, "look")
-//!     .branch("look", ["look", END], |state| if state.readings.len() < 2 { "look" } else { END })
+//! let graph = Graph::<Weather>::builder("weather", 1, |input| Weather { town: input.question.clone(), ..Weather::default() })
+//!     .node("measure", Node::activity("thermometer", town_input, add_reading))
+//!     .edge(START, "measure")
+//!     .branch("measure", ["measure", END], |state| if state.readings.len() < 2 { "measure" } else { END })
 //!     .finish(|state| Output::reply(format!("{} says {:?}", state.town, state.readings)))?;
 //!
 //! let mut run = graph.start(&Input::question("Oslo"))?;
@@ -41,8 +42,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate performs no I/O: it calls no model and reads no clock, randomness or environment, so replaying the same
-//! events produces the same run.
+//! This crate performs no I/O: it calls no model, and does not read the clock, random numbers or the environment. So replaying the
+//! same events produces the same run.
 #![warn(missing_docs)]
 
 mod any;

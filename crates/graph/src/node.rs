@@ -1,4 +1,4 @@
-//! Nodes: their requests, and the updates they derive from the outcomes.
+//! Nodes: which requests they make, and how they derive updates of the state from the outcomes.
 
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ impl Request {
     }
 }
 
-/// A node: a pure function from the state to requests, and one from their outcomes to an update of the state.
+/// A node: a pure function that returns requests for a state (`ask`), and a pure function that derives an update of the state from
+/// their outcomes (`take`).
 ///
 /// A failed request ends the run unless [`Node::or_else`] handles it.
 pub struct Node<S: State> {
@@ -51,12 +52,12 @@ pub(crate) enum Shape {
 }
 
 impl<S: State> Node<S> {
-    /// Makes a node that only computes an update.
+    /// Creates a node that makes no requests, and only computes an update.
     pub fn pure(compute: impl Fn(&S) -> S::Update + Send + Sync + 'static) -> Self {
         Self::build(Shape::Pure, |_| Ok(Vec::new()), move |state, _| compute(state))
     }
 
-    /// Makes a node that calls a model.
+    /// Creates a node that calls a model.
     pub fn model(
         ask: impl Fn(&S) -> ModelRequest + Send + Sync + 'static,
         take: impl Fn(&S, ChatAnswer) -> S::Update + Send + Sync + 'static,
@@ -67,19 +68,20 @@ impl<S: State> Node<S> {
         )
     }
 
-    /// Makes a node that calls models concurrently. Answers are passed in the order of the requests.
+    /// Creates a node that calls models concurrently. Answers are passed in the order of the requests.
     pub fn models(
         ask: impl Fn(&S) -> Vec<ModelRequest> + Send + Sync + 'static,
         take: impl Fn(&S, Vec<ChatAnswer>) -> S::Update + Send + Sync + 'static,
     ) -> Self {
-        let ask = move |state: &S| Ok(ask(state).into_iter().map(|ask| Request::Model(Box::new(ask))).collect());
+        let ask =
+            move |state: &S| Ok(ask(state).into_iter().map(|request| Request::Model(Box::new(request))).collect());
         let answer = |outcome| if let Outcome::Answer(answer) = outcome { Some(answer) } else { None };
         Self::build(Shape::Model, ask, move |state, outcomes| {
             take(state, outcomes.into_iter().filter_map(answer).collect())
         })
     }
 
-    /// Makes a node that calls tools concurrently. Results are passed in the order of the calls.
+    /// Creates a node that calls tools concurrently. Results are passed in the order of the calls.
     pub fn tools(
         ask: impl Fn(&S) -> Vec<ToolCall> + Send + Sync + 'static,
         take: impl Fn(&S, Vec<ToolOutcome>) -> S::Update + Send + Sync + 'static,
@@ -91,7 +93,7 @@ impl<S: State> Node<S> {
         })
     }
 
-    /// Makes a node that runs the activity `name` with an input made from the state.
+    /// Creates a node that runs the activity `name` with an input that is computed from the state.
     pub fn activity(
         name: &'static str,
         input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,
@@ -104,7 +106,7 @@ impl<S: State> Node<S> {
         })
     }
 
-    /// Makes a node that asks a person, without a time limit.
+    /// Creates a node that asks a person, without a time limit.
     pub fn person(
         question: impl Fn(&S) -> String + Send + Sync + 'static,
         input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,
@@ -117,7 +119,7 @@ impl<S: State> Node<S> {
         })
     }
 
-    /// Continues with this update if a request of the node fails.
+    /// Handles failures: if a request of the node fails, the run continues with the update that `recover` returns.
     #[must_use]
     pub fn or_else(mut self, recover: impl Fn(&S, &Failure) -> S::Update + Send + Sync + 'static) -> Self {
         self.recover = Some(Arc::new(recover));
@@ -132,8 +134,8 @@ impl<S: State> Node<S> {
         Self { shape, ask: Arc::new(ask), take: Arc::new(take), recover: None }
     }
 
-    /// Returns the node's update for its outcomes, or the first failure if the node does not handle it.
-    pub(crate) fn settle(&self, state: &S, outcomes: Vec<Outcome>) -> Result<S::Update, Failure> {
+    /// Returns the node's update for its outcomes, or the first failure if the node does not handle failures.
+    pub(crate) fn update_for(&self, state: &S, outcomes: Vec<Outcome>) -> Result<S::Update, Failure> {
         let failure = outcomes.iter().find_map(|outcome| match outcome {
             Outcome::Failed(failure) => Some(failure),
             _ => None,

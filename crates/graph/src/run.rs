@@ -21,7 +21,7 @@ pub struct Run<S: State> {
     next_request: u32,
     /// The active nodes, in declaration order.
     active: Vec<ActiveNode>,
-    /// Effects that were neither taken nor answered.
+    /// Effects that have neither been taken nor answered.
     effects: BTreeMap<RequestId, Effect>,
     end: Option<Result<Output, Failure>>,
     is_end_taken: bool,
@@ -70,8 +70,8 @@ impl<S: State> Run<S> {
     /// Applies an event. The resulting state does not depend on the order in which outcomes arrive.
     ///
     /// # Errors
-    /// `NotOutstanding` or `UnexpectedOutcome` for an unexpected outcome; the run is then unchanged. `RequestEncoding` if the next
-    /// node cannot encode the input of its request.
+    /// `NotOutstanding` or `UnexpectedOutcome` if the run does not wait for this outcome; the run is then unchanged. `RequestEncoding`
+    /// if the next node cannot encode the input of its request.
     pub fn handle_event(&mut self, event: Event) -> Result<()> {
         match event {
             Event::Finished { request, outcome } => self.handle_outcome(request, outcome),
@@ -137,7 +137,7 @@ impl<S: State> Run<S> {
 
     /// Returns the messages that this run has added to the conversation so far.
     #[must_use]
-    pub fn said(&self) -> &[ChatMessage] {
+    pub fn messages(&self) -> &[ChatMessage] {
         (self.graph.inner.messages)(&self.state)
     }
 
@@ -163,34 +163,34 @@ impl<S: State> Run<S> {
         let waiting = self.active.iter_mut().flat_map(|active| &mut active.requests);
         let pending = waiting.into_iter().find(|pending| pending.id == request && pending.outcome.is_none());
         let pending = pending.ok_or(GraphError::NotOutstanding { request })?;
-        let given = outcome.kind();
-        if given != pending.kind && given != OutcomeKind::Failure {
-            return Err(GraphError::UnexpectedOutcome { request, asked: pending.kind, given });
+        let actual = outcome.kind();
+        if actual != pending.kind && actual != OutcomeKind::Failure {
+            return Err(GraphError::UnexpectedOutcome { request, expected: pending.kind, actual });
         }
         pending.outcome = Some(outcome);
         self.effects.remove(&request);
         if self.outstanding().next().is_some() {
             return Ok(());
         }
-        let from = self.settle();
+        let from = self.apply_updates();
         if self.end.is_some() { Ok(()) } else { self.advance_from(&from) }
     }
 
     /// Applies the updates of all nodes of this step and returns the nodes' names.
-    fn settle(&mut self) -> Vec<&'static str> {
+    fn apply_updates(&mut self) -> Vec<&'static str> {
         let before = self.state.clone();
-        let mut failed = None;
+        let mut first_failure = None;
         let mut from = Vec::new();
         for active in std::mem::take(&mut self.active) {
             let (name, node) = &self.graph.inner.nodes[active.node];
             let outcomes = active.requests.into_iter().filter_map(|pending| pending.outcome).collect();
-            match node.settle(&before, outcomes) {
+            match node.update_for(&before, outcomes) {
                 Ok(update) => self.state.apply(update),
-                Err(failure) => failed = failed.or(Some(failure)),
+                Err(failure) => first_failure = first_failure.or(Some(failure)),
             }
             from.push(*name);
         }
-        if let Some(failure) = failed {
+        if let Some(failure) = first_failure {
             self.end(Err(failure));
         }
         from
@@ -201,8 +201,8 @@ impl<S: State> Run<S> {
         let mut from = from.to_vec();
         while let Some(nodes) = self.next_nodes(&from) {
             self.steps += 1;
-            if self.steps > self.graph.inner.steps {
-                let bound = self.graph.inner.steps;
+            if self.steps > self.graph.inner.max_steps {
+                let bound = self.graph.inner.max_steps;
                 self.end(Err(Failure::new("too_many_steps", format!("the run took more than {bound} steps"))));
                 return Ok(());
             }
@@ -210,7 +210,7 @@ impl<S: State> Run<S> {
             if self.outstanding().next().is_some() {
                 return Ok(());
             }
-            from = self.settle();
+            from = self.apply_updates();
             if self.end.is_some() {
                 return Ok(());
             }
@@ -218,7 +218,7 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// Returns the next nodes in declaration order. `None` if this ended the run.
+    /// Returns the indexes of the next nodes, in declaration order. If there are none, ends the run and returns `None`.
     fn next_nodes(&mut self, from: &[&'static str]) -> Option<Vec<usize>> {
         let mut reached = Vec::new();
         for name in from {
@@ -249,7 +249,7 @@ impl<S: State> Run<S> {
                 let id = RequestId(self.next_request);
                 self.next_request += 1;
                 active.requests.push(PendingRequest { id, kind: request.kind(), outcome: None });
-                self.effects.insert(id, effect(id, name, request));
+                self.effects.insert(id, create_effect(id, name, request));
             }
             self.active.push(active);
         }
@@ -274,11 +274,11 @@ impl<S: State> std::fmt::Debug for Run<S> {
     }
 }
 
-fn effect(request: RequestId, node: &'static str, pending: Request) -> Effect {
-    match pending {
-        Request::Model(ask) => Effect::CallModel { request, node, ask },
-        Request::Tool(call) => Effect::CallTool { request, node, call },
-        Request::Activity { name, input } => Effect::RunActivity { request, node, name, input },
-        Request::Person { question, input } => Effect::AskPerson { request, node, question, input },
+fn create_effect(id: RequestId, node: &'static str, request: Request) -> Effect {
+    match request {
+        Request::Model(model_request) => Effect::CallModel { request: id, node, model_request },
+        Request::Tool(call) => Effect::CallTool { request: id, node, call },
+        Request::Activity { name, input } => Effect::RunActivity { request: id, node, name, input },
+        Request::Person { question, input } => Effect::AskPerson { request: id, node, question, input },
     }
 }

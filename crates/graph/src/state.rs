@@ -18,14 +18,14 @@ pub mod reduce {
         field.extend(new);
     }
 
-    /// Replaces the value if a new one is given, including 0 and empty text.
+    /// Replaces the value if there is a new value. 0 and empty text are values.
     pub fn replace<T>(field: &mut T, new: Option<T>) {
         if let Some(new) = new {
             *field = new;
         }
     }
 
-    /// Like [`replace()`], for a field that is unset at first.
+    /// Like [`replace()`], for a field that is initially unset.
     pub fn set<T>(field: &mut Option<T>, new: Option<T>) {
         if new.is_some() {
             *field = new;
@@ -43,9 +43,9 @@ pub mod reduce {
 /// | reducer | field | update | effect |
 /// |---|---|---|---|
 /// | `append x: T` | `Vec<T>` | `Vec<T>` | appends the new entries |
-/// | `replace x: T` | `T` | `Option<T>` | replaces the value if one is given, including 0 and empty text |
-/// | `set x: T` | `Option<T>` | `Option<T>` | the same, for a field that is unset at first |
-/// | `merge x` | [`threadkeep_core::Map`] | the same | inserts the new members, replacing those of the same name |
+/// | `replace x: T` | `T` | `Option<T>` | replaces the value if there is a new value, such as 0 or empty text |
+/// | `set x: T` | `Option<T>` | `Option<T>` | like `replace`, for a field that is initially unset |
+/// | `merge x` | [`threadkeep_core::Map`] | [`threadkeep_core::Map`] | inserts the new members, replacing those of the same name |
 #[macro_export]
 macro_rules! state {
     ($(#[$doc:meta])* $vis:vis struct $name:ident (update $update:ident) {
@@ -123,13 +123,13 @@ mod tests {
     fn replace_accepts_zero_and_empty_text_but_ignores_none() {
         let mut state = Tube::default();
         assert_eq!((state.query.as_str(), state.confidence, &state.agent), ("", 0.0, &None));
-        let given = TubeUpdate {
+        let update = TubeUpdate {
             query: Some("is there a delay?".to_owned()),
             confidence: Some(0.95),
             agent: Some("CIRCLE".to_owned()),
             ..TubeUpdate::default()
         };
-        state.apply(given);
+        state.apply(update);
         let before = state.clone();
         state.apply(TubeUpdate::default());
         assert_eq!(state, before);
@@ -148,8 +148,8 @@ mod tests {
     fn merge_does_not_merge_nested_objects() {
         let mut state = Tube::default();
         assert!(state.user_context.is_empty());
-        for given in [r#"{"at":{"lat":1,"lon":2},"name":"Ana"}"#, r#"{"at":{"lat":3},"mode":null}"#] {
-            state.apply(TubeUpdate { user_context: map(given), ..TubeUpdate::default() });
+        for json in [r#"{"at":{"lat":1,"lon":2},"name":"Ana"}"#, r#"{"at":{"lat":3},"mode":null}"#] {
+            state.apply(TubeUpdate { user_context: map(json), ..TubeUpdate::default() });
         }
         assert_eq!(state.user_context, map(r#"{"at":{"lat":3},"name":"Ana","mode":null}"#));
     }

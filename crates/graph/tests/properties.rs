@@ -18,7 +18,7 @@ state! {
     }
 }
 
-/// The plan of a random graph.
+/// The description of a random graph.
 #[derive(Clone, Debug)]
 struct GraphPlan {
     nodes: Vec<NodePlan>,
@@ -29,18 +29,23 @@ struct GraphPlan {
 struct NodePlan {
     /// The number of tool calls on even and odd visits.
     calls: [usize; 2],
-    /// Target nodes; one past the last node is the end.
+    /// The indexes of the target nodes. The number of nodes stands for the end.
     to: Vec<usize>,
-    /// Whether all targets follow, or one that is chosen by the state.
+    /// Whether all targets follow; otherwise the state determines one of them.
     is_fan_out: bool,
-    recovers: bool,
+    handles_failures: bool,
 }
 
 fn graph_plan() -> impl Strategy<Value = GraphPlan> {
     (1..=NAMES.len()).prop_flat_map(|count| {
         let to = prop::collection::vec(0..=count, 1..4);
         let node = ([0..3_usize, 0..3_usize], to, any::<bool>(), any::<bool>());
-        let node = node.prop_map(|(calls, to, is_fan_out, recovers)| NodePlan { calls, to, is_fan_out, recovers });
+        let node = node.prop_map(|(calls, to, is_fan_out, handles_failures)| NodePlan {
+            calls,
+            to,
+            is_fan_out,
+            handles_failures,
+        });
         (prop::collection::vec(node, count), 0..count).prop_map(|(mut nodes, start)| {
             // Each node leads to the next one, so that all are reachable.
             nodes.iter_mut().enumerate().for_each(|(index, node)| node.to[0] = index + 1);
@@ -55,7 +60,7 @@ impl GraphPlan {
     }
 
     fn graph(&self) -> Graph<TestState> {
-        let mut builder: GraphBuilder<TestState> = Graph::draw("random", 1, |_| TestState::default()).max_steps(12);
+        let mut builder: GraphBuilder<TestState> = Graph::builder("random", 1, |_| TestState::default()).max_steps(12);
         for (index, plan) in self.nodes.iter().enumerate() {
             builder = builder.node(NAMES[index], self.node(index));
             if plan.is_fan_out {
@@ -99,7 +104,7 @@ impl GraphPlan {
             }
         };
         let node = Node::tools(ask, take);
-        if !self.nodes[index].recovers {
+        if !self.nodes[index].handles_failures {
             return node;
         }
         node.or_else(move |_, failure| TestStateUpdate {
@@ -109,7 +114,7 @@ impl GraphPlan {
     }
 }
 
-/// The outcome of an effect, a function of the effect alone.
+/// Returns the outcome of an effect, which depends only on the effect.
 fn answer(effect: &Effect) -> Event {
     let Effect::CallTool { request, call, .. } = effect else { panic!("{effect:?}") };
     let outcome = if request.0 % 11 == 10 {
@@ -168,8 +173,8 @@ proptest! {
         let mut live = graph.start(&Input::default()).unwrap();
         let mut waiting = live.take_effects();
         for length in 0..=journal.events.len() {
-            let cut = Journal { events: journal.events[..length].to_vec(), ..journal.clone() };
-            let mut replayed = graph.replay(&Input::default(), &cut).unwrap();
+            let truncated = Journal { events: journal.events[..length].to_vec(), ..journal.clone() };
+            let mut replayed = graph.replay(&Input::default(), &truncated).unwrap();
             prop_assert_eq!(replayed.state(), live.state());
             prop_assert_eq!(&replayed.take_effects(), &waiting);
             if let Some(event) = journal.events.get(length) {

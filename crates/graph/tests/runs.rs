@@ -14,7 +14,7 @@ state! {
     }
 }
 
-fn messages_of(parts: Vec<Part>, role: Role) -> ChatUpdate {
+fn update_with_message(parts: Vec<Part>, role: Role) -> ChatUpdate {
     ChatUpdate { messages: vec![ChatMessage { role, author: None, parts, seq: None }], ..ChatUpdate::default() }
 }
 
@@ -32,21 +32,21 @@ fn results(_: &Chat, results: Vec<ToolOutcome>) -> ChatUpdate {
     ChatUpdate { messages: results.into_iter().map(message).collect(), ..ChatUpdate::default() }
 }
 
-/// A model that calls tools until it answers (S2.07).
+/// Creates a graph in which a model calls tools until it answers (S2.07).
 fn agent_and_tools() -> Graph<Chat> {
-    Graph::<Chat>::draw("react", 3, |_| Chat::default())
+    Graph::<Chat>::builder("react", 3, |_| Chat::default())
         .node(
             "agent",
             Node::model(
                 |state: &Chat| ModelRequest::reply(&state.messages),
-                |_, answer| messages_of(answer.parts, Role::Assistant),
+                |_, answer| update_with_message(answer.parts, Role::Assistant),
             ),
         )
         .node("tools", Node::tools(calls, results))
         .edge(START, "agent")
         .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
         .edge("tools", "agent")
-        .said(|state| &state.messages)
+        .messages(|state| &state.messages)
         .max_steps(5)
         .finish(|state| Output::reply(format!("{} messages", state.messages.len())))
         .expect("the graph is valid")
@@ -78,32 +78,32 @@ fn text(text: &str) -> Part {
 fn a_model_calls_tools_until_it_answers() {
     let graph = agent_and_tools();
     let mut run = graph.start(&Input::question("what is there?")).unwrap();
-    let asked = run.take_effects();
-    assert!(matches!(&asked[..], [Effect::CallModel { request: RequestId(0), node: "agent", .. }]), "{asked:?}");
+    let effects = run.take_effects();
+    assert!(matches!(&effects[..], [Effect::CallModel { request: RequestId(0), node: "agent", .. }]), "{effects:?}");
     assert!(run.take_effects().is_empty());
     run.handle_answer(RequestId(0), answer(vec![call("one"), call("two")])).unwrap();
-    let asked = run.take_effects();
-    let called: Vec<_> = asked.iter().map(|effect| (effect.request(), effect)).collect();
+    let effects = run.take_effects();
+    let called: Vec<_> = effects.iter().map(|effect| (effect.request(), effect)).collect();
     assert!(matches!(&called[..], [(Some(RequestId(1)), _), (Some(RequestId(2)), _)]), "{called:?}");
     run.handle_tool(RequestId(2), outcome("two")).unwrap();
     assert!(run.take_effects().is_empty());
     run.handle_tool(RequestId(1), outcome("one")).unwrap();
-    let asked = run.take_effects();
-    let Effect::CallModel { ask, .. } = &asked[0] else { panic!("{asked:?}") };
-    let ids: Vec<_> = ask.messages.iter().flat_map(|message| &message.parts).collect();
+    let effects = run.take_effects();
+    let Effect::CallModel { model_request, .. } = &effects[0] else { panic!("{effects:?}") };
+    let parts: Vec<_> = model_request.messages.iter().flat_map(|message| &message.parts).collect();
     let result =
         |id| Part::ToolResult(threadkeep_core::ToolResult { call_id: id, output: String::new(), is_error: false });
-    let shape = |part: &Part| match part {
-        Part::ToolResult(result_of) => result(result_of.call_id.clone()),
+    let without_output = |part: &Part| match part {
+        Part::ToolResult(tool_result) => result(tool_result.call_id.clone()),
         other => other.clone(),
     };
-    let shapes: Vec<Part> = ids.into_iter().map(shape).collect();
-    assert_eq!(shapes, [call("one"), call("two"), result("one".to_owned()), result("two".to_owned())]);
+    let parts: Vec<Part> = parts.into_iter().map(without_output).collect();
+    assert_eq!(parts, [call("one"), call("two"), result("one".to_owned()), result("two".to_owned())]);
     run.handle_answer(RequestId(3), answer(vec![text("two things")])).unwrap();
     let end = run.take_effects();
     assert_eq!(end, [Effect::Finish(Ok(Output::reply("4 messages")))]);
     assert!(run.take_effects().is_empty());
-    assert_eq!(run.said().len(), 4);
+    assert_eq!(run.messages().len(), 4);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_run_fails_after_max_steps() {
         }
     }
     assert_eq!(run.failure().map(|failure| failure.code.as_str()), Some("too_many_steps"));
-    assert_eq!(run.said().len(), 5);
+    assert_eq!(run.messages().len(), 5);
 }
 
 #[test]
@@ -126,8 +126,11 @@ fn unexpected_outcomes_are_rejected_without_effect() {
     let mut run = agent_and_tools().start(&Input::default()).unwrap();
     let unknown = RequestId(7);
     assert_eq!(run.handle_tool(unknown, outcome("x")), Err(GraphError::NotOutstanding { request: unknown }));
-    let wrong =
-        GraphError::UnexpectedOutcome { request: RequestId(0), asked: OutcomeKind::Answer, given: OutcomeKind::Tool };
+    let wrong = GraphError::UnexpectedOutcome {
+        request: RequestId(0),
+        expected: OutcomeKind::Answer,
+        actual: OutcomeKind::Tool,
+    };
     assert_eq!(run.handle_tool(RequestId(0), outcome("x")), Err(wrong));
     run.handle_answer(RequestId(0), answer(vec![text("done")])).unwrap();
     let twice = run.handle_answer(RequestId(0), answer(vec![text("again")]));
@@ -141,7 +144,7 @@ fn a_failure_ends_the_run_unless_the_node_recovers() {
     let mut run = agent_and_tools().start(&Input::default()).unwrap();
     run.handle_failure(RequestId(0), broken()).unwrap();
     assert_eq!(run.take_effects(), [Effect::Finish(Err(broken()))]);
-    let recovering = Graph::<Chat>::draw("careful", 1, |_| Chat::default())
+    let recovering = Graph::<Chat>::builder("careful", 1, |_| Chat::default())
         .node(
             "agent",
             Node::model(|_| ModelRequest::default(), |_, _| ChatUpdate::default())
@@ -168,7 +171,7 @@ fn a_stop_ends_a_run_with_outstanding_requests() {
 
 #[test]
 fn a_run_waits_for_a_person_across_a_replay() {
-    let graph = Graph::<Chat>::draw("ask", 1, |_| Chat::default())
+    let graph = Graph::<Chat>::builder("ask", 1, |_| Chat::default())
         .node(
             "confirm",
             Node::person(
@@ -205,7 +208,7 @@ fn a_journal_of_another_graph_or_version_is_rejected() {
 #[test]
 fn an_invalid_graph_is_rejected() {
     let node = || Node::pure(|_: &Chat| ChatUpdate::default());
-    let begin = || Graph::<Chat>::draw("loose", 1, |_| Chat::default());
+    let begin = || Graph::<Chat>::builder("loose", 1, |_| Chat::default());
     let cases = [
         (begin().edge(START, END).node("a", node()).edge("a", END), "node a is not reachable from START"),
         (begin().node("a", node()).edge(START, "a"), "node a has no outgoing edge"),

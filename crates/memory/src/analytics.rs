@@ -1,4 +1,4 @@
-//! Figures about conversations, computed by reading them.
+//! Statistics about conversations, computed by reading all their messages.
 
 mod tally;
 
@@ -11,56 +11,56 @@ use crate::messages::READ_PAGE;
 use crate::{Memory, Result};
 use tally::Tally;
 
-/// What to look at.
+/// The threads that a call applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub enum ThreadSelection {
     /// One thread.
     Thread(ThreadId),
-    /// Every thread that the scope has in full: a user's own, for a tenant all.
+    /// Every thread to which the scope has full access: the user's own threads, or all threads of the tenant.
     All,
 }
 
-/// Figures about a thread, a user's threads, or a tenant's.
+/// Statistics about one or more threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Analytics {
-    /// Threads looked at.
+    /// Number of threads.
     pub threads: u64,
-    /// Messages looked at.
+    /// Number of messages.
     pub messages: u64,
-    /// Messages that do not decode, and are in no other figure.
+    /// Number of messages that do not decode. The other counts do not include them.
     pub corrupt_messages: u64,
-    /// Messages by role.
+    /// Number of messages by role.
     pub roles: BTreeMap<Role, u64>,
-    /// Messages by the agent that wrote them.
+    /// Number of messages by the agent that wrote them.
     pub agents: BTreeMap<String, u64>,
-    /// Messages by the model that was asked.
+    /// Number of messages by the model that wrote them.
     pub models: BTreeMap<String, u64>,
-    /// Turns: runs of user messages that were answered.
+    /// Number of turns. A turn is one or more user messages followed by an answer.
     pub turns: u64,
-    /// Tokens that models read.
+    /// Total number of tokens that models read.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Total number of tokens that models wrote.
     pub output_tokens: u64,
-    /// US dollars, of the messages whose cost is known.
+    /// Total cost of messages whose cost is known, in US dollars.
     pub cost_usd: f64,
-    /// What answers stand on.
-    pub sources: SourceUse,
-    /// How long answers took, of those that tell; `None` when none does.
+    /// The citations in answers.
+    pub sources: CitationStats,
+    /// How long answers took; `None` if no message has a duration.
     pub durations: Option<Durations>,
-    /// When the first message was said.
+    /// When the oldest message was created; `None` without messages.
     pub first_message_at: Option<Timestamp>,
-    /// When the last message was said.
+    /// When the newest message was created; `None` without messages.
     pub last_message_at: Option<Timestamp>,
 }
 
 impl Analytics {
-    /// Messages of a thread on average.
+    /// Average number of messages per thread; 0 without threads.
     #[must_use]
     pub fn messages_per_thread(&self) -> f64 {
         ratio(self.messages, self.threads)
     }
 
-    /// Milliseconds from the first message to the last.
+    /// Time from the first message to the last, in milliseconds; 0 without messages.
     #[must_use]
     pub fn span_ms(&self) -> i64 {
         match (self.first_message_at, self.last_message_at) {
@@ -70,60 +70,60 @@ impl Analytics {
     }
 }
 
-/// What assistants' messages cite. A source is known by its kind and id.
+/// Statistics about the sources that assistant messages cite. A source is identified by its kind and id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SourceUse {
-    /// Citations, each source once per message.
+pub struct CitationStats {
+    /// Number of citations. Repeated citations of a source in one message count once.
     pub citations: u64,
-    /// Sources cited at all.
+    /// Number of distinct sources.
     pub distinct: u64,
-    /// Sources cited in more than one message.
+    /// Number of sources cited in more than one message.
     pub reused: u64,
-    /// Messages that cite anything.
+    /// Number of messages that cite sources.
     pub citing_messages: u64,
-    /// Messages that cite, and only what was cited before in their thread: the answers that needed no search.
+    /// Number of messages that cite only sources already cited in their thread. These answers needed no search.
     pub reusing_messages: u64,
 }
 
-impl SourceUse {
-    /// The part of citing messages that needed no search: 0 to 1.
+impl CitationStats {
+    /// The fraction of citing messages that needed no search, from 0 to 1; 0 without citing messages.
     #[must_use]
     pub fn reuse_rate(&self) -> f64 {
         ratio(self.reusing_messages, self.citing_messages)
     }
 
-    /// What the searches would have cost that reuse saved, at a price for one search.
+    /// The cost of the searches that reusing sources saved, if a search costs `usd_per_search`.
     #[must_use]
     pub fn saved_usd(&self, usd_per_search: f64) -> f64 {
         self.reusing_messages as f64 * usd_per_search
     }
 }
 
-/// How long answers took, in milliseconds. Median and 95th percentile are values that occurred (nearest rank).
+/// How long answers took, in milliseconds. The median and 95th percentile are values that occurred (nearest rank).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Durations {
-    /// How many answers tell.
+    /// Number of answers with a duration.
     pub count: u64,
-    /// The quickest.
+    /// The minimum, in milliseconds.
     pub min_ms: u64,
-    /// Half were at least as quick.
+    /// The median, in milliseconds.
     pub median_ms: u64,
-    /// 95 of 100 were at least as quick.
+    /// The 95th percentile, in milliseconds.
     pub p95_ms: u64,
-    /// The slowest.
+    /// The maximum, in milliseconds.
     pub max_ms: u64,
 }
 
 impl Memory {
-    /// Computes figures about a thread, or about all threads that a scope has in full. It reads all their messages.
+    /// Computes statistics about threads. Reads all their messages.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, and those of the store.
-    pub async fn analytics(&self, scope: &Scope, selection: Selection) -> Result<Analytics> {
+    /// `NotFound` for an unknown thread, and errors from the store.
+    pub async fn analytics(&self, scope: &Scope, selection: ThreadSelection) -> Result<Analytics> {
         let mut tally = Tally::default();
         match selection {
-            Selection::Thread(thread) => self.tally_thread(scope, thread, &mut tally).await?,
-            Selection::All => {
+            ThreadSelection::Thread(thread) => self.tally_thread(scope, thread, &mut tally).await?,
+            ThreadSelection::All => {
                 let mut query = ThreadQuery::new(ThreadOrder::Created, READ_PAGE);
                 loop {
                     let page = self.list_threads(scope, &query).await?;
@@ -145,13 +145,13 @@ impl Memory {
     }
 
     async fn tally_thread(&self, scope: &Scope, thread: ThreadId, tally: &mut Tally) -> Result<()> {
-        let mut following = self.page_after(scope, thread, 0, READ_PAGE).await?;
-        tally.begin_thread();
+        let mut step = self.page_after(scope, thread, 0, READ_PAGE).await?;
+        tally.start_thread();
         loop {
-            tally.add_corrupt(following.page.corrupt.len());
-            following.page.messages.iter().for_each(|message| tally.add(message));
-            match following.next {
-                Some(seq) => following = self.page_after(scope, thread, seq, READ_PAGE).await?,
+            tally.add_corrupt(step.page.corrupt.len());
+            step.page.messages.iter().for_each(|message| tally.add(message));
+            match step.next {
+                Some(seq) => step = self.page_after(scope, thread, seq, READ_PAGE).await?,
                 None => return Ok(()),
             }
         }

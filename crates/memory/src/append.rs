@@ -1,45 +1,47 @@
-//! Appending messages, with what policy adds to the same commit.
+//! Appending messages, together with the title and the trimming that the options add to the same commit.
 
 use threadkeep_core::{
-    Access, Batch, ChangeTag, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageName,
-    NewMessage, Scope, StoreError, Tagged, Thread, ThreadId, Timestamp,
+    Access, Batch, ChangeTag, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageRef,
+    NewMessage, Scope, StoreError, TaggedNumber, Thread, ThreadId, Timestamp,
 };
 
-use crate::context::is_about_summary;
-use crate::retry::{Attempted, repeat};
+use crate::context::is_context_state_conflict;
+use crate::retry::{RetryOutcome, retry_with_outcome};
 use crate::title::{title_from, title_from_first};
 use crate::{Draft, Memory, MemoryError, Result, Retention, Titles, fingerprint};
 
-/// How often a title is decided anew because the thread changed meanwhile.
+/// Maximum number of attempts to set a title while others change the thread.
 const TITLE_ATTEMPTS: usize = 8;
 
-/// How often a summary is looked at anew because others renewed it meanwhile.
-const SUMMARY_ATTEMPTS: usize = 8;
+/// Maximum number of attempts to remove content from the context state while others update it.
+const CONTEXT_STATE_ATTEMPTS: usize = 8;
 
-/// How to append.
+/// Options for appending.
 #[derive(Clone, Debug, Default)]
 pub struct AppendOptions {
-    /// Makes a repeated request count once, for seven days. Without one only the call's own repetitions do.
+    /// Identifies repeated requests for seven days, so that only one takes effect. Without a key, only retries within one call
+    /// are recognised.
     pub idempotency_key: Option<String>,
-    /// Where the thread must stand.
+    /// The position or change at which the thread must be. Default: any.
     pub expected: Option<Expected>,
-    /// What is kept of the thread; the manager's own retention when there is none.
+    /// The retention policy of the thread. Default: [`MemoryOptions::retention`](crate::MemoryOptions::retention).
     pub retention: Option<Retention>,
-    /// The instant that counts as now, for the messages and the change; that of the manager's clock when there is none.
+    /// The time of the commit, and of messages without a creation time. Default: the current time.
     pub at: Option<Timestamp>,
-    /// What tells this request from another one with the same key; a digest of the drafts when there is none.
+    /// Distinguishes this request from other requests with the same key. Default: a digest of the drafts.
     pub fingerprint: Option<Fingerprint>,
 }
 
 impl AppendOptions {
-    /// Checks what can be told of a request without the store: what passes is refused for nothing that it says. For who
-    /// opens a thread for it, which would otherwise stay behind empty.
+    /// Validates a request without calling the store: [`Memory::append_all`] does not reject the content of a request that
+    /// passes. Use it before opening a thread for the request, because an invalid request would leave the new thread empty.
     ///
     /// # Errors
-    /// `LimitExceeded` and `Invalid` for messages and keys that no store keeps, as [`Memory::append_all`].
+    /// `LimitExceeded` and `Invalid` for messages and keys that cannot be stored, as in [`Memory::append_all`].
     pub fn check(&self, drafts: &[Draft]) -> Result<()> {
-        let key = self.idempotency_key.clone().map(IdempotencyKey::Given);
-        let mut batch = Batch::new(key.unwrap_or(IdempotencyKey::Minted(uuid::Uuid::nil())), fingerprint::MINTED);
+        let key = self.idempotency_key.clone().map(IdempotencyKey::FromCaller);
+        let mut batch =
+            Batch::new(key.unwrap_or(IdempotencyKey::Generated(uuid::Uuid::nil())), fingerprint::FOR_GENERATED_KEYS);
         let epoch = Timestamp::from_millis(0)?;
         let message = |(number, draft): (u64, &Draft)| NewMessage {
             id: draft.id.unwrap_or_else(|| MessageId::from_name(&number.to_be_bytes())),
@@ -53,37 +55,37 @@ impl AppendOptions {
     }
 }
 
-/// What appending did.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The change position that the commit made; where the thread stands if nothing was appended.
+    /// The change number of the commit, or the thread's current change number if nothing was appended.
     pub change: u64,
-    /// The tag of that change; `None` where the store knows none.
+    /// The tag of that change; `None` if the store has no tags.
     pub tag: Option<ChangeTag>,
-    /// The position of the first message; one past the thread's last if nothing was appended.
+    /// The position of the first message, or the position after the thread's last message if nothing was appended.
     pub first_seq: u64,
-    /// How many were appended.
+    /// The number of appended messages.
     pub count: u64,
-    /// The messages, in order. On a replay those that are still there.
-    pub messages: Vec<Placed>,
-    /// Whether an earlier request with the same idempotency key had appended them.
+    /// The messages, in order. If `replayed` is set, only those that still exist.
+    pub messages: Vec<AppendedMessage>,
+    /// Whether the messages were appended by an earlier request with the same idempotency key.
     pub replayed: bool,
 }
 
 impl Appended {
-    /// The change with its tag: also the version of the records that were written with the messages.
+    /// The change number and tag of the commit, which are also the version of records written in it.
     #[must_use]
-    pub const fn tagged(&self) -> Tagged {
-        Tagged { number: self.change, tag: self.tag }
+    pub const fn tagged(&self) -> TaggedNumber {
+        TaggedNumber { number: self.change, tag: self.tag }
     }
 }
 
-/// Where a message went.
+/// An appended message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// Its position.
+pub struct AppendedMessage {
+    /// The position in the thread.
     pub seq: u64,
-    /// Its id.
+    /// The id.
     pub id: MessageId,
 }
 
@@ -91,21 +93,21 @@ impl Memory {
     /// Appends one message.
     ///
     /// # Errors
-    /// As [`Memory::append_all`].
+    /// The same as for [`Memory::append_all`].
     pub async fn append(&self, scope: &Scope, thread: ThreadId, draft: impl Into<Draft>) -> Result<Appended> {
         self.append_all(scope, thread, vec![draft.into()], &AppendOptions::default()).await
     }
 
-    /// Appends messages in order, all or none. None at all changes nothing and makes no event.
+    /// Appends messages in order, all or none. An empty list changes nothing and causes no event.
     ///
-    /// A thread without a title gets one from its user's message in the same commit. In the steady state this is one
-    /// call of the store; with a retention two, as the thread is looked at first, and three where messages go, as a summary
-    /// must not keep their words.
+    /// A thread without a title gets one from its first user message in the same commit. An append usually takes one call to
+    /// the store. With a retention policy it takes two calls, because the thread is read first, and three calls if messages are
+    /// trimmed, because those messages are also removed from the context state.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread; `Conflict` for an expectation that does not hold, an idempotency key that was
-    /// used for something else, and ids that are taken; `LimitExceeded` and `Invalid` for messages that no store keeps;
-    /// `Unavailable` after some attempts, with `maybe_applied` where the fate is unknown: repeat with the same key.
+    /// `NotFound` for an unknown thread; `Conflict` if `expected` is not met, the idempotency key was used for another request,
+    /// or an id is taken; `LimitExceeded` and `Invalid` for messages that cannot be stored; `Unavailable` if the store could not
+    /// be reached after several attempts, with `maybe_applied` if the outcome is unknown: retry with the same key.
     pub async fn append_all(
         &self,
         scope: &Scope,
@@ -115,8 +117,8 @@ impl Memory {
     ) -> Result<Appended> {
         let now = options.at.unwrap_or_else(|| self.now());
         let key = match &options.idempotency_key {
-            Some(key) => IdempotencyKey::Given(key.clone()),
-            None => self.mint_key(now),
+            Some(key) => IdempotencyKey::FromCaller(key.clone()),
+            None => self.generate_key(now),
         };
         let fingerprint = match options.fingerprint {
             Some(fingerprint) => fingerprint,
@@ -132,10 +134,10 @@ impl Memory {
         self.commit_by_policy(scope, thread, batch, retention, now).await
     }
 
-    /// Appends what a user said and what the assistant answered, both or neither.
+    /// Appends a user's message and the assistant's answer, both or neither.
     ///
     /// # Errors
-    /// As [`Memory::append_all`].
+    /// The same as for [`Memory::append_all`].
     pub async fn append_pair(
         &self,
         scope: &Scope,
@@ -147,7 +149,7 @@ impl Memory {
         self.append_all(scope, thread, vec![user.into(), assistant.into()], options).await
     }
 
-    /// Commits a batch with the title and the trimming that are due.
+    /// Commits a batch after adding the title and the trimming that its messages require.
     pub(crate) async fn commit_by_policy(
         &self,
         scope: &Scope,
@@ -157,14 +159,14 @@ impl Memory {
         now: Timestamp,
     ) -> Result<Appended> {
         let retention = retention.filter(|_| !batch.append.is_empty());
-        let asked = batch.expected;
-        let mut looked_at = None;
-        let mut summary_attempts = SUMMARY_ATTEMPTS;
+        let expected = batch.expected;
+        let mut read_seq = None;
+        let mut context_state_attempts = CONTEXT_STATE_ATTEMPTS;
         let mut title_attempts = if self.may_title(scope, thread, &batch) { TITLE_ATTEMPTS } else { 0 };
         let appended = loop {
             if title_attempts > 0 || retention.is_some() {
                 let found = self.get_thread(scope, thread).await?;
-                looked_at = Some(found.positions.seq);
+                read_seq = Some(found.positions.seq);
                 if let Some(retention) = &retention {
                     self.add_retention(scope, &found, retention, &mut batch, now).await?;
                 }
@@ -172,13 +174,17 @@ impl Memory {
                     self.add_title(scope, &found, &mut batch);
                 }
             }
-            self.scrub_what_goes(scope, thread, &mut batch).await?;
-            match self.commit_repeatedly(scope, thread, &batch, now).await {
-                Err(error) if is_about_summary(&error) && summary_attempts > 0 => summary_attempts -= 1,
-                // The title was decided on a thread that has changed since: decide again, and give up on the title
-                // rather than on the message.
-                Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. }))) if batch.expected != asked => {
-                    batch.expected = asked;
+            self.scrub_removed_messages(scope, thread, &mut batch).await?;
+            match self.commit_with_retries(scope, thread, &batch, now).await {
+                Err(error) if is_context_state_conflict(&error) && context_state_attempts > 0 => {
+                    context_state_attempts -= 1
+                }
+                // The title was made for a thread that has changed since. Try again; after the last attempt, append the
+                // messages without a title.
+                Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
+                    if batch.expected != expected =>
+                {
+                    batch.expected = expected;
                     batch.patch.title = None;
                     title_attempts -= 1;
                 }
@@ -188,69 +194,72 @@ impl Memory {
         if matches!(batch.patch.title, Some(Some(_))) {
             self.settled_titles().insert(scope, thread);
         }
-        if let (Some(retention), Some(looked_at)) = (retention, looked_at)
-            && appended.first_seq != looked_at + 1
+        if let (Some(retention), Some(read_seq)) = (retention, read_seq)
+            && appended.first_seq != read_seq + 1
             && !appended.replayed
         {
-            // Others appended between the look and the commit, so too much is kept. The messages are stored whatever
-            // becomes of the trimming, and the next append makes up for it.
+            // Others appended between the read and the commit, so too few messages were trimmed. A failure is ignored: the
+            // messages are stored, and the next append trims the thread.
             drop(self.retain(scope, thread, &retention).await);
         }
         Ok(appended)
     }
 
-    /// Commits a batch as it is, and repeats it with the same key while the store fails in passing.
-    pub(crate) async fn commit_repeatedly(
+    /// Commits a batch without adding to it, and retries transient failures with the same key.
+    pub(crate) async fn commit_with_retries(
         &self,
         scope: &Scope,
         thread: ThreadId,
         batch: &Batch,
         now: Timestamp,
     ) -> Result<Appended> {
-        let under_way = self.feeds().begin(scope, thread, batch);
-        let attempted = self.commit_past_tails(scope, thread, batch, now).await;
-        if let Some(under_way) = under_way {
-            under_way.end(batch, &attempted, now);
+        let pending = self.feeds().begin_commit(scope, thread, batch);
+        let retried = self.commit_through_cache(scope, thread, batch, now).await;
+        if let Some(pending) = pending {
+            pending.end(batch, &retried, now);
         }
-        let outcome = attempted.result?;
-        let is_minted = matches!(batch.key, IdempotencyKey::Minted(_));
-        if !outcome.replayed || is_minted {
-            return Ok(placed_in_order(outcome, batch));
+        let outcome = retried.result?;
+        let is_key_generated = matches!(batch.key, IdempotencyKey::Generated(_));
+        if !outcome.replayed || is_key_generated {
+            return Ok(appended_in_order(outcome, batch));
         }
-        self.replayed(scope, thread, batch, outcome, attempted.may_have_applied_before).await
+        self.replayed(scope, thread, batch, outcome, retried.may_have_applied_before).await
     }
 
-    pub(crate) async fn commit_past_tails(
+    /// Commits a batch and updates the thread cache.
+    pub(crate) async fn commit_through_cache(
         &self,
         scope: &Scope,
         thread: ThreadId,
         batch: &Batch,
         now: Timestamp,
-    ) -> Attempted<CommitOutcome> {
-        let Some(tails) = self.tails() else {
-            return repeat(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
+    ) -> RetryOutcome<CommitOutcome> {
+        let Some(cache) = self.thread_cache() else {
+            return retry_with_outcome(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
         };
         let key = (scope.tenant_id().clone(), thread);
-        tails.before_commit(&key, batch);
-        let attempted = repeat(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
-        tails.after_commit(&key, batch, attempted.result.as_ref().ok());
-        attempted
+        cache.before_commit(&key, batch);
+        let outcome =
+            retry_with_outcome(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
+        cache.after_commit(&key, batch, outcome.result.as_ref().ok());
+        outcome
     }
 
-    pub(crate) fn minted_batch(&self, now: Timestamp) -> Batch {
-        Batch::new(self.mint_key(now), fingerprint::MINTED)
+    /// Creates an empty batch with a generated idempotency key.
+    pub(crate) fn new_batch(&self, now: Timestamp) -> Batch {
+        Batch::new(self.generate_key(now), fingerprint::FOR_GENERATED_KEYS)
     }
 
     fn may_title(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> bool {
         self.options().titles == Titles::FromFirstUserMessage
             && batch.patch.title.is_none()
-            && !self.settled_titles().holds(scope, thread)
+            && !self.settled_titles().contains(scope, thread)
             && batch.append.iter().any(|message| title_from(&message.content).is_some())
     }
 
-    /// Remembers that a thread that was read needs no title.
-    pub(crate) fn note_title(&self, scope: &Scope, thread: &Thread) {
-        if thread.title.is_some() && !self.settled_titles().holds(scope, thread.id) {
+    /// Remembers that a thread needs no title if the thread, as read from the store, has one.
+    pub(crate) fn remember_title(&self, scope: &Scope, thread: &Thread) {
+        if thread.title.is_some() && !self.settled_titles().contains(scope, thread.id) {
             self.settled_titles().insert(scope, thread.id);
         }
     }
@@ -260,36 +269,38 @@ impl Memory {
             self.settled_titles().insert(scope, thread.id);
             return;
         }
-        // Where the caller's own expectation fails the store has to say so, or to answer a repetition.
+        // If the thread is not where the caller expects it, the store has to report the conflict, or to replay an earlier commit.
         if batch.expected.is_none_or(|expected| expected.check(thread.positions).is_ok()) {
             batch.expected = Some(Expected::Change(thread.positions.tagged()));
             batch.patch.title = Some(title_from_first(batch.append.iter().map(|message| &message.content)));
         }
     }
 
-    /// Tells what an earlier request with the same key appended.
+    /// Returns the messages that an earlier request with the same key appended. If `may_be_own`, that request may have been an
+    /// earlier attempt of this one.
     async fn replayed(
         &self,
         scope: &Scope,
         thread: ThreadId,
         batch: &Batch,
         outcome: CommitOutcome,
-        may_be_ours: bool,
+        may_be_own: bool,
     ) -> Result<Appended> {
-        let names: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageName::Seq).collect();
+        let names: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageRef::Seq).collect();
         let found = self.find_messages(scope, thread, &names).await?;
-        let messages: Vec<_> = found.into_iter().map(|message| Placed { seq: message.seq, id: message.id }).collect();
-        let ours = placed_in_order(outcome, batch);
-        if may_be_ours && ours.messages == messages {
-            return Ok(ours);
+        let messages: Vec<_> =
+            found.into_iter().map(|message| AppendedMessage { seq: message.seq, id: message.id }).collect();
+        let own = appended_in_order(outcome, batch);
+        if may_be_own && own.messages == messages {
+            return Ok(own);
         }
         let CommitOutcome { change, tag, first_seq, count, .. } = outcome;
         Ok(Appended { change, tag, first_seq, count, messages, replayed: true })
     }
 }
 
-fn placed_in_order(outcome: CommitOutcome, batch: &Batch) -> Appended {
+fn appended_in_order(outcome: CommitOutcome, batch: &Batch) -> Appended {
     let CommitOutcome { change, tag, first_seq, count, .. } = outcome;
-    let placed = batch.append.iter().zip(first_seq..).map(|(message, seq)| Placed { seq, id: message.id });
-    Appended { change, tag, first_seq, count, messages: placed.collect(), replayed: false }
+    let messages = batch.append.iter().zip(first_seq..).map(|(message, seq)| AppendedMessage { seq, id: message.id });
+    Appended { change, tag, first_seq, count, messages: messages.collect(), replayed: false }
 }

@@ -1,21 +1,21 @@
-//! Batches that an agent puts together: everything that one turn changes, in one commit.
+//! Building batches: several changes of a thread in one commit.
 
 use threadkeep_core::{
     Batch, Expected, IdempotencyKey, MessageId, PutRecord, RecordCondition, RecordName, RecordState, Replacement,
     Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp, Urgency,
 };
 
-use crate::fingerprint::{MINTED, Request};
+use crate::fingerprint::{FOR_GENERATED_KEYS, Request};
 use crate::{Appended, Draft, Memory, Result, Retention};
 
 impl Memory {
-    /// Begins a batch, with a key made for it.
+    /// Starts a batch with a new idempotency key.
     #[must_use]
     pub fn batch(&self) -> BatchBuilder {
         let now = self.now();
         BatchBuilder {
             memory: self.clone(),
-            batch: self.minted_batch(now),
+            batch: self.new_batch(now),
             request: Request::default(),
             invalid: None,
             now,
@@ -23,18 +23,18 @@ impl Memory {
         }
     }
 
-    /// Commits a finished batch, repeating it with the same key while the store fails in passing.
+    /// Commits a finished batch, retrying transient failures with the same key.
     ///
-    /// Nothing is added to it: neither a title nor trimming. [`Memory::batch`] makes batches that get both.
+    /// Neither gives the thread a title nor trims it, which [`BatchBuilder::commit`] does.
     ///
     /// # Errors
-    /// As [`Memory::append_all`], and those of the batch's own conditions.
+    /// The same as for [`Memory::append_all`], and `Conflict` if a condition of the batch is not met.
     pub async fn commit(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> Result<Appended> {
-        self.commit_repeatedly(scope, thread, batch, self.now()).await
+        self.commit_with_retries(scope, thread, batch, self.now()).await
     }
 }
 
-/// A batch that is being put together. Ends with [`BatchBuilder::commit`].
+/// Builds a batch. Created by [`Memory::batch`], finished by [`BatchBuilder::commit`].
 #[derive(Debug)]
 pub struct BatchBuilder {
     memory: Memory,
@@ -46,28 +46,28 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Makes a repeated request count once, for seven days.
+    /// Identifies repeated requests for seven days, so that only one takes effect.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
-        self.batch.key = IdempotencyKey::Given(key.into());
+        self.batch.key = IdempotencyKey::FromCaller(key.into());
         self
     }
 
-    /// Demands where the thread stands.
+    /// Requires the thread to be at a position or change.
     #[must_use]
     pub fn expect(mut self, expected: Expected) -> Self {
         self.batch.expected = Some(expected);
         self
     }
 
-    /// Demands how a record of the thread is.
+    /// Requires a record of the thread to be absent or to have a certain version.
     #[must_use]
     pub fn require(mut self, name: RecordName, state: RecordState) -> Self {
         self.batch.require.push(RecordCondition { name, state });
         self
     }
 
-    /// Adds a message at the end.
+    /// Appends a message.
     #[must_use]
     pub fn append(mut self, draft: impl Into<Draft>) -> Self {
         let draft = draft.into();
@@ -78,14 +78,14 @@ impl BatchBuilder {
         self
     }
 
-    /// Says a message differently.
+    /// Replaces the content of a message.
     #[must_use]
     pub fn replace(mut self, replacement: Replacement) -> Self {
         self.batch.replace.push(replacement);
         self
     }
 
-    /// Erases a message. A title made from it stays: [`Memory::erase_messages`] renews it.
+    /// Erases a message. Unlike [`Memory::erase_messages`], keeps a title that was made from the message.
     #[must_use]
     pub fn erase(mut self, id: MessageId) -> Self {
         self.batch.erase.push(id);
@@ -106,31 +106,31 @@ impl BatchBuilder {
         self
     }
 
-    /// Changes what the thread says about itself.
+    /// Changes the thread's title, metadata, state or expiry.
     #[must_use]
     pub fn patch(mut self, patch: ThreadPatch) -> Self {
         self.batch.patch = patch;
         self
     }
 
-    /// Lets it reach the disk with the next commit that must ([`Urgency::Deferred`]).
+    /// Allows the store to sync the batch to disk together with a later commit ([`Urgency::Deferred`]).
     #[must_use]
     pub fn deferred(mut self) -> Self {
         self.batch.urgency = Urgency::Deferred;
         self
     }
 
-    /// Says what is kept of the thread, in place of the manager's own retention.
+    /// Sets the retention policy of the thread, instead of [`MemoryOptions::retention`](crate::MemoryOptions::retention).
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
         self.retention = Some(retention);
         self
     }
 
-    /// Checks what can be told of it without the store.
+    /// Validates the batch without calling the store.
     ///
     /// # Errors
-    /// `Invalid` and `LimitExceeded`, as [`Memory::commit`].
+    /// `Invalid` and `LimitExceeded`, as in [`Memory::commit`].
     pub fn check(self) -> Result<()> {
         if let Some(error) = self.invalid {
             return Err(error.into());
@@ -139,10 +139,10 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Commits it, with the title and the trimming that are due.
+    /// Commits the batch after adding the title and the trimming that its messages require.
     ///
     /// # Errors
-    /// As [`Memory::commit`].
+    /// The same as for [`Memory::commit`].
     pub async fn commit(self, scope: &Scope, thread: ThreadId) -> Result<Appended> {
         let Self { memory, mut batch, request, invalid, now, retention } = self;
         if let Some(error) = invalid {
@@ -158,7 +158,7 @@ impl BatchBuilder {
 
 fn fingerprint(batch: &Batch, request: Request) -> StoreResult<threadkeep_core::Fingerprint> {
     match batch.key {
-        IdempotencyKey::Minted(_) => Ok(MINTED),
-        IdempotencyKey::Given(_) => request.finish(batch),
+        IdempotencyKey::Generated(_) => Ok(FOR_GENERATED_KEYS),
+        IdempotencyKey::FromCaller(_) => request.finish(batch),
     }
 }

@@ -1,39 +1,40 @@
-//! What an application sets for one thread.
+//! Settings of one thread.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{
-    Expected, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner, Scope, Tagged, ThreadId,
+    Expected, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner, Scope, TaggedNumber, ThreadId,
 };
 
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, MemoryError, Result, Retention};
 
-/// The settings of one thread, kept as its record `app/threadkeep` `config`. What is `None` is left to the assistant.
+/// The settings of one thread, stored as the thread's record `config` in the namespace `app/threadkeep`. Settings that are
+/// `None` are left to the assistant.
 ///
-/// Settings bound what a model sees or may do, not what is stored; a retention takes effect when it is passed on.
-/// Members that a later version adds survive a change made by this one.
+/// The settings restrict what a model reads and may do, not what is stored. `retention` takes effect only if the application
+/// passes it to [`crate::AppendOptions`]. Settings added by a later version survive a change made by this one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadConfig {
-    /// How many messages of the history a prompt holds at most.
+    /// Maximum number of history messages in a context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_limit: Option<u32>,
-    /// The tools that may be called in this thread, and no others.
+    /// The only tools that may be called in this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled_tools: Option<Vec<String>>,
     /// The model that answers, such as `openai/gpt-4o-mini`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What is kept of the thread.
+    /// The retention policy of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// Settings that this version does not know.
+    /// Settings that are unknown to this version.
     #[serde(flatten)]
     pub other: Map,
 }
 
 impl ThreadConfig {
-    /// The policy as this thread bounds it: a window of at most `history_limit`.
+    /// Returns `policy` with its window limited to `history_limit` messages.
     #[must_use]
     pub fn bound_context(&self, policy: &ContextPolicy) -> ContextPolicy {
         let limit = self.history_limit.and_then(|limit| usize::try_from(limit).ok());
@@ -41,57 +42,56 @@ impl ThreadConfig {
         ContextPolicy { window, ..policy.clone() }
     }
 
-    /// Checks that the settings make sense.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// `Invalid` with the setting's name.
+    /// `Invalid`, naming the setting.
     pub fn check(&self) -> Result<()> {
         if self.history_limit == Some(0) {
-            return Err(MemoryError::invalid("history_limit", "0; show at least 1 message"));
+            return Err(MemoryError::invalid("history_limit", "must be at least 1"));
         }
         if self.model.as_deref() == Some("") {
-            return Err(MemoryError::invalid("model", "empty"));
+            return Err(MemoryError::invalid("model", "must not be empty"));
         }
         if self.enabled_tools.iter().flatten().any(String::is_empty) {
-            return Err(MemoryError::invalid("enabled_tools", "a tool without a name"));
+            return Err(MemoryError::invalid("enabled_tools", "a tool name is empty"));
         }
         self.retention.as_ref().map_or(Ok(()), Retention::check)
     }
 }
 
 impl Memory {
-    /// Reads the settings of a thread; those that nobody set are `None`.
+    /// Reads the settings of a thread; those that are not set are `None`.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Corrupt` for settings that have another shape.
+    /// `NotFound` for an unknown thread, `Corrupt` for settings that do not decode.
     pub async fn thread_config(&self, scope: &Scope, thread: ThreadId) -> Result<ThreadConfig> {
         let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), config_name(), self.now());
-        let found =
-            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
+        let found = retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;
         match found {
             Some(record) => Ok(record.value.read()?),
             None => self.get_thread(scope, thread).await.map(|_| ThreadConfig::default()),
         }
     }
 
-    /// Sets the settings of a thread, if it stands where `expected` says. Returns its new change position.
+    /// Replaces the settings of a thread, if the thread is at `expected`. Returns the thread's new change number.
     ///
     /// # Errors
-    /// `Invalid` for settings that make no sense, `NotFound` for an unknown thread, `Denied` for a shared one in a
-    /// user's scope, `Conflict` with the actual position.
+    /// `Invalid` for invalid settings, `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a
+    /// user's, `Conflict` with the actual position or change if the thread is not at `expected`.
     pub async fn set_thread_config(
         &self,
         scope: &Scope,
         thread: ThreadId,
         config: &ThreadConfig,
         expected: Option<Expected>,
-    ) -> Result<Tagged> {
+    ) -> Result<TaggedNumber> {
         config.check()?;
         let now = self.now();
-        let mut batch = self.minted_batch(now);
+        let mut batch = self.new_batch(now);
         batch.expected = expected;
         batch.put.push(PutRecord { name: config_name(), value: JsonText::of(config)?, expires_at: None });
-        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.tagged())
+        Ok(self.commit_with_retries(scope, thread, &batch, now).await?.tagged())
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     // S1.23
     #[test]
-    fn settings_are_refused_by_name_and_unknown_ones_survive() {
+    fn check_names_the_invalid_setting_and_unknown_settings_survive() {
         let cases = [
             (ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() }, "invalid history_limit"),
             (ThreadConfig { model: Some(String::new()), ..ThreadConfig::default() }, "invalid model"),

@@ -1,13 +1,13 @@
-//! What a model sees of a thread: loaded here, chosen and written by `threadkeep_context`.
+//! Contexts: the messages that a model reads. Loads the data; `threadkeep_context` selects and renders it.
 
-mod carried;
-mod counts;
-mod held;
+mod cached;
+mod model_summary;
 mod prefetch;
-mod recalling;
+mod recall;
 mod report;
 mod sources;
-mod writing;
+mod state;
+mod token_counts;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,39 +21,39 @@ use threadkeep_core::{
 };
 
 use crate::{Memory, Result};
-use counts::{Counts, KnownCounter};
-use sources::{Loaded, Sources, has_memory};
+use sources::{LoadedMessages, Sources, needs_context_state};
+use token_counts::{CachingCounter, TokenCounts};
 
-pub use held::CachedContext;
+pub use cached::CachedContext;
+pub use model_summary::SummaryRenewal;
 pub use prefetch::Prefetched;
-pub use recalling::RecallOutcome;
+pub use recall::RecallOutcome;
 
-pub use writing::SummaryRenewal;
+pub(crate) use cached::ContextKey;
+pub(crate) use state::{ContextState, RemovedMessages, is_context_state_conflict, writes_context_state};
 
-pub(crate) use carried::{Carried, Gone, is_about_summary, touches_carried};
-pub(crate) use held::MadeOf;
-
-/// Messages loaded beyond the window, so that those which fell out lately need no second reading.
+/// Number of messages loaded in addition to the window, so that messages that have just left the window can be summarised
+/// without a second read.
 const MARGIN: usize = 4;
-/// Messages that one call adds to a summary which is behind.
-const CATCH_UP: u64 = 500;
+/// Maximum number of messages that one call adds to the summary.
+const CATCH_UP_MESSAGES: u64 = 500;
 
-/// How a context is loaded.
+/// Options for assembling a context.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
-    /// Counts its tokens. Default: [`ApproximateCounter`]. What a message counts by any other is kept with the thread, so
-    /// that in chats a message is counted once; a transcript is one text, and counted as a whole.
+    /// Counts the tokens of the context. Default: [`ApproximateCounter`]. The counts of any other counter are stored with the
+    /// thread, so that each message of a chat is counted only once. A transcript is a single text and is counted each time.
     pub counter: Arc<dyn TokenCounter>,
-    /// Messages found for the question by the caller, best first. They come before those that the policy has recalled.
+    /// Messages that the caller found for the question, best first. They precede the messages that the policy recalls.
     pub recalled: Vec<Recalled>,
-    /// Joins the ranking of what the policy has recalled ([`Memory::recall_by_meaning`]). Default: none.
+    /// Ranks recalled messages also by meaning ([`Memory::recall_with_embedder`]). Default: none.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// What the conversation is about, as an application sees it.
+    /// Facts about the conversation that the application extracted.
     pub enrichment: Option<Enrichment>,
-    /// Looks at the thread as if this position were its last. Default: all of it.
+    /// Assembles the context as if this position were the thread's last. Default: the whole thread.
     pub through_seq: Option<u64>,
-    /// Keeps the report under this name (1 to 400 bytes), to be read with [`Memory::context_report`] for 30 days. Not being
-    /// allowed or able to keep it is no error: the context says whether it is kept.
+    /// The id of the turn (1 to 400 bytes) with which to store the report for 30 days, so that [`Memory::context_report`] can
+    /// read it. A failure to store it is not an error, see [`AssembledContext::is_report_stored`]. Default: not stored.
     pub turn: Option<String>,
 }
 
@@ -70,35 +70,37 @@ impl Default for ContextOptions {
     }
 }
 
-/// A context and where it was read.
+/// A context and the positions at which it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssembledContext {
-    /// What the model sees, with the report.
+    /// The messages for the model, and the report.
     pub context: Context,
-    /// Where the thread stood when its messages were read.
+    /// The positions of the thread when its messages were read.
     pub positions: Positions,
-    /// Messages that do not decode, among those that were read. The others are there all the same.
+    /// The messages that do not decode, which the context lacks.
     pub unreadable: Vec<CorruptRow>,
-    /// What became of the search for messages that bear on the question.
+    /// The outcome of the search for messages that are relevant to the question.
     pub recall: RecallOutcome,
-    /// Whether the report is kept for its turn.
-    pub is_report_kept: bool,
+    /// Whether the report was stored for its turn.
+    pub is_report_stored: bool,
 }
 
 impl Memory {
-    /// Assembles what a model sees of a thread when it is asked `question`, or when it is to answer the newest message.
+    /// Assembles the context in which a model answers `question`, or the newest message if there is no question.
     ///
-    /// Read it before the question is stored, or after: it is shown once either way. Preferences of the scope's user, the
-    /// summary of what fell out, the anchor of a stable prefix and what messages count are loaded with it. These are derived:
-    /// they are stored as they change, which is no change of the thread, and it is no error when that fails or others were first.
-    /// Where the policy recalls ([`threadkeep_context::RecallPolicy::from`]), what bears on the question is looked for
-    /// too: on the newest user message where there is no question. Should that fail, the context is assembled without,
-    /// and says so. The cost does not depend on the length of the thread; a summary that is far behind catches up over
-    /// several calls.
+    /// The question appears once, whether or not it is already stored. The context includes the preferences of the scope's
+    /// user. The thread's summary, the anchor of a stable prefix and the token counts of messages are derived data: they are
+    /// loaded with the context and stored when they change. Storing them does not change the thread. A failure to store them,
+    /// or another instance storing them first, is not an error.
+    ///
+    /// If the policy recalls messages ([`threadkeep_context::RecallPolicy::from`]), this searches for messages that are relevant
+    /// to the question or, without one, to the newest user message. If the search fails, the context is assembled without
+    /// recalled messages, see [`AssembledContext::recall`]. The cost does not depend on the length of the thread: a summary that
+    /// lacks many messages is completed over several calls.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Context` for a policy that makes no sense or a budget that is too small,
-    /// `LimitExceeded` for a window over [`limits::PAGE`].
+    /// `NotFound` for an unknown thread, `Context` for an invalid policy or a budget that is too small, `LimitExceeded` for a
+    /// window of more than [`limits::PAGE`] messages.
     pub async fn context(
         &self,
         scope: &Scope,
@@ -109,10 +111,10 @@ impl Memory {
         self.context_with(scope, thread, question, policy, &ContextOptions::default()).await
     }
 
-    /// Assembles a context with a counter, recalled messages and extractors of the caller's.
+    /// Assembles a context as [`Memory::context`] does, with options.
     ///
     /// # Errors
-    /// As [`Memory::context`].
+    /// The same as for [`Memory::context`].
     pub async fn context_with(
         &self,
         scope: &Scope,
@@ -124,11 +126,12 @@ impl Memory {
         Ok(CachedContext::into_assembled(self.shared_context(scope, thread, question, policy, options).await?))
     }
 
-    /// As [`Memory::context_with`], without a copy where it is held in memory: the newest messages by a policy, asked for again
-    /// while nothing changed that they are made of.
+    /// Assembles a context as [`Memory::context_with`] does, or returns it from the cache without copying it.
+    ///
+    /// A context is cached if it depends only on the thread's newest messages, the policy and the counter.
     ///
     /// # Errors
-    /// As [`Memory::context`].
+    /// The same as for [`Memory::context`].
     pub async fn shared_context(
         &self,
         scope: &Scope,
@@ -142,7 +145,7 @@ impl Memory {
         self.context_from(scope, thread, question, policy, options, sources).await
     }
 
-    /// Makes a context of what was read.
+    /// Assembles a context from `sources`, or returns it from the cache.
     async fn context_from(
         &self,
         scope: &Scope,
@@ -152,23 +155,23 @@ impl Memory {
         options: &ContextOptions,
         sources: Sources,
     ) -> Result<Arc<CachedContext>> {
-        let Sources { loaded, stored, preferences, removals } = sources;
-        let made_of = match question.is_none() && preferences.is_empty() {
-            true => MadeOf::of(&loaded, &stored, policy, options),
+        let Sources { loaded, state, preferences, removals } = sources;
+        let key = match question.is_none() && preferences.is_empty() {
+            true => ContextKey::of(&loaded, &state, policy, options),
             false => None,
         };
-        if let Some(held) = made_of.as_ref().and_then(|made_of| self.held_context(scope, thread, made_of)) {
-            return Ok(held);
+        if let Some(cached) = key.as_ref().and_then(|key| self.cached_context(scope, thread, key)) {
+            return Ok(cached);
         }
-        // What is not done for a context that is held takes no room in the call, which is moved about several times.
+        // Futures that a cache hit does not need are boxed, which keeps this one small.
         let summary = match policy.summary {
             Some(summary_policy) => {
-                Box::pin(self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy)).await?
+                Box::pin(self.catch_up_summary(scope, thread, &loaded, &state, summary_policy)).await?
             }
             None => None,
         };
         let (found, recall) = Box::pin(self.recall_for(scope, thread, question, &loaded, policy, options)).await;
-        let recalled = recalled_in(thread, options.recalled.iter().chain(&found));
+        let recalled = without_own_thread(thread, options.recalled.iter().chain(&found));
         let input = ContextInput {
             thread: loaded.range,
             history: loaded.messages(),
@@ -178,45 +181,45 @@ impl Memory {
             recalled: &recalled,
             preferences: &preferences,
             enrichment: options.enrichment.as_ref(),
-            anchor: stored.anchor,
+            anchor: state.anchor,
         };
-        let (context, counts) = assemble_counted(&input, policy, options, &stored.counts, &loaded)?;
-        let renewed = if has_memory(policy, options) { stored.renewed(policy, &context, counts) } else { None };
-        // What is carried on from now on is not what it was made of.
-        let made_of = made_of.filter(|_| renewed.is_none());
-        if let Some(renewed) = renewed {
-            Box::pin(self.store_carried(scope, thread, renewed, loaded.positions)).await;
+        let (context, counts) = assemble_counted(&input, policy, options, &state.counts, &loaded)?;
+        let updated = if needs_context_state(policy, options) { state.updated(policy, &context, counts) } else { None };
+        // The next context is looked up with the updated state, so a context assembled from the old state is not cached.
+        let key = key.filter(|_| updated.is_none());
+        if let Some(updated) = updated {
+            Box::pin(self.store_context_state(scope, thread, updated, loaded.positions)).await;
         }
-        let is_report_kept = match &options.turn {
+        let is_report_stored = match &options.turn {
             Some(turn) => Box::pin(self.store_report(scope, thread, turn, &context.report)).await.is_ok(),
             None => false,
         };
-        let held = Arc::new(CachedContext::new(AssembledContext {
+        let shared = Arc::new(CachedContext::new(AssembledContext {
             context,
             positions: loaded.positions,
             unreadable: loaded.unreadable.clone(),
             recall,
-            is_report_kept,
+            is_report_stored,
         }));
-        if let Some(made_of) = made_of {
-            self.hold_context(scope, thread, made_of, &held, removals);
+        if let Some(key) = key {
+            self.cache_context(scope, thread, key, &shared, removals);
         }
-        Ok(held)
+        Ok(shared)
     }
 
-    /// The stored summary, continued up to the loaded messages as far as one call goes.
+    /// Adds messages that precede the loaded ones to the stored summary, at most [`CATCH_UP_MESSAGES`].
     async fn catch_up_summary<'a>(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        loaded: &Loaded,
-        stored: &'a Carried,
+        loaded: &LoadedMessages,
+        state: &'a ContextState,
         policy: SummaryPolicy,
     ) -> Result<Option<Cow<'a, Summary>>> {
         let first_seq = loaded.range.first_seq;
         let is_gone =
             |created_at: Timestamp, seq| seq < first_seq || loaded.cutoff.is_some_and(|cutoff| created_at < cutoff);
-        let summary = stored.summary.as_ref().map(|summary| {
+        let summary = state.summary.as_ref().map(|summary| {
             let is_gone_item = |item: &SummaryItem| is_gone(item.created_at, item.seq);
             let has_gone = summary.items.iter().any(is_gone_item);
             let kept = if has_gone { Cow::Owned(summary.without(is_gone_item)) } else { Cow::Borrowed(summary) };
@@ -228,34 +231,34 @@ impl Memory {
         if missing == 0 {
             return Ok(summary);
         }
-        let limit = missing.min(CATCH_UP);
-        let page = self.page_after(scope, thread, covered, usize::try_from(limit).unwrap_or(limits::PAGE)).await?;
-        let through = page.next.unwrap_or(loaded.from() - 1).min(loaded.from() - 1);
-        let mut fallen = page.page.messages;
-        fallen.retain(|message| !is_gone(message.created_at, message.seq));
-        let extended = Summary::extend(summary.as_deref(), &fallen, first_seq, through, policy.characters);
+        let limit = missing.min(CATCH_UP_MESSAGES);
+        let step = self.page_after(scope, thread, covered, usize::try_from(limit).unwrap_or(limits::PAGE)).await?;
+        let through = step.next.unwrap_or(loaded.from() - 1).min(loaded.from() - 1);
+        let mut messages = step.page.messages;
+        messages.retain(|message| !is_gone(message.created_at, message.seq));
+        let extended = Summary::extend(summary.as_deref(), &messages, first_seq, through, policy.characters);
         Ok(Some(Cow::Owned(extended)))
     }
 }
 
-/// What was recalled, as a context of `thread` tells it: where it was said only if that is another thread.
-fn recalled_in<'a>(thread: ThreadId, recalled: impl Iterator<Item = &'a Recalled>) -> Vec<Recalled> {
-    let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
-    recalled.map(|found| Recalled { thread: elsewhere(found), ..found.clone() }).collect()
+/// Clears the thread id of recalled messages that are in `thread` itself, because a context names only other threads.
+fn without_own_thread<'a>(thread: ThreadId, recalled: impl Iterator<Item = &'a Recalled>) -> Vec<Recalled> {
+    let other_thread = |found: &Recalled| found.thread.filter(|other| *other != thread);
+    recalled.map(|found| Recalled { thread: other_thread(found), ..found.clone() }).collect()
 }
 
-/// Assembles a context, and says what its messages count where such counts are kept.
+/// Assembles a context. Also returns the token counts of the loaded messages if counts are stored for this counter.
 fn assemble_counted(
     input: &ContextInput<'_>,
     policy: &ContextPolicy,
     options: &ContextOptions,
-    known: &Counts,
-    loaded: &Loaded,
-) -> Result<(Context, Option<Counts>)> {
-    if !Counts::are_kept_of(&*options.counter) {
+    known: &TokenCounts,
+    loaded: &LoadedMessages,
+) -> Result<(Context, Option<TokenCounts>)> {
+    if !TokenCounts::are_stored_for(&*options.counter) {
         return Ok((assemble(input, policy, &*options.counter)?, None));
     }
-    let counter = KnownCounter::new(Arc::clone(&options.counter), known, loaded.messages());
+    let counter = CachingCounter::new(Arc::clone(&options.counter), known, loaded.messages());
     let context = assemble(input, policy, &counter)?;
     Ok((context, Some(counter.counts(loaded.messages()))))
 }

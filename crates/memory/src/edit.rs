@@ -1,25 +1,27 @@
-//! Changing what was said: replacing and erasing messages, with the title that was made from them.
+//! Replacing and erasing messages, and the titles made from them.
 
 use threadkeep_core::{
     Batch, Conflict, Content, Expected, Message, MessageId, MessageQuery, OnCorrupt, Replacement, Role, Scope,
-    StoreError, Tagged, Thread, ThreadId,
+    StoreError, TaggedNumber, Thread, ThreadId,
 };
 
-use crate::context::{Gone, is_about_summary};
+use crate::context::{RemovedMessages, is_context_state_conflict};
 use crate::title::title_from;
 use crate::{Memory, MemoryError, Result};
 
-/// How often a title is decided anew because the thread changed meanwhile.
+/// Maximum number of attempts to commit while others change the thread.
 const ATTEMPTS: usize = 8;
 
 impl Memory {
-    /// Says a message differently, if the thread stands where `expected` says. Returns the new change position.
+    /// Replaces the content of a message, if the thread is at `expected`. Returns the thread's new change number.
     ///
-    /// Position, id and instant stay. A title that was made from the message is made anew in the same commit.
+    /// The position, id and creation time of the message stay the same. A title that was made from the message is made again in
+    /// the same commit.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread or message, `Denied` in a shared thread under a user's scope, `Conflict` with
-    /// the actual position, `LimitExceeded` and `Invalid` for content that no store keeps.
+    /// `NotFound` for an unknown thread or message, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the
+    /// actual position or change if the thread is not at `expected`, `LimitExceeded` and `Invalid` for content that cannot be
+    /// stored.
     pub async fn replace_message(
         &self,
         scope: &Scope,
@@ -27,23 +29,23 @@ impl Memory {
         id: MessageId,
         content: Content,
         expected: Option<Expected>,
-    ) -> Result<Tagged> {
-        let mut batch = self.minted_batch(self.now());
+    ) -> Result<TaggedNumber> {
+        let mut batch = self.new_batch(self.now());
         batch.replace.push(Replacement { id, content });
         self.edit(scope, thread, batch, &[id], expected).await
     }
 
-    /// Erases messages: of each only position, id and the instant of erasing are left. Returns the new change position.
+    /// Erases messages, of which only the position, id and time of erasure remain. Returns the thread's new change number.
     ///
-    /// A title that was made from one of them is made from what is left, or taken away, and a summary loses what it took
-    /// from them, in the same commit. Their bytes
-    /// are gone from the store's files after the next sweep at the latest.
+    /// The same commit also removes everything that was derived from these messages: their part of the summary, and a title made
+    /// from them, which is replaced by one made from the remaining messages, if there is any. The bytes of the messages are
+    /// overwritten in the store's files by the next sweep at the latest.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread or message (one erased before included), `Denied` in a shared thread under a
-    /// user's scope, `LimitExceeded` for more than one commit takes.
-    pub async fn erase_messages(&self, scope: &Scope, thread: ThreadId, ids: &[MessageId]) -> Result<Tagged> {
-        let mut batch = self.minted_batch(self.now());
+    /// `NotFound` for an unknown thread or an unknown or erased message, `Denied` if the thread is shared and `scope` is a
+    /// user's, `LimitExceeded` for more messages than one commit can contain.
+    pub async fn erase_messages(&self, scope: &Scope, thread: ThreadId, ids: &[MessageId]) -> Result<TaggedNumber> {
+        let mut batch = self.new_batch(self.now());
         batch.erase = ids.to_vec();
         self.edit(scope, thread, batch, ids, None).await
     }
@@ -55,7 +57,7 @@ impl Memory {
         mut batch: Batch,
         ids: &[MessageId],
         expected: Option<Expected>,
-    ) -> Result<Tagged> {
+    ) -> Result<TaggedNumber> {
         let now = self.now();
         for _ in 0..ATTEMPTS {
             batch.expected = expected;
@@ -65,21 +67,22 @@ impl Memory {
             if edited.iter().any(|message| title_from(&message.content).is_some()) {
                 self.renew_title(scope, thread, &edited, &mut batch).await?;
             }
-            let gone = Gone { seqs: edited.iter().map(|message| message.seq).collect(), ..Gone::default() };
-            self.scrub_summary(scope, thread, &mut batch, &gone).await?;
-            match self.commit_repeatedly(scope, thread, &batch, now).await {
+            let seqs = edited.iter().map(|message| message.seq).collect();
+            let removed = RemovedMessages { seqs, ..RemovedMessages::default() };
+            self.scrub_context_state(scope, thread, &mut batch, &removed).await?;
+            match self.commit_with_retries(scope, thread, &batch, now).await {
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
                     if batch.expected != expected => {}
-                Err(error) if is_about_summary(&error) => {}
+                Err(error) if is_context_state_conflict(&error) => {}
                 result => return Ok(result?.tagged()),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
     }
 
-    /// Adds a new title to a batch that takes away the words which the present one was made from.
+    /// Adds a new title to a batch that edits messages, if the current title was made from one of them.
     ///
-    /// The batch then demands that the thread has not changed since this look.
+    /// The batch then requires that the thread has not changed since this call read it.
     pub(crate) async fn renew_title(
         &self,
         scope: &Scope,
@@ -88,23 +91,23 @@ impl Memory {
         batch: &mut Batch,
     ) -> Result<()> {
         let found = self.get_thread(scope, thread).await?;
-        let was_made =
+        let was_made_from_edited =
             found.title.is_some() && edited.iter().any(|message| title_from(&message.content) == found.title);
-        let holds = batch.expected.is_none_or(|expected| expected.check(found.positions).is_ok());
-        // Where the caller's own expectation fails the store has to say so.
-        if !was_made || !holds {
+        let is_as_expected = batch.expected.is_none_or(|expected| expected.check(found.positions).is_ok());
+        // If the thread is not where the caller expects it, the store has to report the conflict.
+        if !was_made_from_edited || !is_as_expected {
             return Ok(());
         }
-        batch.patch.title = Some(self.title_without(scope, &found, batch).await?);
+        batch.patch.title = Some(self.title_after(scope, &found, batch).await?);
         batch.expected = Some(Expected::Change(found.positions.tagged()));
         if batch.patch.title == Some(None) {
-            self.settled_titles().forget(thread);
+            self.settled_titles().remove(thread);
         }
         Ok(())
     }
 
-    /// The title that a thread's user messages give once the batch has changed them.
-    async fn title_without(&self, scope: &Scope, thread: &Thread, batch: &Batch) -> Result<Option<String>> {
+    /// Makes a title from the thread's user messages as they will be after the batch; `None` if none has text for a title.
+    async fn title_after(&self, scope: &Scope, thread: &Thread, batch: &Batch) -> Result<Option<String>> {
         let mut query = MessageQuery {
             roles: vec![Role::User],
             on_corrupt: OnCorrupt::Report,

@@ -1,4 +1,4 @@
-//! Erasing everything of a user.
+//! Erasing all data of a user.
 
 use serde::Serialize;
 use threadkeep_core::{
@@ -8,78 +8,78 @@ use threadkeep_core::{
 
 use crate::erasures::{ErasedItem, Erasure};
 use crate::messages::READ_PAGE;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, MemoryError, Result};
 
-/// What to erase of a user beside what is the user's own.
+/// Options for erasing a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EraseOptions {
-    /// What becomes of the user's messages in threads of the tenant.
+    /// Whether to erase the user's messages in shared threads.
     pub shared_messages: SharedMessages,
 }
 
-/// What becomes of a user's messages in threads that all users share.
+/// Whether to erase a user's messages in threads that the users of a tenant share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedMessages {
-    /// They stay.
+    /// Keep the messages.
     #[default]
     Keep,
-    /// Those whose author is the user are erased. Only a tenant may ask for it.
+    /// Erase the messages whose author is the user. Requires the tenant's scope.
     Erase,
 }
 
-/// What was erased.
+/// The numbers of erased items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EraseReport {
-    /// Threads of the user, with all that belonged to them.
+    /// Number of threads of the user.
     pub threads: u64,
-    /// Messages that those threads held.
+    /// Number of messages in those threads.
     pub messages: u64,
-    /// Records of the user.
+    /// Number of records of the user.
     #[serde(rename = "documents")]
     pub records: u64,
-    /// Entries of the user's named collections, such as the passages of documents in a library.
+    /// Number of entries in the user's named collections, such as passages in a library.
     pub passages: u64,
-    /// Messages of the user in shared threads.
+    /// Number of messages of the user in shared threads.
     pub shared_messages: u64,
 }
 
 impl EraseReport {
-    /// How much of the user's own was erased.
-    fn own(&self) -> u64 {
+    /// The number of items that belonged to the user, not counting messages.
+    fn count_owned(&self) -> u64 {
         self.threads + self.records + self.passages
     }
 }
 
 impl Memory {
-    /// Erases everything of a user: threads, records, what stands in named collections and, where asked for, messages in
-    /// shared threads.
+    /// Erases all data of a user: threads, records, entries of named collections and, if requested, messages in shared threads.
     ///
-    /// It goes on until a whole look finds nothing left, and touches nobody else's data. The bytes are gone from the
-    /// store's files after the next sweep at the latest. After a failure the same call erases the rest.
+    /// Repeats until nothing is left to erase, so that data written meanwhile is also erased. Does not erase data of others. The
+    /// erased bytes are overwritten in the store's files by the next sweep at the latest. After a failure, the same call erases
+    /// the rest.
     ///
     /// # Errors
-    /// `Denied` in the scope of another user, and in the user's own where shared messages are to be erased; those of the
-    /// store.
+    /// `Denied` in the scope of another user, and for shared messages in the user's own scope; errors from the store.
     pub async fn erase_user(&self, scope: &Scope, user: &UserId, options: EraseOptions) -> Result<EraseReport> {
         let is_allowed = match scope {
             Scope::Tenant(_) => true,
             Scope::User(_, caller) => caller == user && options.shared_messages == SharedMessages::Keep,
         };
         if !is_allowed {
-            return Err(StoreError::Denied("erasing what is not the caller's own").into());
+            return Err(StoreError::Denied("erasing data of others").into());
         }
-        // Under the user's own scope nothing of others can be reached, whatever goes wrong here.
+        // The user's own scope cannot reach data of others, even if there is a bug here.
         let own = Scope::User(scope.tenant_id().clone(), user.clone());
-        self.record_user(&own, user, options).await?;
+        self.record_user_erasure(&own, user, options).await?;
         let mut report = EraseReport::default();
         loop {
-            let before = report.own();
+            let before = report.count_owned();
             self.erase_threads(&own, user, &mut report).await?;
-            // A library's listing goes before its passages: whoever adds a document looks at the listing before each step.
+            // The records of a library's documents are erased before the passages, because adding a document checks the
+            // document's record before each step.
             self.erase_records(&own, user, &mut report).await?;
-            report.passages += repeat_simply(self.runtime(), || self.search_index().remove_collections(&own)).await?;
-            if report.own() == before {
+            report.passages += retry(self.runtime(), || self.search_index().remove_collections(&own)).await?;
+            if report.count_owned() == before {
                 break;
             }
         }
@@ -89,8 +89,8 @@ impl Memory {
         Ok(report)
     }
 
-    /// Tells the log that everything of a user goes: also what a backup holds that is not there any more.
-    async fn record_user(&self, own: &Scope, user: &UserId, options: EraseOptions) -> Result<()> {
+    /// Records in the erasure log that all data of a user is erased, including data that exists only in a backup.
+    async fn record_user_erasure(&self, own: &Scope, user: &UserId, options: EraseOptions) -> Result<()> {
         let Some(log) = self.erasure_log() else { return Ok(()) };
         let records = self.all_records(own, RecordQuery::of(RecordOwner::User(user.clone()))).await?;
         let item = ErasedItem::User {
@@ -130,7 +130,7 @@ impl Memory {
             let owner = owner.clone();
             let write = RecordWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
             let now = self.now();
-            match repeat_simply(self.runtime(), || self.store().write_record(own, write.clone(), now)).await {
+            match retry(self.runtime(), || self.store().write_record(own, write.clone(), now)).await {
                 Ok(_) => report.records += 1,
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -146,7 +146,7 @@ impl Memory {
         loop {
             let page = self.list_threads(tenant, &query).await?;
             for thread in &page.threads {
-                match self.erase_authored(tenant, thread.id, user).await {
+                match self.erase_messages_by(tenant, thread.id, user).await {
                     Ok(count) => erased += count,
                     Err(error) if error.is_thread_not_found() => {}
                     Err(error) => return Err(error),
@@ -159,30 +159,30 @@ impl Memory {
         }
     }
 
-    async fn erase_authored(&self, tenant: &Scope, thread: ThreadId, user: &UserId) -> Result<u64> {
+    async fn erase_messages_by(&self, tenant: &Scope, thread: ThreadId, user: &UserId) -> Result<u64> {
         let (mut erased, mut after) = (0, Some(0));
         while let Some(seq) = after {
-            let following = self.page_after(tenant, thread, seq, READ_PAGE).await?;
-            let authored = following.page.messages.iter();
+            let step = self.page_after(tenant, thread, seq, READ_PAGE).await?;
+            let authored = step.page.messages.iter();
             let authored = authored.filter(|message| message.content.author.as_deref() == Some(user.as_str()));
             let ids: Vec<MessageId> = authored.map(|message| message.id).collect();
             if !ids.is_empty() {
-                erased += self.erase_all_left(tenant, thread, ids).await?;
+                erased += self.erase_remaining(tenant, thread, ids).await?;
             }
-            after = following.next;
+            after = step.next;
         }
         Ok(erased)
     }
 
-    /// Erases messages of which some may be erased or trimmed by others meanwhile.
-    async fn erase_all_left(&self, tenant: &Scope, thread: ThreadId, ids: Vec<MessageId>) -> Result<u64> {
+    /// Erases messages, although others may erase or trim some of them meanwhile. Returns the number of erased messages.
+    async fn erase_remaining(&self, tenant: &Scope, thread: ThreadId, ids: Vec<MessageId>) -> Result<u64> {
         const ATTEMPTS: usize = 8;
         let mut ids = ids;
         for _ in 0..ATTEMPTS {
             match self.erase_messages(tenant, thread, &ids).await {
                 Err(error) if error.is_not_found() && !error.is_thread_not_found() => {
-                    let left = self.find_by_ids(tenant, thread, ids).await?;
-                    ids = left.into_iter().map(|message| message.id).collect();
+                    let remaining = self.find_by_ids(tenant, thread, ids).await?;
+                    ids = remaining.into_iter().map(|message| message.id).collect();
                     if ids.is_empty() {
                         return Ok(0);
                     }

@@ -1,8 +1,8 @@
-//! What was erased, told to a log outside the store, and applied again to a store that was made from an older backup.
+//! Recording erasures in a log outside the store, and applying them again to a store that was restored from an older backup.
 //!
-//! [`ErasureLog`] is the port that a log implements; [`Memory::with_erasure_log`] puts a store over the store that tells it.
-//! [`KnownErasures`] is the reading side, which [`Memory::apply_erasures`] asks about everything that a store holds. Only what
-//! somebody erased is recorded: users, threads, messages, records. What a retention trims or what expires is not.
+//! [`ErasureLog`] is the port that a log implements. [`Memory::with_erasure_log`] wraps the store in one that writes to the log.
+//! [`KnownErasures`] is the port for reading, with which [`Memory::apply_erasures`] compares all data in a store. The log
+//! records only what callers erase: users, threads, messages, records. It does not record trimming and expiry.
 
 mod apply;
 mod recording;
@@ -18,106 +18,106 @@ use threadkeep_core::{
 pub use apply::AppliedErasures;
 pub(crate) use recording::RecordingStore;
 
-/// Something that was erased, or is about to be.
+/// An entry of the log: something that is about to be erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
-    /// In which tenant.
+    /// The tenant to which the item belongs.
     pub tenant: TenantId,
-    /// What.
+    /// The erased item.
     pub item: ErasedItem,
 }
 
-/// What was erased.
+/// An erased item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErasedItem {
-    /// Everything of a user. Threads and records that were there then have entries of their own as well.
+    /// All data of a user. The user's threads and records at that time also have separate entries.
     User {
-        /// Who.
+        /// The user.
         user: UserId,
-        /// Whether the user's messages in shared threads were erased too.
+        /// Whether the user's messages in shared threads were also erased.
         shared_messages: bool,
-        /// The highest version among the user's records then; 0 without any.
+        /// The highest version among the user's records at that time; 0 without records.
         record_version: u64,
     },
-    /// A thread with all that belongs to it.
+    /// A thread with its messages and records.
     Thread(ThreadId),
     /// A message.
     Message {
-        /// Its thread.
+        /// The thread of the message.
         thread: ThreadId,
         /// The message.
         message: MessageId,
-        /// The thread's change that erased it.
+        /// The change number of the commit that erased the message.
         change: u64,
     },
-    /// A record of an application, or another record of a user or tenant.
+    /// A record of a user or tenant, or an application's record of a thread.
     Record {
-        /// Whose.
+        /// The owner of the record.
         owner: RecordOwner,
-        /// Of which family.
+        /// The namespace of the record.
         namespace: Namespace,
-        /// Its name in the family.
+        /// The key of the record.
         key: String,
-        /// The highest version that it had.
+        /// The highest version of the record.
         version: u64,
     },
 }
 
-/// Names entries of a log, to withdraw them.
+/// Identifies the entries that one call wrote to a log, so that they can be withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErasureReceipt(pub String);
 
-/// Keeps a record of erasures outside the store, so that restoring an older backup does not bring back what was erased.
+/// A log of erasures outside the store, so that restoring an older backup does not bring erased data back.
 ///
-/// An entry is written before its erasure, so a crash between the two cannot lose it.
+/// An entry is written before the erasure is carried out, so a crash between the two does not lose the entry.
 #[async_trait]
 pub trait ErasureLog: Debug + Send + Sync {
-    /// Writes entries that are on the disk when it returns. `at` is the instant up to which they hold.
+    /// Writes entries durably. They apply to data written at or before `at`.
     ///
     /// # Errors
-    /// `Unavailable`: the erasure is then not carried out.
+    /// `Unavailable` if the entries could not be written. The erasure is then not carried out.
     async fn record(&self, erasures: Vec<Erasure>, at: Timestamp) -> StoreResult<ErasureReceipt>;
 
-    /// Marks entries as void, because the store refused the erasure.
+    /// Marks entries as void, because the store rejected the erasure.
     ///
     /// # Errors
-    /// `Unavailable`: the entries then stand although nothing was erased.
+    /// `Unavailable` if the log could not be written. The entries then remain valid although nothing was erased.
     async fn withdraw(&self, receipt: ErasureReceipt) -> StoreResult<()>;
 }
 
-/// Up to where an entry holds.
+/// The newest data to which an entry applies. Newer data was written after the erasure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasureBound {
-    /// The instant of the erasure.
+    /// The time of the erasure.
     pub at: Timestamp,
-    /// Of a message the thread's change that erased it, of records their highest version; 0 otherwise.
+    /// For a message, the change number of the commit that erased it; for records, their highest version; otherwise 0.
     pub number: u64,
 }
 
-/// An erased user.
+/// The entry of an erased user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasedUser {
-    /// Up to where; the number is that of records.
+    /// The newest data to which the entry applies. Its `number` is the highest version of the user's records.
     pub bound: ErasureBound,
-    /// Up to when the user's messages in shared threads were erased.
+    /// When the user's messages in shared threads were last erased; `None` if they never were.
     pub shared_messages_at: Option<Timestamp>,
 }
 
-/// What a log of erasures knows, asked by name. Where a name has several entries the latest bounds count.
+/// The entries of an erasure log, looked up by item. If an item has several entries, the latest bound applies.
 pub trait KnownErasures: Send + Sync {
-    /// Hears of every thread in the store before anything else is asked.
-    fn note_thread(&mut self, tenant: &TenantId, thread: ThreadId);
-    /// Whether a user was erased.
+    /// Called for every thread in the store before any other method, so that an implementation can load the threads' entries.
+    fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId);
+    /// The entry of a user, if the user was erased.
     fn user(&self, tenant: &TenantId, user: &UserId) -> Option<ErasedUser>;
-    /// Whether a thread was erased.
+    /// The bound of a thread, if it was erased.
     fn thread(&self, tenant: &TenantId, thread: ThreadId) -> Option<ErasureBound>;
     /// Whether messages or records of a thread were erased.
-    fn is_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool;
-    /// Whether a message was erased.
+    fn has_entries_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool;
+    /// The bound of a message, if it was erased.
     fn message(&self, tenant: &TenantId, thread: ThreadId, message: MessageId) -> Option<ErasureBound>;
-    /// Whether a record was erased.
+    /// The bound of a record, if it was erased.
     fn record(&self, tenant: &TenantId, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<ErasureBound>;
-    /// Whether messages of erased users in shared threads were erased, of anybody.
+    /// Whether any user's messages in shared threads were erased.
     fn has_shared_messages(&self) -> bool;
     /// The highest version of any erased record.
     fn highest_version(&self) -> u64;

@@ -3,42 +3,42 @@ use threadkeep_core::{Conflict, EmbedderError, Kind, ModelError, StoreError};
 /// The result of a call on [`crate::Memory`].
 pub type Result<T, E = MemoryError> = std::result::Result<T, E>;
 
-/// Why the memory did not do what it was asked, named for what the caller can do about it.
+/// An error from a call on [`crate::Memory`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The store refused or failed; its error says what can be done, and names the limit that was passed.
+    /// The store rejected the call or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A setting or an argument makes no sense. Change it.
+    /// An option or argument is invalid.
     #[error("invalid {field}: {reason}")]
     Invalid {
-        /// Which.
+        /// The name of the option or argument.
         field: &'static str,
-        /// Why.
+        /// Why it is invalid.
         reason: &'static str,
     },
-    /// No context can be assembled so: the policy makes no sense, or its budget is too small.
+    /// The context policy is invalid, or its budget is too small.
     #[error(transparent)]
     Context(#[from] threadkeep_context::ContextError),
-    /// The embedder failed, and what was asked for cannot be done without it.
+    /// The embedder failed, and the call cannot succeed without an embedder.
     #[error(transparent)]
     Embedder(#[from] EmbedderError),
-    /// The language model that was asked did not answer, or with what is no answer.
+    /// The language model failed or returned an invalid answer.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Others kept changing the same thing while this call tried to. Repeat it later.
-    #[error("{what} was changed by others {attempts} times in a row")]
+    /// Others changed the same data during each attempt. Retry later.
+    #[error("{what} was changed concurrently during each of {attempts} attempts")]
     Contended {
-        /// What.
+        /// The data, such as `the thread`.
         what: &'static str,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: usize,
     },
 }
 
 impl MemoryError {
-    /// Whether the same call can succeed later without being changed.
+    /// Whether the same call can succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -50,19 +50,19 @@ impl MemoryError {
         }
     }
 
-    /// Whether the change may have been applied although the call failed: repeat it with the same idempotency key.
+    /// Whether the change may have been applied although the call failed. Retry with the same idempotency key.
     #[must_use]
     pub fn maybe_applied(&self) -> bool {
         matches!(self, Self::Store(error) if error.maybe_applied())
     }
 
-    /// Whether the thread, message or record is not there (or not in this scope).
+    /// Whether the thread, message or record does not exist in this scope.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Store(StoreError::NotFound(_)))
     }
 
-    /// What happened first, where that is why.
+    /// The conflict, if the call failed because of one.
     #[must_use]
     pub fn conflict(&self) -> Option<&Conflict> {
         match self {

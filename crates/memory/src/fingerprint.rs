@@ -1,17 +1,17 @@
-//! What an idempotency key stands for: a digest of what the caller gave, without what was made for it.
+//! Fingerprints of requests with an idempotency key: digests of the caller's arguments, without generated ids and times.
 
 use threadkeep_core::{Batch, Fingerprint, IdempotencyKey, MessageId, Result, Timestamp, codec};
 
 use crate::Draft;
 
-/// What is known of a message before ids and instants are made for it.
+/// The encoding of a request. The fingerprint is its digest.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     bytes: Vec<u8>,
 }
 
 impl Request {
-    /// Adds a draft: its content, and the id, external id and instant that were given.
+    /// Adds a draft: its content, and the id, external id and creation time that the caller set.
     pub(crate) fn append(&mut self, draft: &Draft) -> Result<()> {
         self.tag(b'a');
         self.text(&codec::encode_content(&draft.content)?);
@@ -21,9 +21,9 @@ impl Request {
         Ok(())
     }
 
-    /// The digest of the drafts and of everything else that a batch does to its thread.
+    /// Returns the digest of the drafts and of all other changes in a batch.
     ///
-    /// What is expected and required is left out: a repeated request finds its answer before those are looked at.
+    /// Expectations and conditions are excluded, because a store recognises a repeated request before it checks them.
     pub(crate) fn finish(mut self, batch: &Batch) -> Result<Fingerprint> {
         for replacement in &batch.replace {
             self.tag(b'r');
@@ -67,7 +67,7 @@ impl Request {
         self.bytes.push(tag);
     }
 
-    /// The length keeps two texts from being read as two others.
+    /// Adds a text after its length, which makes the encoding of two adjacent texts unambiguous.
     fn text(&mut self, text: &str) {
         self.bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
         self.bytes.extend_from_slice(text.as_bytes());
@@ -89,18 +89,17 @@ impl Request {
     }
 }
 
-/// The fingerprint of drafts to be appended under a key.
-///
-/// A minted key belongs to one call, which repeats nothing but itself: it needs no digest, and appending stays cheap.
+/// The fingerprint of a request that appends drafts.
 pub(crate) fn of_drafts(key: &IdempotencyKey, drafts: &[Draft]) -> Result<Fingerprint> {
-    let IdempotencyKey::Given(_) = key else { return Ok(MINTED) };
+    let IdempotencyKey::FromCaller(_) = key else { return Ok(FOR_GENERATED_KEYS) };
     let mut request = Request::default();
     drafts.iter().try_for_each(|draft| request.append(draft))?;
-    request.finish(&Batch::new(key.clone(), MINTED))
+    request.finish(&Batch::new(key.clone(), FOR_GENERATED_KEYS))
 }
 
-/// The fingerprint of every call with a minted key.
-pub(crate) const MINTED: Fingerprint = Fingerprint([0; 8]);
+/// The fingerprint of all requests with a generated key. Such a key is used by a single call, which only retries the same batch,
+/// so no digest is needed to recognise other requests.
+pub(crate) const FOR_GENERATED_KEYS: Fingerprint = Fingerprint([0; 8]);
 
 #[cfg(test)]
 mod tests {
@@ -108,12 +107,12 @@ mod tests {
 
     use super::*;
 
-    fn given(drafts: &[Draft]) -> Fingerprint {
-        of_drafts(&IdempotencyKey::Given("key".to_owned()), drafts).unwrap()
+    fn fingerprint(drafts: &[Draft]) -> Fingerprint {
+        of_drafts(&IdempotencyKey::FromCaller("key".to_owned()), drafts).unwrap()
     }
 
     #[test]
-    fn the_fingerprint_covers_what_the_caller_gave() {
+    fn fingerprints_cover_everything_the_caller_set() {
         let plain = Draft::user("hello");
         let id = MessageId::from_name(b"id");
         let at: Timestamp = "2026-11-21T08:30:00Z".parse().unwrap();
@@ -126,8 +125,8 @@ mod tests {
             vec![plain.clone().with_external_id("id")],
             vec![plain.clone().with_created_at(at)],
         ];
-        let digests: std::collections::HashSet<_> = different.iter().map(|drafts| given(drafts)).collect();
+        let digests: std::collections::HashSet<_> = different.iter().map(|drafts| fingerprint(drafts)).collect();
         assert_eq!(digests.len(), different.len());
-        assert_eq!(given(&different[0]), given(&[plain]));
+        assert_eq!(fingerprint(&different[0]), fingerprint(&[plain]));
     }
 }

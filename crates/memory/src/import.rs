@@ -1,9 +1,11 @@
-//! Taking conversations in, again and again without doubling anything.
+//! Importing conversations. Importing the same data again adds nothing.
 //!
-//! A conversation is known by its id or key, a message by its id or its source's. Messages without an id of our own get
-//! one made from their source's, so that one that was erased stays erased when its file comes again.
+//! A conversation is identified by its id or key, a message by its id or external id. A message without an id gets one that is
+//! derived from its external id, so that a message that was erased stays erased when its file is imported again.
 //!
-//! A conversation with branches (`tree`) becomes one thread and forks of it.
+//! A conversation with branches (module `tree`) becomes one thread and forks of that thread.
+//!
+//! Consecutive messages are written in chunks, each with one commit.
 
 mod conversation;
 mod report;
@@ -18,51 +20,51 @@ use threadkeep_core::{
     Conflict, Namespace, NewMessage, Reason, Record, RecordOwner, RecordWrite, Scope, StoreError, codec,
 };
 
-use crate::retry::repeat;
+use crate::retry::retry_with_outcome;
 use crate::task::Task;
 use crate::{Memory, MemoryError, Result};
 use conversation::Conversation;
 pub use report::{ImportReport, Problem};
 use tree::Tree;
 
-/// Messages of one commit.
+/// Maximum number of messages per commit.
 const CHUNK_MESSAGES: usize = 500;
-/// Encoded bytes of one commit, about; one message more still fits what a commit takes.
+/// Size in encoded bytes at which a chunk is full. A commit may contain a chunk of nearly this size and one more message.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
-/// Conversations that are written at a time, so that a store can group their commits.
-const AT_ONCE: usize = 32;
+/// Default number of conversations that are written concurrently, so that a store can batch their commits.
+const CONCURRENCY: usize = 32;
 
-/// How to import.
+/// Options for an import.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportOptions {
-    /// How many conversations are written at a time (at least 1). Default: 32.
-    pub at_once: usize,
+    /// Maximum number of conversations that are written concurrently (at least 1). Default: 32.
+    pub concurrency: usize,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { at_once: AT_ONCE }
+        Self { concurrency: CONCURRENCY }
     }
 }
 
 impl Memory {
-    /// Imports conversations, in the order in which a reader of a file gives them, as owned by the scope.
+    /// Imports conversations from the items of a file, in the order of the file. New threads belong to the scope's default owner.
     ///
-    /// What is there already is left as it is: importing again changes nothing. A record that cannot be kept is reported
-    /// and the rest goes on. Instants, titles, metadata and state are kept; a message without an instant gets that of the
-    /// one before it, a thread without a title one from its first user message, a thread without an instant now. Records
-    /// are written only where there are none, and never into a namespace of Threadkeep's own.
+    /// Existing data is not changed. An item that cannot be stored is reported, and the import continues. Times, titles, metadata
+    /// and state are preserved. A message without a time gets the time of the message before it. A thread without a time gets
+    /// the current time, and a thread without a title gets one from its first user message. A record is written only if it does
+    /// not exist, and never in a reserved namespace.
     ///
-    /// Of a conversation with branches the current branch is the thread and each other branch a fork, with copies of the
-    /// messages before it, marked in the metadata of both (`branch`). A later import moves nothing: it adds messages to the
-    /// thread of the branch that they continue, forks for new branches, and moves the mark of the current one. Each
-    /// conversation has at most 100 branches; those beyond are reported.
+    /// If a conversation has branches, the thread contains the current branch, and each other branch becomes a fork, with copies
+    /// of the messages before it. The metadata of the threads describes the branches (`branch`). A later import moves no
+    /// messages: it appends new messages to the thread that contains their branch, adds forks for new branches, and updates which
+    /// branch is current. A conversation has at most 100 branches; further branches are reported.
     ///
-    /// `on_progress` is called after every commit's worth of messages with what has been done so far.
+    /// `on_progress` is called with the current report whenever a chunk of messages has been written.
     ///
     /// # Errors
-    /// Where going on makes no sense: the store cannot be reached or written, or its data is damaged. What was imported
-    /// until then stays, and the same import again takes in the rest.
+    /// An error that affects all items: the store is unavailable, cannot be written, or is damaged. Data that was imported before
+    /// the error remains, and repeating the import adds the rest.
     pub async fn import(
         &self,
         scope: &Scope,
@@ -73,148 +75,155 @@ impl Memory {
         let mut import = Import {
             memory: self,
             scope,
-            at_once: options.at_once.max(1),
+            concurrency: options.concurrency.max(1),
             report: ImportReport::default(),
             current: None,
             in_flight: FuturesUnordered::new(),
-            names: HashSet::new(),
+            names_in_flight: HashSet::new(),
         };
-        for (item, place) in items.into_iter().zip(1..) {
-            import.take(item, place, &mut on_progress).await?;
+        for (item, number) in items.into_iter().zip(1..) {
+            import.add(item, number, &mut on_progress).await?;
         }
         import.finish_current(&mut on_progress).await?;
-        import.settle_all(&mut on_progress).await?;
+        import.wait_for_all(&mut on_progress).await?;
         Ok(import.report)
     }
 }
 
+/// An import in progress.
 struct Import<'a> {
     memory: &'a Memory,
     scope: &'a Scope,
-    at_once: usize,
+    concurrency: usize,
     report: ImportReport,
     current: Option<Conversation>,
-    /// Tasks of their own, as a store may do an uncontended commit where it is asked to: only on several threads does
-    /// one commit wait for another, so that they can share a sync.
-    in_flight: FuturesUnordered<Task<Result<WriteOutcome>>>,
-    /// The conversations in flight: one that comes twice in a file is written one after the other.
-    names: HashSet<String>,
+    /// The tasks that write conversations. A store may execute a commit in the task that calls it, so commits can only run
+    /// concurrently, and share a sync to disk, if they are called from separate tasks.
+    in_flight: FuturesUnordered<Task<Result<WrittenConversation>>>,
+    /// The names of the conversations in `in_flight`. Parts of the same conversation are written one after the other.
+    names_in_flight: HashSet<String>,
 }
 
-/// What became of something that was written.
-struct WriteOutcome {
+/// The result of writing a conversation or a part of it.
+struct WrittenConversation {
     name: String,
     report: ImportReport,
-    /// A conversation of which more may come.
+    /// The conversation, to which more parts may be added; `None` if the conversation is complete.
     conversation: Option<Conversation>,
 }
 
 impl Import<'_> {
-    async fn take(&mut self, item: ImportItem, place: u64, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+    async fn add(&mut self, item: ImportItem, number: u64, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         match item {
             ImportItem::Thread(thread) => {
                 self.finish_current(progress).await?;
-                self.current = Some(Conversation::new(*thread, place, self.memory.now()));
+                self.current = Some(Conversation::new(*thread, number, self.memory.now()));
             }
-            ImportItem::Message(message) => self.take_message(*message, place, progress).await?,
+            ImportItem::Message(message) => self.add_message(*message, number, progress).await?,
             ImportItem::Tree(tree) => {
                 self.finish_current(progress).await?;
-                self.take_tree(*tree, place, progress).await?;
+                self.add_tree(*tree, number, progress).await?;
             }
             ImportItem::Record { owner: RecordOwner::Thread(_), record } => match &mut self.current {
-                Some(conversation) => conversation.records.push((place, record)),
-                None => self.report.problem(place, None, NO_CONVERSATION),
+                Some(conversation) => conversation.records.push((number, record)),
+                None => self.report.add_problem(number, None, NO_CONVERSATION),
             },
-            ImportItem::Record { owner, record } => self.take_record(owner, record, place).await?,
+            ImportItem::Record { owner, record } => self.add_record(owner, record, number).await?,
         }
         Ok(())
     }
 
-    async fn take_message(
+    async fn add_message(
         &mut self,
         message: ImportedMessage,
-        place: u64,
+        number: u64,
         progress: &mut impl FnMut(&ImportReport),
     ) -> Result<()> {
         let Some(conversation) = &mut self.current else {
-            self.report.problem(place, message.external_id, NO_CONVERSATION);
+            self.report.add_problem(number, message.external_id, NO_CONVERSATION);
             return Ok(());
         };
-        let message = conversation.message(message, self.memory);
+        let message = conversation.convert_message(message, self.memory);
         match encoded_bytes(&message) {
             Err(error) => {
                 let name = message.external_id.unwrap_or_else(|| message.id.to_string());
-                self.report.problem(place, Some(name), error.into());
+                self.report.add_problem(number, Some(name), error.into());
             }
-            Ok(bytes) => conversation.push(message, place, bytes),
+            Ok(bytes) => conversation.push(message, number, bytes),
         }
         if conversation.is_full() {
-            let conversation = self.current.take().expect("it was there a line above");
+            let conversation = self.current.take().expect("a message was added to the conversation above");
             let name = conversation.name.clone();
             self.submit(conversation, progress).await?;
-            self.current = Some(self.settle(&name, progress).await?);
+            self.current = Some(self.wait_for_conversation(&name, progress).await?);
         }
         Ok(())
     }
 
-    /// Begins to write a conversation with branches. Such a one is held whole, so large ones are written one at a time.
-    async fn take_tree(
+    /// Starts to write a conversation with branches. The whole conversation is in memory, so large ones are written one at a
+    /// time.
+    async fn add_tree(
         &mut self,
         tree: ImportedTree,
-        place: u64,
+        number: u64,
         progress: &mut impl FnMut(&ImportReport),
     ) -> Result<()> {
-        let tree = Tree::new(tree, place, self.memory.now());
+        let tree = Tree::new(tree, number, self.memory.now());
         if tree.bytes() > CHUNK_BYTES as u64 {
-            self.settle_all(progress).await?;
+            self.wait_for_all(progress).await?;
         }
-        self.wait_for(tree.name(), progress).await?;
-        self.names.insert(tree.name().to_owned());
+        self.wait_until_written(tree.name(), progress).await?;
+        self.names_in_flight.insert(tree.name().to_owned());
         self.spawn(tree.write(self.memory.clone(), self.scope.clone()));
-        self.settle_some(progress).await
+        self.wait_for_capacity(progress).await
     }
 
     async fn finish_current(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         let Some(conversation) = self.current.take() else { return Ok(()) };
         self.submit(conversation, progress).await?;
-        self.settle_some(progress).await
+        self.wait_for_capacity(progress).await
     }
 
-    async fn settle_some(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        while self.in_flight.len() >= self.at_once {
-            self.settle_one(progress).await?;
+    /// Waits until another conversation may be written concurrently.
+    async fn wait_for_capacity(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        while self.in_flight.len() >= self.concurrency {
+            self.wait_for_one(progress).await?;
         }
         Ok(())
     }
 
-    /// Begins to write what a conversation holds.
+    /// Starts to write the pending messages and records of a conversation.
     async fn submit(&mut self, conversation: Conversation, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        self.wait_for(&conversation.name, progress).await?;
-        self.names.insert(conversation.name.clone());
+        self.wait_until_written(&conversation.name, progress).await?;
+        self.names_in_flight.insert(conversation.name.clone());
         let (memory, scope) = (self.memory.clone(), self.scope.clone());
         self.spawn(async move {
             let mut conversation = conversation.write(memory, scope).await?;
             let report = std::mem::take(&mut conversation.report);
-            Ok(WriteOutcome { name: conversation.name.clone(), report, conversation: Some(conversation) })
+            Ok(WrittenConversation { name: conversation.name.clone(), report, conversation: Some(conversation) })
         });
         Ok(())
     }
 
-    fn spawn(&self, writing: impl Future<Output = Result<WriteOutcome>> + Send + 'static) {
+    fn spawn(&self, writing: impl Future<Output = Result<WrittenConversation>> + Send + 'static) {
         self.in_flight.push(Task::spawn(self.memory.runtime(), writing));
     }
 
-    /// Waits until nothing of this name is being written.
-    async fn wait_for(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        while self.names.contains(name) && self.settle_one(progress).await?.is_some() {}
+    /// Waits until no conversation with this name is being written.
+    async fn wait_until_written(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        while self.names_in_flight.contains(name) && self.wait_for_one(progress).await?.is_some() {}
         Ok(())
     }
 
-    /// Waits until one conversation is written, and lets the others go on meanwhile.
-    async fn settle(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<Conversation> {
+    /// Waits until a part of the named conversation has been written, and returns the conversation.
+    async fn wait_for_conversation(
+        &mut self,
+        name: &str,
+        progress: &mut impl FnMut(&ImportReport),
+    ) -> Result<Conversation> {
         loop {
-            if let Some(WriteOutcome { name: written, conversation: Some(conversation), .. }) =
-                self.settle_one(progress).await?
+            if let Some(WrittenConversation { name: written, conversation: Some(conversation), .. }) =
+                self.wait_for_one(progress).await?
                 && written == name
             {
                 return Ok(conversation);
@@ -222,51 +231,52 @@ impl Import<'_> {
         }
     }
 
-    async fn settle_all(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        while self.settle_one(progress).await?.is_some() {}
+    async fn wait_for_all(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        while self.wait_for_one(progress).await?.is_some() {}
         Ok(())
     }
 
-    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<WriteOutcome>> {
+    /// Waits until any conversation has been written, and adds its report; `None` if none is being written.
+    async fn wait_for_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<WrittenConversation>> {
         let mut written = match self.in_flight.next().await {
             None => return Ok(None),
             Some(Some(written)) => written?,
-            // The runtime ends.
+            // The runtime is shutting down.
             Some(None) => return Err(StoreError::unavailable(Reason::Closed).into()),
         };
-        self.names.remove(&written.name);
+        self.names_in_flight.remove(&written.name);
         self.report.add(std::mem::take(&mut written.report));
         progress(&self.report);
         Ok(Some(written))
     }
 
-    /// Writes a record of a user or the tenant where there is none.
-    async fn take_record(&mut self, owner: RecordOwner, record: Record, place: u64) -> Result<()> {
+    /// Writes a record of a user or the tenant if the record does not exist.
+    async fn add_record(&mut self, owner: RecordOwner, record: Record, number: u64) -> Result<()> {
         if matches!(record.namespace, Namespace::System(_)) {
-            self.report.problem(place, Some(record.key), NOT_AN_APPLICATIONS);
+            self.report.add_problem(number, Some(record.key), RESERVED_NAMESPACE);
             return Ok(());
         }
         let Record { namespace, key, value, expires_at, .. } = record;
         let name = key.clone();
         let write = RecordWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
         let (store, scope, now) = (self.memory.store(), self.scope, self.memory.now());
-        let attempted = repeat(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
-        match attempted.result {
+        let outcome = retry_with_outcome(self.memory.runtime(), || store.write_record(scope, write.clone(), now)).await;
+        match outcome.result {
             Ok(_) => self.report.records_added += 1,
-            Err(StoreError::Conflict(Conflict::Record { .. })) if attempted.may_have_applied_before => {
+            Err(StoreError::Conflict(Conflict::Record { .. })) if outcome.may_have_applied_before => {
                 self.report.records_added += 1;
             }
             Err(StoreError::Conflict(Conflict::Record { .. })) => self.report.records_already_there += 1,
-            Err(error) => self.report.problem_or_end(place, Some(name), error.into())?,
+            Err(error) => self.report.add_problem_or_fail(number, Some(name), error.into())?,
         }
         Ok(())
     }
 }
 
-const NO_CONVERSATION: MemoryError = MemoryError::invalid("item", "no conversation begins before it");
-const NOT_AN_APPLICATIONS: MemoryError = MemoryError::invalid("document", "it belongs to Threadkeep itself");
+const NO_CONVERSATION: MemoryError = MemoryError::invalid("item", "there is no conversation before it");
+const RESERVED_NAMESPACE: MemoryError = MemoryError::invalid("record", "its namespace is reserved");
 
-/// Checks a message by itself, so that one that cannot be kept does not take its neighbours with it.
+/// Validates a message, so that an invalid one does not make the commit of a whole chunk fail. Returns its size in bytes.
 fn encoded_bytes(message: &NewMessage) -> Result<usize, StoreError> {
     message.check()?;
     codec::encode_content(&message.content).map(|text| text.len())

@@ -1,14 +1,14 @@
-//! The conversation manager: everything that an application calls.
+//! Conversation memory: the interface that applications call.
 //!
-//! Start with [`Memory`]: it opens threads, appends and reads messages, and carries policy (titles, retention, retries)
-//! that no store decides. [`Memory::subscribe`] tells of every change and misses none, [`Memory::search`] finds what was
-//! said, [`Memory::recall`] what answers a question, [`Memory::import`] and [`Memory::export`] move conversations in and out.
+//! Start with [`Memory`]: it opens threads, appends and reads messages, and applies the policies that are not up to stores
+//! (titles, retention, retries). [`Memory::subscribe`] reports every change, [`Memory::search`] finds messages by words,
+//! [`Memory::recall`] finds messages that answer a question, [`Memory::import`] and [`Memory::export`] move conversations in
+//! and out, and [`Memory::context`] assembles the messages that a model reads, using `threadkeep_context`.
 //!
-//! [`turns`] is how a turn takes a thread, holds it and ends, whatever drives it.
+//! [`turns`] defines how turns lock their thread, and how they are found, stopped and ended, regardless of what executes them.
 //!
-//! [`Memory::context`] loads what a model is to see of a thread, chosen and written by `threadkeep_context`. This crate
-//! deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. What it runs on is a
-//! [`Platform`]: without another one it needs a tokio runtime with its timer, for pauses between retries and for subscriptions.
+//! This crate deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. Its clock,
+//! runtime and process list come from a [`Platform`]; the default one requires a tokio runtime with its timer.
 #![warn(missing_docs)]
 
 mod analytics;
@@ -17,8 +17,8 @@ mod batch;
 mod candidates;
 mod config;
 mod context;
-mod copies;
 mod draft;
+mod duplicates;
 mod edit;
 mod erase;
 mod erasures;
@@ -40,15 +40,15 @@ mod search;
 mod snippet;
 mod subscribe;
 mod sweep;
-mod tails;
 mod task;
+mod thread_cache;
 mod threads;
 mod title;
 pub mod turns;
 mod upsert;
 
-pub use analytics::{Analytics, Durations, Selection, SourceUse};
-pub use append::{AppendOptions, Appended, Placed};
+pub use analytics::{Analytics, CitationStats, Durations, ThreadSelection};
+pub use append::{AppendOptions, Appended, AppendedMessage};
 pub use batch::BatchBuilder;
 pub use config::ThreadConfig;
 pub use context::{AssembledContext, CachedContext, ContextOptions, Prefetched, RecallOutcome, SummaryRenewal};
@@ -71,7 +71,7 @@ pub use platform::Platform;
 #[cfg(not(target_arch = "wasm32"))]
 pub use platform::{SystemClock, TokioRuntime};
 pub use preferences::Preference;
-pub use recall::{Meaning, RecallOptions, RecallResults, Recalled, ThreadTail};
+pub use recall::{EmbedderOutcome, RecallOptions, RecallResults, Recalled, ThreadTail};
 pub use retention::Retention;
 pub use search::{Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;
@@ -79,5 +79,5 @@ pub use subscribe::{
     Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates, UpdatesPage,
     Watch,
 };
-pub use tails::{CachedMessages, ThreadCacheStats};
+pub use thread_cache::{CachedMessages, ThreadCacheStats};
 pub use title::make_title;

@@ -1,8 +1,9 @@
-//! Documents that an assistant's answers can stand on: kept in passages, found by words and by meaning.
+//! Libraries of documents that answers can cite. Documents are stored as passages, which are found by words and by embeddings.
 //!
-//! A library is a collection of the search index together with a catalogue. It belongs to the scope that fills it; a user
-//! also finds what its tenant put in. The catalogue is written before the passages and after them, so a document whose
-//! adding was cut off is listed as incomplete rather than being found without being listed.
+//! A library is a collection in the search index with a catalogue, which is one record (the *entry*) per document. It belongs to
+//! the scope in which documents were added. A user also finds the documents in the tenant's library with the same name. The
+//! entry is written before the passages and again after them, so if adding a document is interrupted, the document is listed as
+//! incomplete and can be removed.
 
 mod find;
 
@@ -12,70 +13,71 @@ use threadkeep_core::{
     RecordWrite, Scope, StoreError, Timestamp, Value, limits,
 };
 
-use crate::retry::{repeat, repeat_simply};
+use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, MemoryError, Result};
 pub use find::{FoundPassage, FoundPassages, PassageOptions};
 
-/// Passages written by one call, and texts that an embedder is given at once.
-const STEP: usize = 64;
-/// Passages of one document.
+/// Maximum number of passages that are embedded and written in one call.
+const PASSAGES_PER_CALL: usize = 64;
+/// Maximum number of passages of one document.
 pub const DOCUMENT_PASSAGES: usize = 20_000;
-/// Bytes of a document's id, so that its passages' ids are short enough.
+/// Maximum length of a document's id, in bytes. It leaves room for the suffix in the ids of passages.
 pub const DOCUMENT_ID_BYTES: usize = 400;
 
-/// A piece of a document, as long as one wants to quote.
+/// A part of a document that is found and quoted as a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Where in the document it stands, in words for a reader: `Opening hours, lines 12-20`.
+    /// The location in the document, as shown to people, such as `Opening hours, lines 12-20`.
     pub place: String,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
-/// A document on its way into a library.
+/// A document to be added to a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLibraryDocument {
-    /// Its id in the library, such as its path; at most [`DOCUMENT_ID_BYTES`]. Adding one that is there replaces it.
+    /// The id in the library, such as a path; at most [`DOCUMENT_ID_BYTES`]. Replaces a document with the same id.
     pub id: String,
-    /// What a reader calls it.
+    /// The title, as shown to people.
     pub title: String,
-    /// Tells whether it has changed since; any text, such as a hash.
+    /// Any text that changes with the content of the document, such as a hash.
     pub revision: String,
-    /// What it says, in order; at most [`DOCUMENT_PASSAGES`].
+    /// The passages, in order; at most [`DOCUMENT_PASSAGES`].
     pub passages: Vec<Passage>,
 }
 
-/// A document of a library.
+/// The catalogue entry of a document in a library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibraryDocument {
-    /// Its id in the library.
+    /// The id in the library.
     pub id: String,
-    /// What a reader calls it.
+    /// The title, as shown to people.
     pub title: String,
-    /// Tells whether it has changed since.
+    /// The revision that was passed when the document was added.
     pub revision: String,
-    /// How many passages it has.
+    /// The number of passages. In an incomplete document, the maximum number that may be stored.
     pub passages: usize,
-    /// The model by which its passages are found by meaning, where an embedder joined in.
+    /// The model that embedded the passages; `None` without an embedder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedded_by: Option<String>,
-    /// Whether all passages are in. Not so while it is added, or when that was cut off: add it again.
+    /// Whether all passages are stored. `false` while the document is being added, and if that was interrupted or failed: add it
+    /// again.
     pub is_complete: bool,
-    /// When it was added.
+    /// When the document was added.
     pub added_at: Timestamp,
 }
 
 impl Memory {
-    /// Puts a document into a library, over the one with the same id, and tells what is there then.
+    /// Adds a document to a library, or replaces the document with the same id. Returns the catalogue entry.
     ///
-    /// With an embedder its passages can be found by meaning too; one that fails makes the call fail, and the document
-    /// stays incomplete until it is added again.
+    /// With an embedder, the passages can also be found by embedding similarity. If the embedder fails, the call fails, and the
+    /// document stays incomplete until it is added again.
     ///
-    /// Where the document is removed meanwhile, or its user erased, what was put in goes again and the call fails.
+    /// If the document is removed or its user is erased meanwhile, the call removes the added passages and fails.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for names and sizes, `Embedder` for an embedder that fails, `Conflict` for a document
-    /// that others removed or put at the same time.
+    /// `Invalid` or `LimitExceeded` for invalid names and sizes, `Embedder` if the embedder fails, `Conflict` if others removed
+    /// or added the document at the same time.
     pub async fn put_library_document(
         &self,
         scope: &Scope,
@@ -83,9 +85,9 @@ impl Memory {
         document: NewLibraryDocument,
         embedder: Option<&dyn Embedder>,
     ) -> Result<LibraryDocument> {
-        check(&document)?;
-        let former = self.find_library_document(scope, library, &document.id).await?;
-        let former_passages = former.map_or(0, |former| former.passages);
+        check_document(&document)?;
+        let previous = self.find_library_document(scope, library, &document.id).await?;
+        let previous_passages = previous.map_or(0, |previous| previous.passages);
         let NewLibraryDocument { id, title, revision, passages } = document;
         let complete = LibraryDocument {
             passages: passages.len(),
@@ -96,52 +98,51 @@ impl Memory {
             title,
             revision,
         };
-        // Until all is done the catalogue names every passage that may be there, old and new.
-        let most = former_passages.max(passages.len());
-        let begun = LibraryDocument { is_complete: false, passages: most, ..complete.clone() };
-        let version = self.write_catalogue(scope, library, &begun.id, Some(&begun)).await?;
-        for (step, passages) in passages.chunks(STEP).enumerate() {
-            let entries = entries(&complete, step * STEP, passages, embedder).await?;
+        // Until the document is complete, its entry counts all passages that may be stored, old and new.
+        let max_passages = previous_passages.max(passages.len());
+        let incomplete = LibraryDocument { is_complete: false, passages: max_passages, ..complete.clone() };
+        let version = self.write_entry(scope, library, &incomplete.id, Some(&incomplete)).await?;
+        for (step, passages) in passages.chunks(PASSAGES_PER_CALL).enumerate() {
+            let entries = index_entries(&complete, step * PASSAGES_PER_CALL, passages, embedder).await?;
             let collection = collection(library);
-            self.check_listed(scope, library, &begun, version).await?;
-            repeat_simply(self.runtime(), || self.search_index().upsert(scope, &collection, entries.clone())).await?;
+            self.check_entry(scope, library, &incomplete, version).await?;
+            retry(self.runtime(), || self.search_index().upsert(scope, &collection, entries.clone())).await?;
         }
-        self.remove_passages(scope, library, &complete.id, passages.len()..former_passages).await?;
-        self.check_listed(scope, library, &begun, version).await?;
-        self.complete_catalogue(scope, library, &complete, version).await?;
+        self.remove_passages(scope, library, &complete.id, passages.len()..previous_passages).await?;
+        self.check_entry(scope, library, &incomplete, version).await?;
+        self.complete_entry(scope, library, &complete, version).await?;
         Ok(complete)
     }
 
-    /// Checks that the catalogue still says what it said when adding began. Passages of a document that nobody lists any
-    /// more could not be removed later, so they are removed here.
-    async fn check_listed(&self, scope: &Scope, library: &str, begun: &LibraryDocument, version: u64) -> Result<()> {
-        let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
+    /// Checks that the document's entry still has this version. If the entry was deleted, removes the passages, because nothing
+    /// refers to them any more.
+    async fn check_entry(&self, scope: &Scope, library: &str, entry: &LibraryDocument, version: u64) -> Result<()> {
+        let (owner, namespace, now) = (record_owner(scope), catalogue_namespace(library)?, self.now());
         let found =
-            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &begun.id, now))
-                .await?;
-        let actual = found.map(|document| document.tagged());
+            retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &entry.id, now)).await?;
+        let actual = found.map(|record| record.tagged());
         if actual.is_some_and(|actual| actual.number == version) {
             return Ok(());
         }
         if actual.is_none() {
-            self.remove_passages(scope, library, &begun.id, 0..begun.passages).await?;
+            self.remove_passages(scope, library, &entry.id, 0..entry.passages).await?;
         }
-        Err(StoreError::from(Conflict::Record { namespace, key: begun.id.clone(), actual }).into())
+        Err(StoreError::from(Conflict::Record { namespace, key: entry.id.clone(), actual }).into())
     }
 
-    /// Lists a document as complete, unless somebody else changed its listing since `version`.
-    async fn complete_catalogue(
+    /// Lists a document as complete, unless others changed its entry since `version`.
+    async fn complete_entry(
         &self,
         scope: &Scope,
         library: &str,
         complete: &LibraryDocument,
         version: u64,
     ) -> Result<()> {
-        let write = catalogue_write(scope, library, &complete.id, Some(complete), Some(version))?;
+        let write = entry_write(scope, library, &complete.id, Some(complete), Some(version))?;
         let now = self.now();
-        let written = repeat(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await;
+        let written = retry_with_outcome(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await;
         match written.result {
-            // The attempt whose reply was lost did it.
+            // An earlier attempt may have written the entry, although its reply was lost.
             Err(StoreError::Conflict(_)) if written.may_have_applied_before => {
                 let found = self.find_library_document(scope, library, &complete.id).await?;
                 if found.as_ref() == Some(complete) {
@@ -151,45 +152,45 @@ impl Memory {
             Err(StoreError::Conflict(_)) => {}
             result => return Ok(result.map(drop)?),
         }
-        // It says what became of the listing, and removes the passages if that is gone.
-        self.check_listed(scope, library, complete, version).await
+        // Reports the conflict, and removes the passages if the entry was deleted.
+        self.check_entry(scope, library, complete, version).await
     }
 
-    /// Removes a document and its passages from a library, and says whether it was there.
+    /// Removes a document and its passages from a library. Returns whether the document existed.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn remove_library_document(&self, scope: &Scope, library: &str, id: &str) -> Result<bool> {
         let Some(document) = self.find_library_document(scope, library, id).await? else { return Ok(false) };
         self.remove_passages(scope, library, id, 0..document.passages).await?;
-        self.write_catalogue(scope, library, id, None).await?;
+        self.write_entry(scope, library, id, None).await?;
         Ok(true)
     }
 
-    /// Lists the documents that the scope itself put into a library, by id.
+    /// Lists the documents in the scope's own part of a library, ordered by id.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn list_library(&self, scope: &Scope, library: &str) -> Result<Vec<LibraryDocument>> {
-        let query = RecordQuery { namespace: Some(catalogue(library)?), ..RecordQuery::of(owner(scope)) };
-        let documents = self.all_records(scope, query).await?;
-        documents.iter().map(read).collect()
+        let query =
+            RecordQuery { namespace: Some(catalogue_namespace(library)?), ..RecordQuery::of(record_owner(scope)) };
+        let records = self.all_records(scope, query).await?;
+        records.iter().map(decode_entry).collect()
     }
 
-    /// Finds a document that the scope itself put into a library.
+    /// Finds a document in the scope's own part of a library.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn find_library_document(
         &self,
         scope: &Scope,
         library: &str,
         id: &str,
     ) -> Result<Option<LibraryDocument>> {
-        let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
-        let found =
-            repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, id, now)).await?;
-        found.as_ref().map(read).transpose()
+        let (owner, namespace, now) = (record_owner(scope), catalogue_namespace(library)?, self.now());
+        let found = retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, id, now)).await?;
+        found.as_ref().map(decode_entry).transpose()
     }
 
     async fn remove_passages(
@@ -202,25 +203,25 @@ impl Memory {
         let ids: Vec<String> = numbers.map(|number| passage_id(id, number)).collect();
         for ids in ids.chunks(limits::COMMIT_MESSAGES) {
             let collection = collection(library);
-            repeat_simply(self.runtime(), || self.search_index().remove(scope, &collection, ids)).await?;
+            retry(self.runtime(), || self.search_index().remove(scope, &collection, ids)).await?;
         }
         Ok(())
     }
 
-    async fn write_catalogue(
+    async fn write_entry(
         &self,
         scope: &Scope,
         library: &str,
         id: &str,
         document: Option<&LibraryDocument>,
     ) -> Result<u64> {
-        let write = catalogue_write(scope, library, id, document, None)?;
+        let write = entry_write(scope, library, id, document, None)?;
         let now = self.now();
-        Ok(repeat_simply(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await?.version)
+        Ok(retry(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await?.version)
     }
 }
 
-fn catalogue_write(
+fn entry_write(
     scope: &Scope,
     library: &str,
     id: &str,
@@ -228,8 +229,8 @@ fn catalogue_write(
     expected: Option<u64>,
 ) -> Result<RecordWrite> {
     Ok(RecordWrite {
-        owner: owner(scope),
-        namespace: catalogue(library)?,
+        owner: record_owner(scope),
+        namespace: catalogue_namespace(library)?,
         key: id.to_owned(),
         expected,
         value: document.map(JsonText::of).transpose()?,
@@ -237,17 +238,17 @@ fn catalogue_write(
     })
 }
 
-fn check(document: &NewLibraryDocument) -> Result<()> {
+fn check_document(document: &NewLibraryDocument) -> Result<()> {
     limits::check_bytes("document id", document.id.len(), DOCUMENT_ID_BYTES)?;
     limits::check_bytes("document title", document.title.len(), limits::TITLE_BYTES)?;
     limits::check_bytes("passages of a document", document.passages.len(), DOCUMENT_PASSAGES)?;
     match document.id.is_empty() {
-        true => Err(MemoryError::invalid("document id", "empty")),
+        true => Err(MemoryError::invalid("document id", "must not be empty")),
         false => Ok(()),
     }
 }
 
-async fn entries(
+async fn index_entries(
     document: &LibraryDocument,
     first: usize,
     passages: &[Passage],
@@ -259,25 +260,27 @@ async fn entries(
         None => vec![None; texts.len()],
     };
     if embeddings.len() != texts.len() {
-        let error = threadkeep_core::EmbedderError::InvalidAnswer("not one point per text".to_owned());
+        let error = threadkeep_core::EmbedderError::InvalidAnswer(
+            "the number of embeddings differs from the number of texts".to_owned(),
+        );
         return Err(error.into());
     }
-    let entries = passages.iter().zip(embeddings).enumerate().map(|(place, (passage, embedding))| IndexEntry {
-        id: passage_id(&document.id, first + place),
+    let entries = passages.iter().zip(embeddings).enumerate().map(|(index, (passage, embedding))| IndexEntry {
+        id: passage_id(&document.id, first + index),
         text: passage.text.clone(),
-        fields: fields(document, passage),
+        fields: source_fields(document, passage),
         embedding,
     });
     Ok(entries.collect())
 }
 
-fn fields(document: &LibraryDocument, passage: &Passage) -> Map {
+fn source_fields(document: &LibraryDocument, passage: &Passage) -> Map {
     let fields = [("document", &document.id), ("title", &document.title), ("place", &passage.place)];
     fields.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect()
 }
 
-fn read(document: &Record) -> Result<LibraryDocument> {
-    Ok(document.value.read()?)
+fn decode_entry(record: &Record) -> Result<LibraryDocument> {
+    Ok(record.value.read()?)
 }
 
 fn passage_id(document: &str, number: usize) -> String {
@@ -288,11 +291,11 @@ fn collection(library: &str) -> Collection {
     Collection::Named(format!("library:{library}"))
 }
 
-fn catalogue(library: &str) -> Result<Namespace> {
+fn catalogue_namespace(library: &str) -> Result<Namespace> {
     Ok(Namespace::app(format!("library:{library}"))?)
 }
 
-fn owner(scope: &Scope) -> RecordOwner {
+fn record_owner(scope: &Scope) -> RecordOwner {
     match scope {
         Scope::Tenant(_) => RecordOwner::Tenant,
         Scope::User(_, user) => RecordOwner::User(user.clone()),

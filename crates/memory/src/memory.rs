@@ -9,48 +9,54 @@ use uuid::Uuid;
 
 use crate::erasures::{ErasureLog, RecordingStore};
 use crate::subscribe::Feeds;
-use crate::tails::Tails;
+use crate::thread_cache::ThreadCache;
 use crate::title::SettledTitles;
 use crate::{Platform, Result, Retention};
 
-/// The conversation manager over one backend. Cheap to clone; all clones are the same one.
+/// Conversation memory that uses one backend. Cheap to clone; all clones share their state.
 ///
-/// Every call takes the [`threadkeep_core::Scope`] on whose behalf it is made. Calls repeat what failed in passing, with
-/// the same idempotency key, so that a lost reply neither loses nor doubles a message.
+/// Every call takes the [`threadkeep_core::Scope`] on whose behalf it is made. Calls retry transient failures with the same
+/// idempotency key, so that a lost reply neither loses nor duplicates a message.
 #[derive(Clone)]
 pub struct Memory {
     inner: Arc<Inner>,
 }
 
-/// How a [`Memory`] behaves.
+/// Options of a [`Memory`].
 #[derive(Clone, Debug)]
 pub struct MemoryOptions {
-    /// What is kept of every thread, unless an append says otherwise. Default: everything, for ever.
+    /// The retention policy of every thread, unless an append sets another one. Default: everything is retained.
     pub retention: Option<Retention>,
-    /// Whether threads get titles by themselves. Default: from the first user message.
+    /// Whether threads get titles automatically. Default: from the first user message.
     pub titles: Titles,
-    /// How long a subscription waits for a wake-up before it looks by itself. Default: one second.
-    pub backstop: Duration,
-    /// How many bytes of the ends of threads are kept in this process, with their contexts and what these carry on, so that
-    /// reading the same end again asks the store only where the thread stands. Default: 0, which keeps none. What is kept is never shown once it is no longer so, and
-    /// what this manager erases leaves at once; what another instance erases leaves with the next read of the thread, or
-    /// after ten minutes without one.
-    pub tail_bytes: usize,
+    /// How long a subscription waits for a wake-up before it polls the store. Default: one second.
+    pub poll_interval: Duration,
+    /// The capacity of the thread cache in bytes. The cache contains the newest messages, contexts and context state of threads,
+    /// so that reading them again needs only a short query on the store. Default: 0, no cache.
+    ///
+    /// Outdated data is never returned from the cache. Data that this `Memory` erases is evicted immediately. Data that another
+    /// instance erases is evicted when the thread is next read, or after ten minutes without a read.
+    pub thread_cache_bytes: usize,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { retention: None, titles: Titles::FromFirstUserMessage, backstop: Duration::from_secs(1), tail_bytes: 0 }
+        Self {
+            retention: None,
+            titles: Titles::FromFirstUserMessage,
+            poll_interval: Duration::from_secs(1),
+            thread_cache_bytes: 0,
+        }
     }
 }
 
-/// Whether threads get titles by themselves.
+/// Whether threads get titles automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Titles {
     /// A thread without a title gets one with its next user message ([`crate::make_title`]).
     FromFirstUserMessage,
-    /// Only those that someone gives.
-    Given,
+    /// Threads have only the titles that callers set.
+    Manual,
 }
 
 struct Inner {
@@ -58,117 +64,117 @@ struct Inner {
     platform: Platform,
     options: MemoryOptions,
     settled_titles: SettledTitles,
-    tails: Option<Tails>,
+    thread_cache: Option<ThreadCache>,
     feeds: Arc<Feeds>,
     erasure_log: Option<Arc<dyn ErasureLog>>,
 }
 
 impl Memory {
-    /// Makes a manager with the system's clock, in the caller's tokio runtime.
+    /// Creates a `Memory` on the default platform: the system's clock and the caller's tokio runtime.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn new(backend: Backend) -> Self {
         Self::with_platform(backend, Platform::default())
     }
 
-    /// Makes a manager whose date and randomness come from `clock`.
+    /// Creates a `Memory` that takes the time and randomness from `clock`.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn with_clock(backend: Backend, clock: Arc<dyn threadkeep_core::Clock>) -> Self {
         Self::with_platform(backend, Platform { clock, ..Platform::default() })
     }
 
-    /// Makes a manager on a platform of one's own.
+    /// Creates a `Memory` on another platform.
     #[must_use]
     pub fn with_platform(backend: Backend, platform: Platform) -> Self {
-        Self::made(backend, platform, MemoryOptions::default(), None)
+        Self::create(backend, platform, MemoryOptions::default(), None)
     }
 
-    /// The same manager with a log that is told of every erasure before it is carried out: also of those made through
-    /// [`Memory::backend`]'s store.
+    /// Creates a `Memory` with the same backend that records every erasure in `log` before carrying it out. This includes
+    /// erasures made directly through the store in its [`Memory::backend`]. Shares neither caches nor subscriptions with `self`.
     #[must_use]
     pub fn with_erasure_log(&self, log: Arc<dyn ErasureLog>) -> Self {
-        let backend = RecordingStore::over(&self.inner.backend, Arc::clone(&log));
-        Self::made(backend, self.inner.platform.clone(), self.inner.options.clone(), Some(log))
+        let backend = RecordingStore::wrap(&self.inner.backend, Arc::clone(&log));
+        Self::create(backend, self.inner.platform.clone(), self.inner.options.clone(), Some(log))
     }
 
-    /// The same backend and platform with other options.
+    /// Creates a `Memory` with the same backend and platform but other options.
     ///
     /// # Errors
-    /// `Invalid` for a retention or a backstop of 0.
+    /// `Invalid` for a poll interval of 0 or a retention policy with a limit of 0.
     pub fn with_options(&self, options: MemoryOptions) -> Result<Self> {
         if let Some(retention) = &options.retention {
             retention.check()?;
         }
-        if options.backstop.is_zero() {
-            return Err(crate::MemoryError::invalid("backstop", "0; wait for at least a moment"));
+        if options.poll_interval.is_zero() {
+            return Err(crate::MemoryError::invalid("poll_interval", "must be greater than 0"));
         }
         let (backend, platform) = (self.inner.backend.clone(), self.inner.platform.clone());
-        Ok(Self::made(backend, platform, options, self.inner.erasure_log.clone()))
+        Ok(Self::create(backend, platform, options, self.inner.erasure_log.clone()))
     }
 
-    fn made(
+    fn create(
         backend: Backend,
         platform: Platform,
         options: MemoryOptions,
         erasure_log: Option<Arc<dyn ErasureLog>>,
     ) -> Self {
-        let tails = (options.tail_bytes > 0).then(|| Tails::new(options.tail_bytes));
+        let thread_cache = (options.thread_cache_bytes > 0).then(|| ThreadCache::new(options.thread_cache_bytes));
         let settled_titles = SettledTitles::default();
         let feeds = Arc::new(Feeds::new(Arc::clone(&platform.runtime)));
-        Self { inner: Arc::new(Inner { backend, platform, options, settled_titles, tails, feeds, erasure_log }) }
+        Self { inner: Arc::new(Inner { backend, platform, options, settled_titles, thread_cache, feeds, erasure_log }) }
     }
 
-    /// The backend below.
+    /// The backend.
     #[must_use]
     pub fn backend(&self) -> &Backend {
         &self.inner.backend
     }
 
-    /// What this manager runs on.
+    /// The platform.
     #[must_use]
     pub fn platform(&self) -> &Platform {
         &self.inner.platform
     }
 
-    /// What this manager waits with and runs its tasks on.
+    /// The runtime of the platform.
     #[must_use]
     pub fn runtime(&self) -> &dyn Runtime {
         &*self.inner.platform.runtime
     }
 
-    /// How this manager behaves.
+    /// The options.
     #[must_use]
     pub fn options(&self) -> &MemoryOptions {
         &self.inner.options
     }
 
-    /// The instant now, by the manager's clock.
+    /// The current time by the platform's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.inner.platform.clock.now()
     }
 
-    /// Makes an id for a thread.
+    /// Creates a new thread id.
     #[must_use]
-    pub fn mint_thread_id(&self) -> ThreadId {
+    pub fn generate_thread_id(&self) -> ThreadId {
         ThreadId::v7(self.inner.platform.clock.now(), self.inner.platform.clock.random())
     }
 
-    /// Makes an id for a message.
+    /// Creates a new message id.
     #[must_use]
-    pub fn mint_message_id(&self) -> MessageId {
-        self.mint_message_id_at(self.inner.platform.clock.now())
+    pub fn generate_message_id(&self) -> MessageId {
+        self.generate_message_id_at(self.inner.platform.clock.now())
     }
 
-    pub(crate) fn mint_message_id_at(&self, now: Timestamp) -> MessageId {
+    pub(crate) fn generate_message_id_at(&self, now: Timestamp) -> MessageId {
         MessageId::v7(now, self.inner.platform.clock.random())
     }
 
-    pub(crate) fn mint_key(&self, now: Timestamp) -> IdempotencyKey {
+    pub(crate) fn generate_key(&self, now: Timestamp) -> IdempotencyKey {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         let random = self.inner.platform.clock.random();
-        IdempotencyKey::Minted(uuid_v7(millis, &random))
+        IdempotencyKey::Generated(uuid_v7(millis, &random))
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -191,8 +197,8 @@ impl Memory {
         self.inner.erasure_log.as_deref()
     }
 
-    pub(crate) fn tails(&self) -> Option<&Tails> {
-        self.inner.tails.as_ref()
+    pub(crate) fn thread_cache(&self) -> Option<&ThreadCache> {
+        self.inner.thread_cache.as_ref()
     }
 
     pub(crate) fn feeds(&self) -> &Arc<Feeds> {

@@ -1,13 +1,14 @@
-//! Moving everything from one store into another, and making sure that it arrived.
+//! Migrating all data of one store into another, and verifying the result.
 //!
-//! It stands on the ports alone, so any two stores move into each other. A thread moves verbatim: positions, tombstones,
-//! revisions, change log, idempotency records, records (Threadkeep's own included), key. Records of users and tenants
-//! move with their versions. What does not move is what belongs to a store itself: cursors over many threads (they answer
-//! `reset`), the memory of deleted ids, whose turn it is to sweep. What has expired is left behind.
+//! This uses only the ports, so any two stores can be migrated into each other. A thread is copied verbatim: positions,
+//! tombstones, revisions, change log, idempotency records, key, and all records, including internal ones. Records of users and
+//! tenants keep their versions. Data that belongs to a store itself is not copied: cursors over many threads (they report
+//! `reset`), deleted ids, and the record of the last sweep. Expired data is not copied either.
 //!
-//! [`Migration::begin`] takes a snapshot of the source, and everything that follows reads that. [`Migration::survey`] looks
-//! before anything is written, [`Migration::copy`] skips what is there already (so a migration that was cut is simply made
-//! again; what changed in the source between the two is then in the way), [`Migration::verify`] reads both sides whole.
+//! [`Migration::begin`] takes a snapshot of the source, which all other methods read. [`Migration::survey`] compares both sides
+//! before anything is written. [`Migration::copy`] skips what exists in the target, so an interrupted migration is simply run
+//! again; data that changed in the source between the two runs is then reported as a conflict. [`Migration::verify`] reads and
+//! compares all data of both sides.
 
 mod backup;
 mod copy;
@@ -23,88 +24,88 @@ use serde::Serialize;
 use threadkeep_core::{Backend, Namespace, RecordOwner, Result, Runtime, Snapshot, TenantId, ThreadId, Timestamp};
 
 use crate::Platform;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
-pub use backup::{BackedUp, BackupLines, BackupReader};
-pub use copy::Copied;
-pub use damage::{Damage, Damaged};
+pub use backup::{BackupLines, BackupReader, BackupSummary};
+pub use copy::CopySummary;
+pub use damage::{Damage, DamagedItem};
 pub use survey::Survey;
 pub use verify::{Totals, Verification};
 
-/// Differences that are told one by one; more are only counted.
-const TOLD: usize = 1_000;
+/// Maximum number of differences, and of damaged items, that are listed; more are only counted.
+const MAX_LISTED: usize = 1_000;
 
-/// Everything of one store on its way into another, as it was when the migration was begun: others may write to the source
-/// meanwhile, and what they write does not move. Nobody should write to the target: what changes there after it was copied
-/// is found to differ.
+/// A migration of a snapshot of one store into another. Others may write to the source meanwhile; their writes are not migrated.
+/// No one should write to the target, because changes to copied data are reported as differences.
 #[derive(Clone, Debug)]
 pub struct Migration {
     source: Arc<dyn Snapshot>,
     to: Backend,
-    /// What has expired by then does not move.
+    /// Data that has expired at this time is not migrated.
     now: Timestamp,
     platform: Platform,
 }
 
-/// How far a step has come.
+/// The progress of a step: counts of the data that was processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Threads that are done.
+    /// Number of threads.
     pub threads: u64,
-    /// Messages that they hold.
+    /// Number of their messages.
     pub messages: u64,
-    /// Records of users and tenants that are done.
+    /// Number of records of users and tenants.
     #[serde(rename = "documents")]
     pub records: u64,
 }
 
-/// Something that is not the same on both sides.
+/// An item that differs between source and target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// In which tenant.
+    /// The tenant of the item.
     pub tenant: TenantId,
-    /// What.
+    /// The item.
     pub of: Item,
-    /// How, without anybody's words.
+    /// The difference, without any content of messages or records.
     pub detail: String,
 }
 
-/// What moves as a whole.
+/// A unit of migration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Item {
-    /// A thread with all that belongs to it.
+    /// A thread with its messages and records.
     Thread(ThreadId),
     /// A record of a user or of the tenant.
     #[serde(rename = "document")]
     Record {
-        /// Whose.
+        /// Its owner.
         owner: RecordOwner,
-        /// Of which family.
+        /// Its namespace.
         namespace: Namespace,
-        /// Its name in the family.
+        /// Its key.
         key: String,
     },
 }
 
-/// Differences, the first of them told.
+/// A count of differences and a list of the first ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Differences {
-    /// How many there are.
+    /// The number of differences.
     pub count: u64,
-    /// The first 1,000.
-    pub told: Vec<Difference>,
+    /// The first 1,000 of them.
+    #[serde(rename = "told")]
+    pub listed: Vec<Difference>,
 }
 
 impl Migration {
-    /// Takes a snapshot of what `from` holds now, by the clock of `platform`, to move it into `to`. All that the migration reads of the
-    /// source is as of that instant, comparing included.
+    /// Takes a snapshot of `from`, by the clock of `platform`, to migrate it into `to`. Everything that the migration reads from
+    /// the source is as of that time.
     ///
     /// # Errors
     /// Those of the source.
     pub async fn begin(from: &Backend, to: Backend, platform: &Platform) -> Result<Self> {
         let now = platform.clock.now();
-        let source = repeat_simply(&*platform.runtime, || from.maintenance.snapshot(now)).await?;
+        let source = retry(&*platform.runtime, || from.maintenance.snapshot(now)).await?;
         Ok(Self { source: Arc::from(source), to, now, platform: platform.clone() })
     }
 
@@ -114,7 +115,7 @@ impl Migration {
 }
 
 impl Differences {
-    /// Whether both sides are the same.
+    /// Whether there are no differences.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -122,8 +123,8 @@ impl Differences {
 
     fn add(&mut self, tenant: &TenantId, of: Item, detail: impl Into<String>) {
         self.count += 1;
-        if self.told.len() < TOLD {
-            self.told.push(Difference { tenant: tenant.clone(), of, detail: detail.into() });
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(Difference { tenant: tenant.clone(), of, detail: detail.into() });
         }
     }
 }
@@ -134,10 +135,10 @@ impl std::fmt::Display for Difference {
         match of {
             Item::Thread(thread) => write!(f, "tenant {tenant}, thread {thread}: {detail}"),
             Item::Record { owner: RecordOwner::User(user), namespace, key } => {
-                write!(f, "tenant {tenant}, document {namespace}/{key} of {user}: {detail}")
+                write!(f, "tenant {tenant}, record {namespace}/{key} of {user}: {detail}")
             }
             Item::Record { namespace, key, .. } => {
-                write!(f, "tenant {tenant}, document {namespace}/{key}: {detail}")
+                write!(f, "tenant {tenant}, record {namespace}/{key}: {detail}")
             }
         }
     }

@@ -1,7 +1,7 @@
-//! What a manager runs on: the ports to the program around it and the machine below.
+//! The ports of a manager to its environment: clock, runtime, processes.
 //!
-//! Everywhere but on `wasm32` there is a default, the only code of this crate that knows tokio's timers, the system's clock and
-//! `/proc`. There the program brings its own ([`crate::Memory::with_platform`]).
+//! The default platform is the only code of this crate that uses tokio's timers, the system's clock and `/proc`. There is none
+//! on `wasm32`: pass one with [`crate::Memory::with_platform`].
 
 #[cfg(not(target_arch = "wasm32"))]
 #[expect(clippy::disallowed_methods, reason = "behind the port")]
@@ -25,16 +25,16 @@ pub use processes::LinuxProcesses;
 #[cfg(not(target_arch = "wasm32"))]
 pub use tokio_runtime::TokioRuntime;
 
-/// What a manager runs on. Default, where there are threads: the system's clock and randomness, the tokio runtime that the
-/// caller is in, and on Linux the processes of `/proc`.
+/// The environment of a manager. Default, except on `wasm32`: the system's clock and randomness, the caller's tokio runtime, and
+/// on Linux the processes in `/proc`.
 #[derive(Clone)]
 pub struct Platform {
-    /// The date and randomness.
+    /// The time and randomness.
     pub clock: Arc<dyn Clock>,
-    /// Waiting and tasks.
+    /// Timers and tasks.
     pub runtime: Arc<dyn Runtime>,
-    /// The processes of the machine, where they can be known: without them a turn whose process was killed waits for the end of
-    /// its lease ([`crate::turns::LEASE`]).
+    /// The processes of the machine, if they can be listed. Without them, the lock of a turn whose process was killed is
+    /// released only at the end of its lease ([`crate::turns::LEASE`]).
     pub processes: Option<Arc<dyn Processes>>,
 }
 

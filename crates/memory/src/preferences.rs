@@ -1,4 +1,4 @@
-//! What a user prefers, across threads and restarts.
+//! Preferences of users, which apply to all of a user's threads.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,10 +6,10 @@ use threadkeep_core::{
     Conflict, JsonText, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, WriteOutcome,
 };
 
-use crate::retry::{repeat, repeat_simply};
+use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, MemoryError, Result};
 
-/// How often a preference is read anew because others changed it meanwhile.
+/// Number of attempts to update a preference while others change it.
 const ATTEMPTS: usize = 16;
 
 /// A preference of a user.
@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 16;
 pub struct Preference {
     /// Its name: 1 to 500 bytes.
     pub key: String,
-    /// What it is set to.
+    /// Its value.
     pub value: JsonText,
 }
 
@@ -25,26 +25,26 @@ impl Memory {
     /// Reads a preference of the scope's user.
     ///
     /// # Errors
-    /// `Invalid` for the scope of a tenant, `Corrupt` when it has another shape than `T`.
+    /// `Invalid` for the scope of a tenant, `Corrupt` if it does not decode as `T`.
     pub async fn preference<T: DeserializeOwned>(&self, scope: &Scope, key: &str) -> Result<Option<T>> {
         let record = self.find_preference(scope, key).await?;
         Ok(record.map(|record| record.value.read()).transpose()?)
     }
 
-    /// Sets a preference of the scope's user, whatever it was before.
+    /// Sets a preference of the scope's user.
     ///
     /// # Errors
-    /// `Invalid` for the scope of a tenant or a bad name, `LimitExceeded` for one that is too large.
+    /// `Invalid` for the scope of a tenant or an invalid name, `LimitExceeded` for a value that is too large.
     pub async fn set_preference<T: Serialize + ?Sized>(&self, scope: &Scope, key: &str, value: &T) -> Result<()> {
         let write = preference_write(scope, key, None, Some(JsonText::of(value)?))?;
         self.write_preference(scope, &write).await.result?;
         Ok(())
     }
 
-    /// Deletes a preference of the scope's user; one that is not there is no error.
+    /// Deletes a preference of the scope's user. Deleting one that does not exist is not an error.
     ///
     /// # Errors
-    /// `Invalid` for the scope of a tenant or a bad name.
+    /// `Invalid` for the scope of a tenant or an invalid name.
     pub async fn delete_preference(&self, scope: &Scope, key: &str) -> Result<()> {
         let write = preference_write(scope, key, None, None)?;
         match self.write_preference(scope, &write).await.result {
@@ -53,11 +53,13 @@ impl Memory {
         }
     }
 
-    /// Changes a preference of the scope's user by what it is now, again and again until nobody else changed it
-    /// meanwhile. What `change` gives is what it is set to; `None` deletes it. Returns what was set.
+    /// Sets a preference of the scope's user to what `change` returns for its current value; `None` deletes it. Returns the new
+    /// value.
+    ///
+    /// `change` is called again if others changed the preference meanwhile.
     ///
     /// # Errors
-    /// As [`Memory::set_preference`], and `Contended` when others keep changing it.
+    /// As [`Memory::set_preference`], and `Contended` if others change it during each attempt.
     pub async fn update_preference<T: DeserializeOwned + Serialize>(
         &self,
         scope: &Scope,
@@ -67,17 +69,17 @@ impl Memory {
         for _ in 0..ATTEMPTS {
             let record = self.find_preference(scope, key).await?;
             let version = record.as_ref().map_or(0, |record| record.version);
-            let present = record.map(|record| record.value.read()).transpose()?;
-            let wanted = change(present);
-            let value = wanted.as_ref().map(JsonText::of).transpose()?;
+            let current = record.map(|record| record.value.read()).transpose()?;
+            let changed = change(current);
+            let value = changed.as_ref().map(JsonText::of).transpose()?;
             let write = preference_write(scope, key, Some(version), value)?;
-            let attempted = self.write_preference(scope, &write).await;
-            match attempted.result {
-                Ok(_) => return Ok(wanted),
+            let outcome = self.write_preference(scope, &write).await;
+            match outcome.result {
+                Ok(_) => return Ok(changed),
                 Err(StoreError::Conflict(Conflict::Record { .. })) => {
-                    // The conflict may be with the attempt of ours whose reply was lost.
-                    if attempted.may_have_applied_before && self.holds_preference(scope, &write).await? {
-                        return Ok(wanted);
+                    // The conflict may be with an earlier attempt, whose reply was lost.
+                    if outcome.may_have_applied_before && self.is_preference_written(scope, &write).await? {
+                        return Ok(changed);
                     }
                 }
                 Err(error) => return Err(error.into()),
@@ -100,7 +102,7 @@ impl Memory {
         let mut records = Vec::new();
         loop {
             let now = self.now();
-            let page = repeat_simply(self.runtime(), || self.store().list_records(scope, &query, now)).await?;
+            let page = retry(self.runtime(), || self.store().list_records(scope, &query, now)).await?;
             let is_last = page.len() < query.limit;
             records.extend(page);
             match records.last() {
@@ -112,21 +114,21 @@ impl Memory {
 
     async fn find_preference(&self, scope: &Scope, key: &str) -> Result<Option<Record>> {
         let (owner, namespace, now) = (owner(scope)?, namespace(), self.now());
-        Ok(repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, &namespace, key, now)).await?)
+        Ok(retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, key, now)).await?)
     }
 
-    async fn holds_preference(&self, scope: &Scope, write: &RecordWrite) -> Result<bool> {
+    async fn is_preference_written(&self, scope: &Scope, write: &RecordWrite) -> Result<bool> {
         let record = self.find_preference(scope, &write.key).await?;
         Ok(record.map(|record| record.value) == write.value)
     }
 
-    async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> crate::retry::Attempted<WriteOutcome> {
+    async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> crate::retry::RetryOutcome<WriteOutcome> {
         let now = self.now();
-        repeat(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
+        retry_with_outcome(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
     }
 }
 
-/// Which records are the preferences of a scope's user.
+/// The query for the preferences of a scope's user.
 pub(crate) fn preferences_of(scope: &Scope) -> Result<RecordQuery> {
     Ok(RecordQuery { namespace: Some(namespace()), ..RecordQuery::of(owner(scope)?) })
 }

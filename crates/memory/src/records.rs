@@ -1,8 +1,8 @@
-//! Records as an agent needs them: read here, written by batches.
+//! Reading records. They are written by batches.
 
 use threadkeep_core::{Record, RecordName, RecordOwner, RecordQuery, Scope, ThreadId};
 
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, Result};
 
 impl Memory {
@@ -18,10 +18,10 @@ impl Memory {
     ) -> Result<Option<Record>> {
         let (owner, now) = (RecordOwner::Thread(thread), self.now());
         let RecordName { namespace, key } = name;
-        Ok(repeat_simply(self.runtime(), || self.store().find_record(scope, &owner, namespace, key, now)).await?)
+        Ok(retry(self.runtime(), || self.store().find_record(scope, &owner, namespace, key, now)).await?)
     }
 
-    /// Lists all records that a query names, reading as many pages as there are.
+    /// Lists all records that match a query, reading as many pages as necessary.
     ///
     /// # Errors
     /// Those of the store. An unknown owner has no records.

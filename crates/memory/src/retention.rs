@@ -1,67 +1,67 @@
-//! What is kept of a thread, as policy: computed here, carried out by the store in the commit that makes it due.
+//! Retention policies: computed here, carried out by the store in the commit that appends messages.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{Access, Batch, Bound, MessageQuery, OnCorrupt, Scope, Thread, ThreadId, Timestamp, limits};
 
-use crate::context::is_about_summary;
+use crate::context::is_context_state_conflict;
 use crate::{Memory, MemoryError, Result};
 
-/// How often a summary is looked at anew because others renewed it meanwhile.
+/// Number of attempts to scrub the context state while others update it.
 const ATTEMPTS: usize = 8;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// How much of a thread is kept, and for how long.
+/// How many messages of a thread are kept, and for how long.
 ///
-/// With `ttl_minutes` messages older than that are neither read nor kept, and a thread that long without a new message
-/// expires as a whole. A title made from a message outlives its trimming, as it names the conversation.
+/// With `ttl_minutes`, messages older than that are neither returned nor kept, and a thread without a new message for that long
+/// expires. A title made from a message stays when the message is trimmed, because it names the whole conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
-    /// The newest so many messages are kept; `None` keeps all.
+    /// Maximum number of messages; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_messages: Option<u64>,
-    /// Messages are kept so many minutes; `None` keeps them for ever.
+    /// Maximum age of messages in minutes; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_minutes: Option<u32>,
 }
 
 impl Retention {
-    /// Checks that it keeps anything at all.
+    /// Validates the limits.
     ///
     /// # Errors
-    /// `Invalid` for a bound of 0, with its name.
+    /// `Invalid` for a limit of 0, with its name.
     pub fn check(&self) -> Result<()> {
         if self.max_messages == Some(0) {
-            return Err(MemoryError::invalid("max_messages", "0; keep at least 1"));
+            return Err(MemoryError::invalid("max_messages", "must be at least 1"));
         }
         if self.ttl_minutes == Some(0) {
-            return Err(MemoryError::invalid("ttl_minutes", "0; keep for at least 1"));
+            return Err(MemoryError::invalid("ttl_minutes", "must be at least 1"));
         }
         Ok(())
     }
 
-    /// The instant that messages must have been said at or after to be kept.
+    /// The earliest creation time of messages that are kept at `now`.
     #[must_use]
     pub fn cutoff(&self, now: Timestamp) -> Option<Timestamp> {
         self.ttl_minutes.map(|minutes| now.plus_ms(-i64::from(minutes) * MINUTE_MS))
     }
 
-    /// The instant at which a thread expires that gets no message after `now`.
+    /// When a thread expires that gets no message after `now`.
     #[must_use]
     pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
-        // What is exactly as old as allowed is still kept, and expiry counts from its instant on.
+        // A message of exactly the maximum age is kept, while a thread is gone at its expiry time, so one microsecond is added.
         let kept_until = self.ttl_minutes.map(|minutes| now.plus_ms(i64::from(minutes) * MINUTE_MS))?;
         Timestamp::from_micros(kept_until.as_micros() + 1).ok()
     }
 }
 
 impl Memory {
-    /// Carries out a retention on a thread that gets no new message: what is too much or too old is dropped.
+    /// Trims a thread by a retention. Returns the position of the first message that is kept.
     ///
-    /// Appending does this by itself where a retention is given. Says from which position on messages are kept.
+    /// Appending with a retention trims the thread too, so this is needed only for threads that get no new messages.
     ///
     /// # Errors
-    /// `Invalid` for a retention of 0, `NotFound` for an unknown thread, `Denied` for somebody else's.
+    /// `Invalid` for a limit of 0, `NotFound` for an unknown thread, `Denied` for a shared one in a user's scope.
     pub async fn retain(&self, scope: &Scope, thread: ThreadId, retention: &Retention) -> Result<u64> {
         retention.check()?;
         let now = self.now();
@@ -69,19 +69,19 @@ impl Memory {
         let trim_below = self.trim_point(scope, &found, retention, 0, now).await?;
         let Some(first_seq) = trim_below else { return Ok(found.positions.first_seq) };
         for _ in 0..ATTEMPTS {
-            let mut batch = self.minted_batch(now);
+            let mut batch = self.new_batch(now);
             batch.trim_below = Some(first_seq);
-            self.scrub_what_goes(scope, thread, &mut batch).await?;
-            match self.commit_repeatedly(scope, thread, &batch, now).await {
-                Err(error) if is_about_summary(&error) => {}
+            self.scrub_removed_messages(scope, thread, &mut batch).await?;
+            match self.commit_with_retries(scope, thread, &batch, now).await {
+                Err(error) if is_context_state_conflict(&error) => {}
                 result => return result.map(|_| first_seq),
             }
         }
-        Err(MemoryError::Contended { what: "the summary", attempts: ATTEMPTS })
+        Err(MemoryError::Contended { what: "the context state", attempts: ATTEMPTS })
     }
 
-    /// Adds to a batch that appends what a retention asks for. Users leave a shared thread as it is: only the tenant
-    /// may trim it.
+    /// Adds the trimming and expiry of a retention to a batch that appends messages. Does nothing for a shared thread in a
+    /// user's scope, because only the tenant may trim it.
     pub(crate) async fn add_retention(
         &self,
         scope: &Scope,
@@ -101,7 +101,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The position below which a thread is trimmed when `added` messages come; `None` when nothing has to go.
+    /// The position below which to trim a thread to which `added` messages are appended; `None` if nothing has to be trimmed.
     async fn trim_point(
         &self,
         scope: &Scope,
@@ -122,7 +122,7 @@ impl Memory {
         Ok((point > thread.positions.first_seq).then_some(point))
     }
 
-    /// The position of the oldest message that is among the newest `max` once `added` have come.
+    /// The position of the oldest message among the newest `max`, after `added` messages have been appended.
     async fn count_point(&self, scope: &Scope, thread: &Thread, max: u64, added: u64) -> Result<u64> {
         let positions = thread.positions;
         if thread.message_count + added <= max {
@@ -133,7 +133,7 @@ impl Memory {
         };
         let has_gaps = thread.message_count != positions.seq + 1 - positions.first_seq;
         match usize::try_from(kept) {
-            // Erased messages leave gaps, so that counting back positions would keep too few.
+            // Erased messages leave gaps, so counting back positions would keep too few messages.
             Ok(kept) if has_gaps && kept <= limits::PAGE => {
                 let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(kept) };
                 let page = self.messages_as_stored(scope, thread.id, &query).await?;
@@ -145,7 +145,7 @@ impl Memory {
         }
     }
 
-    /// The position of the first message that is not too old.
+    /// The position of the first message that was created at or after `cutoff`.
     async fn age_point(&self, scope: &Scope, thread: &Thread, cutoff: Timestamp) -> Result<u64> {
         let after = Timestamp::from_micros(cutoff.as_micros() - 1).unwrap_or(Timestamp::MIN);
         let query = MessageQuery {
@@ -159,7 +159,7 @@ impl Memory {
         Ok(first.into_iter().chain(corrupt).min().unwrap_or(page.positions.seq + 1))
     }
 
-    /// Reads a page whatever the manager's own retention says.
+    /// Reads a page, including messages that are past this manager's retention.
     pub(crate) async fn messages_as_stored(
         &self,
         scope: &Scope,
@@ -176,20 +176,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_of_zero_is_refused_by_name() {
+    fn check_names_the_limit_that_is_zero() {
         let none = Retention { max_messages: Some(0), ttl_minutes: None };
-        assert_eq!(none.check().unwrap_err().to_string(), "invalid max_messages: 0; keep at least 1");
+        assert_eq!(none.check().unwrap_err().to_string(), "invalid max_messages: must be at least 1");
         let none = Retention { max_messages: None, ttl_minutes: Some(0) };
-        assert_eq!(none.check().unwrap_err().to_string(), "invalid ttl_minutes: 0; keep for at least 1");
+        assert_eq!(none.check().unwrap_err().to_string(), "invalid ttl_minutes: must be at least 1");
         assert!(Retention::default().check().is_ok());
     }
 
     #[test]
-    fn what_is_exactly_as_old_as_allowed_is_kept() {
+    fn messages_of_exactly_the_maximum_age_are_kept() {
         let retention = Retention { max_messages: None, ttl_minutes: Some(60) };
-        let said_at: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
+        let created_at: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
         let an_hour_later: Timestamp = "2026-11-21T09:00:00Z".parse().unwrap();
-        assert_eq!(retention.cutoff(an_hour_later), Some(said_at));
-        assert!(retention.expires_at(said_at) > Some(an_hour_later));
+        assert_eq!(retention.cutoff(an_hour_later), Some(created_at));
+        assert!(retention.expires_at(created_at) > Some(an_hour_later));
     }
 }

@@ -1,24 +1,24 @@
-//! Repeating what failed in passing.
+//! Retries of transient failures of the store.
 
 use std::future::Future;
 use std::time::Duration;
 
 use threadkeep_core::{Runtime, StoreError};
 
-/// The pauses between attempts, in milliseconds: eight attempts within about a second and a quarter.
+/// The pauses between attempts, in milliseconds: eight attempts within about 1.3 seconds.
 const PAUSES_MS: [u64; 7] = [10, 20, 40, 80, 160, 320, 640];
 
-/// What came of a call and its repetitions.
+/// The outcome of a call and its retries.
 #[derive(Debug)]
-pub(crate) struct Attempted<T> {
-    /// The last answer. A failure after an attempt of unknown fate is itself of unknown fate.
+pub(crate) struct RetryOutcome<T> {
+    /// The result of the last attempt. If an earlier attempt may have been applied, an error says so too.
     pub(crate) result: Result<T, StoreError>,
     /// Whether an attempt before the last one may have been applied.
     pub(crate) may_have_applied_before: bool,
 }
 
-/// Calls until it succeeds, fails for good, or the attempts are used up.
-pub(crate) async fn repeat<T, F>(runtime: &dyn Runtime, mut call: impl FnMut() -> F) -> Attempted<T>
+/// Calls until the call succeeds, fails permanently, or the attempts are used up.
+pub(crate) async fn retry_with_outcome<T, F>(runtime: &dyn Runtime, mut call: impl FnMut() -> F) -> RetryOutcome<T>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
@@ -29,23 +29,23 @@ where
                 may_have_applied_before |= error.maybe_applied();
                 runtime.sleep(Duration::from_millis(pause_ms)).await;
             }
-            result => return Attempted { result, may_have_applied_before },
+            result => return RetryOutcome { result, may_have_applied_before },
         }
     }
-    let result = call().await.map_err(|error| with_fate(error, may_have_applied_before));
-    Attempted { result, may_have_applied_before }
+    let result = call().await.map_err(|error| with_earlier_attempts(error, may_have_applied_before));
+    RetryOutcome { result, may_have_applied_before }
 }
 
-/// As [`repeat`], for calls whose repetition needs no second thought.
-pub(crate) async fn repeat_simply<T, F>(runtime: &dyn Runtime, call: impl FnMut() -> F) -> Result<T, StoreError>
+/// Retries a call that is idempotent, so that it does not matter whether an earlier attempt was applied.
+pub(crate) async fn retry<T, F>(runtime: &dyn Runtime, call: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    repeat(runtime, call).await.result
+    retry_with_outcome(runtime, call).await.result
 }
 
-/// An attempt that certainly changed nothing does not tell what an earlier one did.
-fn with_fate(error: StoreError, may_have_applied_before: bool) -> StoreError {
+/// Marks an error as maybe applied if an earlier attempt may have been applied.
+fn with_earlier_attempts(error: StoreError, may_have_applied_before: bool) -> StoreError {
     match error {
         StoreError::Unavailable { reason, maybe_applied, source } => {
             StoreError::Unavailable { reason, maybe_applied: maybe_applied || may_have_applied_before, source }
@@ -68,38 +68,40 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_in_passing_is_repeated() {
+    async fn transient_failures_are_retried() {
         let calls = Cell::new(0);
-        let attempted = repeat(&TokioRuntime, || {
+        let outcome = retry_with_outcome(&TokioRuntime, || {
             calls.set(calls.get() + 1);
             let answer = if calls.get() < 8 { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(calls.get()) };
             async move { answer }
         })
         .await;
-        assert_eq!(attempted.result.unwrap(), 8);
-        assert!(!attempted.may_have_applied_before);
+        assert_eq!(outcome.result.unwrap(), 8);
+        assert!(!outcome.may_have_applied_before);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_fate_stays_unknown() {
+    async fn errors_report_that_an_earlier_attempt_may_have_been_applied() {
         let calls = Cell::new(0);
-        let attempted = repeat(&TokioRuntime, || {
+        let outcome = retry_with_outcome(&TokioRuntime, || {
             calls.set(calls.get() + 1);
             let error = if calls.get() == 1 { lost_reply() } else { StoreError::unavailable(Reason::Disconnected) };
             async move { Err::<(), _>(error) }
         })
         .await;
         assert_eq!(calls.get(), 8);
-        assert!(attempted.result.unwrap_err().maybe_applied());
+        assert!(outcome.result.unwrap_err().maybe_applied());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_for_good_is_not_repeated() {
+    async fn permanent_failures_are_not_retried() {
         for error in [StoreError::unavailable(Reason::Full), StoreError::invalid("x", "y")] {
             let mut error = Some(error);
-            let attempted =
-                repeat(&TokioRuntime, || std::future::ready(Err::<(), _>(error.take().expect("called once")))).await;
-            assert!(attempted.result.is_err());
+            let outcome = retry_with_outcome(&TokioRuntime, || {
+                std::future::ready(Err::<(), _>(error.take().expect("called once")))
+            })
+            .await;
+            assert!(outcome.result.is_err());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Finding what was said.
+//! Searching messages.
 
 use std::cmp::Reverse;
 
@@ -6,24 +6,24 @@ use threadkeep_context::recall::{Question, Statistics, bm25};
 use threadkeep_core::text::TermCounts;
 use threadkeep_core::{Message, Role, Scope, ThreadId, Timestamp, UnindexedThread, limits};
 
-use crate::candidates::{Candidates, Found};
+use crate::candidates::{Candidate, Candidates};
 use crate::{Memory, MemoryError, Result, Snippet};
 
-/// Candidates that an index is asked for at least, and at most.
+/// Minimum and maximum number of candidates requested from the index.
 const CANDIDATES: (usize, usize) = (200, 1_000);
 
-/// How to search.
+/// Options for a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Only this thread.
+    /// Only messages of this thread.
     pub thread: Option<ThreadId>,
-    /// At most so many hits (1 to [`limits::PAGE`]). Default: 20.
+    /// Maximum number of hits (1 to [`limits::PAGE`]). Default: 20.
     pub limit: usize,
     /// Only messages of these roles; empty for all.
     pub roles: Vec<Role>,
-    /// Only messages said at or after this instant.
+    /// Only messages created at or after this time.
     pub since: Option<Timestamp>,
-    /// Only messages said before this instant.
+    /// Only messages created before this time.
     pub until: Option<Timestamp>,
 }
 
@@ -33,63 +33,63 @@ impl Default for SearchOptions {
     }
 }
 
-/// A message that was found.
+/// A message that matches a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// The thread that it stands in.
+    /// The thread of the message.
     pub thread: ThreadId,
     /// The message.
     pub message: Message,
-    /// How well it answers: larger is better. Comparable within one search.
+    /// Its relevance: larger is better. Comparable within one search.
     pub score: f64,
-    /// The piece that shows why.
+    /// The excerpt with the matches.
     pub snippet: Snippet,
 }
 
-/// What was found, and what could not be looked at.
+/// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResults {
-    /// The best first; of equally good ones the newer first.
+    /// The best first; those with equal scores, the newest first.
     pub hits: Vec<Hit>,
-    /// Whether there were more candidates than are ever ranked: narrow the search to see them.
+    /// Whether there were more candidates than can be ranked: narrow the search to find them.
     pub truncated: bool,
-    /// Threads whose newest messages are neither indexed nor could be read within bounds: search again later.
+    /// Threads whose newest messages are not indexed and could not be read within limits: search again later.
     pub unsearched: Vec<UnindexedThread>,
 }
 
 impl Memory {
-    /// Searches what was said in the threads that a scope has in full: a user's own, for a tenant all.
+    /// Searches the messages of the threads to which a scope has full access: a user's own threads, all threads of a tenant.
     ///
-    /// A message that forks of a thread share is found once, in the first of them. A message is found by any word of the query, in any form and in either language
-    /// ([`threadkeep_core::text`]). What the index does not hold yet is
-    /// read from the log, so a message can be found as soon as it is stored.
+    /// A message matches if it contains any word of the query, in any inflected form and in either language
+    /// ([`threadkeep_core::text`]). Messages that are not indexed yet are read from the log, so a message can be found as soon as
+    /// it is stored. A message that forks of a thread share is found once, in the first of them.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for the limit, and those of the store.
+    /// `Invalid` or `LimitExceeded` for the limit; those of the store.
     pub async fn search(&self, scope: &Scope, query: &str, options: &SearchOptions) -> Result<SearchResults> {
         if options.limit == 0 {
-            return Err(MemoryError::invalid("limit", "0; ask for at least 1"));
+            return Err(MemoryError::invalid("limit", "must be at least 1"));
         }
         limits::check_bytes("limit", options.limit, limits::PAGE)?;
         let question = Question::of_all_words(query);
         if question.is_empty() {
             return Ok(SearchResults::default());
         }
-        let most = if options.is_filtered() {
+        let max_candidates = if options.is_filtered() {
             CANDIDATES.1
         } else if question.is_one_word() {
-            // All candidates hold the word, and the index gives the newest of them: there is little left to rank.
+            // All candidates contain the word, and the index returns the newest of them, so fewer are enough.
             options.limit.saturating_mul(2).min(CANDIDATES.1)
         } else {
             options.limit.saturating_mul(5).clamp(CANDIDATES.0, CANDIDATES.1)
         };
-        let candidates = self.candidates(scope, &question, options.thread, most).await?;
+        let candidates = self.candidates(scope, &question, options.thread, max_candidates).await?;
         let Candidates { found, statistics, truncated, unread } = candidates;
         let scored = rank(found, &statistics, &question, options);
-        let mut scored = self.leave_out_copies(scope, scored, options.thread, message_of).await?;
+        let mut scored = self.remove_duplicates(scope, scored, options.thread, message_of).await?;
         scored.truncate(options.limit);
         let terms = question.terms();
-        let hits = scored.into_iter().map(|(score, Found { thread, message })| {
+        let hits = scored.into_iter().map(|(score, Candidate { thread, message })| {
             let snippet = Snippet::of(&message.plain_text(), &terms);
             Hit { thread, message, score, snippet }
         });
@@ -102,28 +102,33 @@ impl SearchOptions {
         !self.roles.is_empty() || self.since.is_some() || self.until.is_some()
     }
 
-    fn wants(&self, message: &Message) -> bool {
+    fn matches(&self, message: &Message) -> bool {
         (self.roles.is_empty() || self.roles.contains(&message.content.role))
             && self.since.is_none_or(|since| message.created_at >= since)
             && self.until.is_none_or(|until| message.created_at < until)
     }
 }
 
-fn message_of((_, found): &(f64, Found)) -> (ThreadId, &Message) {
-    (found.thread, &found.message)
+fn message_of((_, candidate): &(f64, Candidate)) -> (ThreadId, &Message) {
+    (candidate.thread, &candidate.message)
 }
 
-/// What was found, the best first.
-fn rank(found: Vec<Found>, statistics: &Statistics, question: &Question, options: &SearchOptions) -> Vec<(f64, Found)> {
+/// Scores the candidates and sorts them, the best first.
+fn rank(
+    found: Vec<Candidate>,
+    statistics: &Statistics,
+    question: &Question,
+    options: &SearchOptions,
+) -> Vec<(f64, Candidate)> {
     let counted = found.into_iter().map(|found| {
         let counts = question.count(&found.message.plain_text());
         (found, counts)
     });
-    let is_asked = |(found, counts): &(Found, TermCounts)| !counts.is_miss() && options.wants(&found.message);
-    let (found, counts): (Vec<Found>, Vec<TermCounts>) = counted.filter(is_asked).unzip();
-    let mut scored: Vec<(f64, Found)> = bm25(&counts, statistics).into_iter().zip(found).collect();
+    let is_hit = |(found, counts): &(Candidate, TermCounts)| !counts.is_miss() && options.matches(&found.message);
+    let (found, counts): (Vec<Candidate>, Vec<TermCounts>) = counted.filter(is_hit).unzip();
+    let mut scored: Vec<(f64, Candidate)> = bm25(&counts, statistics).into_iter().zip(found).collect();
     scored.sort_by(|(one_score, one), (other_score, other)| {
-        let newer = |found: &Found| (Reverse(found.message.created_at), Reverse(found.message.seq), found.thread);
+        let newer = |found: &Candidate| (Reverse(found.message.created_at), Reverse(found.message.seq), found.thread);
         other_score.total_cmp(one_score).then_with(|| newer(one).cmp(&newer(other)))
     });
     scored

@@ -1,32 +1,32 @@
-//! The piece of a text that shows why it was found.
+//! Excerpts of texts around the matches of a search.
 
 use std::ops::Range;
 
 use serde::Serialize;
-use threadkeep_core::text::Lookup;
+use threadkeep_core::text::TermMatcher;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Bytes of a snippet, about.
+/// Approximate length of a snippet, in bytes.
 const SNIPPET_BYTES: usize = 200;
 
-/// Bytes of a snippet before its first match, about.
+/// Approximate length of the text before a snippet's first match, in bytes.
 const LEAD_BYTES: usize = 60;
 
-/// A piece of a text, cut at the borders of words.
+/// An excerpt of a text, cut at word boundaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Snippet {
-    /// The piece.
+    /// The text of the excerpt.
     pub text: String,
-    /// Where the query's words stand in it, in bytes.
+    /// The byte ranges in it of words that match the query.
     pub matches: Vec<Range<usize>>,
-    /// Whether the message goes on before it.
+    /// Whether there is more text before it.
     pub cut_before: bool,
-    /// Whether the message goes on after it.
+    /// Whether there is more text after it.
     pub cut_after: bool,
 }
 
 impl Snippet {
-    /// Takes the piece of a text that holds the most matches of a query's terms; its beginning if it holds none.
+    /// Cuts out the part of a text with the most matches of a query's terms; its beginning if there are none.
     #[must_use]
     pub fn of(text: &str, query: &[String]) -> Self {
         let matches = matches(text, query);
@@ -42,21 +42,21 @@ impl Snippet {
     }
 }
 
-/// Where words stand that the query asks for.
+/// The byte ranges of words that match the query.
 fn matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
-    let lookup = Lookup::new(&query.iter().map(|term| vec![term.clone()]).collect::<Vec<_>>());
+    let matcher = TermMatcher::new(&query.iter().map(|term| vec![term.clone()]).collect::<Vec<_>>());
     let words = text.unicode_word_indices();
-    let asked = words.filter(|(_, word)| !lookup.count(word).is_miss());
-    asked.map(|(start, word)| start..start + word.len()).collect()
+    let matching = words.filter(|(_, word)| !matcher.count(word).is_miss());
+    matching.map(|(start, word)| start..start + word.len()).collect()
 }
 
-/// The first match of those that share a snippet with the most others.
+/// The start of the match from which a snippet covers the most matches.
 fn densest(matches: &[Range<usize>]) -> usize {
-    let room = SNIPPET_BYTES - LEAD_BYTES;
+    let length = SNIPPET_BYTES - LEAD_BYTES;
     let mut best = (0, 0);
     let mut end = 0;
     for (first, found) in matches.iter().enumerate() {
-        while end < matches.len() && matches[end].end <= found.start + room {
+        while end < matches.len() && matches[end].end <= found.start + length {
             end += 1;
         }
         let count = end.saturating_sub(first).max(1);
@@ -72,7 +72,7 @@ fn start_before(text: &str, found: usize) -> usize {
         return 0;
     }
     let lead = text.floor_char_boundary(found - LEAD_BYTES);
-    // The next word begins after white space; a text without any is cut where it is.
+    // Starts at a word, that is after white space; a text without white space is cut anywhere.
     text[lead..found].find(char::is_whitespace).map_or(lead, |space| {
         let after = lead + space;
         after + text[after..].chars().next().map_or(0, char::len_utf8)
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_text_is_its_own_snippet() {
+    fn short_texts_are_not_cut() {
         let found = snippet("Trains to Córdoba, no train back", "train cordoba");
         assert_eq!(found.text, "Trains to Córdoba, no train back");
         let words: Vec<_> = found.matches.iter().map(|range| &found.text[range.clone()]).collect();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_around_the_most_matches() {
+    fn long_texts_are_cut_around_most_matches() {
         let filler = "lorem ipsum ".repeat(60);
         let text = format!("delay {filler}the delay of the circle line {filler}");
         let found = snippet(&text, "circle delay");
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_gives_a_snippet_of_itself(text in "(\\PC{0,40} ?){0,20}", query in "\\PC{0,12}") {
+        fn snippets_are_short_parts_of_the_text(text in "(\\PC{0,40} ?){0,20}", query in "\\PC{0,12}") {
             let found = snippet(&text, &query);
             prop_assert!(text.contains(&found.text));
             prop_assert!(found.text.len() <= SNIPPET_BYTES + 4);

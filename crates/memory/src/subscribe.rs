@@ -1,27 +1,27 @@
-//! Subscriptions: hearing of every change, in order, and missing none.
+//! Subscriptions: streams of every change, in order, without gaps.
 //!
-//! Wake-ups only say when to look; what happened is read from the thread's own log, by position. So it is written once,
-//! here, and does not matter whether wake-ups are lost or come twice. A subscription is pulled: nothing waits in memory
-//! for a slow subscriber, and one that is dropped leaves nothing behind.
+//! Wake-ups only indicate when to poll; the changes are read from the thread's log, by position. So it does not matter if
+//! wake-ups are lost or repeated. A subscription is pulled: nothing is queued for a slow subscriber, and a dropped subscription
+//! leaves nothing behind.
 //!
-//! Those who listen to one thread in one scope share a feed (`feed.rs`): one look at the log serves them all, and what this
-//! manager itself commits is handed to it from memory (`handed.rs`), for a moment and up to a size. Who comes too late for
-//! that reads the log like everybody else. `feeds.rs` passes the store's wake-ups on to the feeds that they concern.
+//! The subscribers to one thread in one scope share a feed (`feed.rs`): one read of the log serves them all. A feed also buffers
+//! the commits of this manager (`own_commits.rs`) for a short time and up to a size, so that subscribers need not read the log
+//! for them. `feeds.rs` dispatches the store's wake-ups to the feeds.
 
 mod feed;
 mod feeds;
-mod handed;
 mod log;
+mod own_commits;
 mod thread;
 mod threads;
-mod wake;
+mod waker;
 mod watch;
 
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use threadkeep_core::{
-    ChangeTag, ChangedThread, CorruptRow, Message, MessageId, Positions, RecordName, Role, Tagged, Timestamp,
+    ChangeTag, ChangedThread, CorruptRow, Message, MessageId, Positions, RecordName, Role, TaggedNumber, Timestamp,
     UserCursor,
 };
 
@@ -30,121 +30,121 @@ pub use watch::Watch;
 
 use crate::Result;
 
-/// The changes of one thread, each shared by all who hear the same. It ends after [`ThreadUpdate::Deleted`] and after an error.
+/// The changes of one thread, each shared by the subscribers to it. Ends after [`ThreadUpdate::Deleted`] and after an error.
 pub type ThreadUpdates = BoxStream<'static, Result<Arc<ThreadUpdate>>>;
 
-/// The changes among a scope's threads. It ends after an error.
+/// The changes among a scope's threads. Ends after an error.
 pub type ThreadsUpdates = BoxStream<'static, Result<ThreadsUpdate>>;
 
-/// How to subscribe to a thread.
+/// Options for subscribing to a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscribeOptions {
-    /// Where to begin.
+    /// Where the subscription starts.
     pub start: Start,
     /// Only messages of these roles; empty for all.
     pub roles: Vec<Role>,
 }
 
-/// Where a subscription begins.
+/// Where a subscription starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// With the first change after this moment.
+    /// At the first change after the call.
     #[default]
     Now,
-    /// With the first change after this position: what a subscriber passes who was here before. A tag that the thread's log does
-    /// not hold at the number begins with [`ThreadUpdate::Reset`].
-    After(Tagged),
-    /// With the newest so many messages as they stand, then the changes after them.
+    /// At the first change after this position, to resume an earlier subscription. If the thread's log does not contain the tag
+    /// at this number, the subscription starts with [`ThreadUpdate::Reset`].
+    After(TaggedNumber),
+    /// With this many of the newest messages, then the changes after them.
     Last(usize),
 }
 
-/// What a subscriber to a thread hears.
+/// An update of a subscription to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreadUpdate {
-    /// The newest messages, where the subscription began with them.
+    /// The newest messages, for [`Start::Last`].
     History {
         /// Oldest first.
         messages: Vec<Message>,
         /// Those that do not decode.
         corrupt: Vec<CorruptRow>,
-        /// Where the thread stood; the changes that follow come after it.
+        /// The positions of the thread; the next updates are the changes after them.
         positions: Positions,
     },
     /// One commit.
     Commit {
         /// Its position: pass the last one seen to [`Start::After`].
         change: u64,
-        /// Its tag; `None` where the store knows none.
+        /// Its tag; `None` if the store has no tags.
         tag: Option<ChangeTag>,
-        /// When.
+        /// When it was made.
         at: Timestamp,
-        /// What it did, in order.
+        /// Its effects, in order.
         events: Vec<ThreadEvent>,
     },
-    /// The position that the subscription began after belongs to a lost past: read the thread anew. The changes that
-    /// follow come after where it stands.
+    /// The store was restored to a state before the position of [`Start::After`]: read the thread again. The next updates are
+    /// the changes after the current positions.
     Reset {
-        /// Where it stands.
+        /// The current positions of the thread.
         positions: Positions,
     },
     /// The thread was deleted, or has expired.
     Deleted,
 }
 
-/// Some of what happened in a thread after a position.
+/// A page of the updates of a thread after a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdatesPage {
-    /// In order; none where nothing of it was for these roles.
+    /// In order; empty if no update concerns the requested roles.
     pub updates: Vec<ThreadUpdate>,
-    /// Where to go on: the last change that was looked at.
-    pub change: Tagged,
+    /// The position to continue after.
+    pub change: TaggedNumber,
 }
 
-/// One thing that a commit did to a thread.
+/// One effect of a commit on a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreadEvent {
-    /// Messages were added. They are shown as they stand by now; those erased or trimmed since are left out.
+    /// Messages were added. Contains their current versions, without those erased or trimmed since.
     Appended {
         /// In order.
         messages: Vec<Message>,
         /// Those that do not decode.
         corrupt: Vec<CorruptRow>,
     },
-    /// A message says something else.
+    /// The content of a message was replaced.
     Replaced {
-        /// As it stands by now.
+        /// The current version of the message.
         message: Box<Message>,
     },
-    /// A message is gone.
+    /// A message was erased.
     Erased {
         /// Its position.
         seq: u64,
         /// Its id.
         id: MessageId,
     },
-    /// All messages below a position are gone.
+    /// All messages below a position were removed.
     Trimmed {
-        /// The first position that is kept.
+        /// The first position that was kept.
         first_seq: u64,
     },
     /// A record of the thread was written, or deleted.
     Record {
-        /// Which.
+        /// Its name.
         name: RecordName,
-        /// The version that it got; `None` when it was deleted.
+        /// Its new version; `None` if it was deleted.
         version: Option<u64>,
     },
-    /// Title, metadata, state or expiry changed.
+    /// The title, metadata, state or expiry was changed.
     Patched,
 }
 
-/// What a subscriber to a scope's threads hears.
+/// An update of a subscription to a scope's threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadsUpdate {
-    /// Threads that changed, each once, in the order of their last change. Some may come again after a resumption.
+    /// Threads that changed, each once, in the order of their last change. Some may be repeated after resuming.
     pub threads: Vec<ChangedThread>,
-    /// What to go on from.
+    /// The cursor to resume from.
     pub cursor: UserCursor,
-    /// Whether the cursor that was passed belongs to a lost past: list the threads anew.
+    /// Whether the store was restored to a state before the cursor: list the threads again.
     pub reset: bool,
 }

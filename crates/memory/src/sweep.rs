@@ -1,7 +1,7 @@
-//! Sweeping once, however many instances there are.
+//! Sweeping once per period, however many instances share the store.
 //!
-//! Two sweeps at once do no harm, they only do the work twice. So there is no lock to hold and none to lose: whoever
-//! writes the record that stands for this period's turn sweeps, all others go without until it has expired.
+//! Two simultaneous sweeps are harmless but do the work twice. So there is no lock: the instance that writes the record of the
+//! current period sweeps, and all others skip the sweep until that record has expired.
 
 use std::time::Duration;
 
@@ -11,88 +11,89 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
-use crate::retry::{repeat, repeat_simply};
+use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, MemoryError, Result};
 
 pub(crate) const NAMESPACE: &str = "sweep";
 const KEY: &str = "turn";
 
-/// A turn at sweeping that this call took.
-struct Turn {
+/// The record of the current period, written by this call.
+struct Claim {
     scope: Scope,
     version: u64,
 }
 
+/// The value of the record.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct Taken {
+struct ClaimValue {
     by: Uuid,
 }
 
 impl Memory {
-    /// Sweeps the whole store ([`threadkeep_core::Maintenance::sweep`]), unless an instance of the same store took its turn
-    /// within `every`: then it does nothing and answers `None`.
+    /// Sweeps the whole store ([`threadkeep_core::Maintenance::sweep`]), unless an instance has done so within `every`: then it
+    /// returns `None`.
     ///
-    /// Every instance calls it now and then with the same `every`, more often than that. A sweep that fails gives its turn
-    /// back; one that is killed leaves it to whoever asks first in the next period.
+    /// Each instance calls it with the same `every`, and more often than that. After a failed sweep, the next call sweeps;
+    /// after one whose process was killed, the first call of the next period.
     ///
     /// # Errors
     /// `Invalid` for a period of 0, and those of the store.
-    pub async fn sweep_in_turn(&self, every: Duration) -> Result<Option<SweepReport>> {
+    pub async fn sweep_if_due(&self, every: Duration) -> Result<Option<SweepReport>> {
         if every.is_zero() {
-            return Err(MemoryError::invalid("every", "0; sweep at most once in a while"));
+            return Err(MemoryError::invalid("every", "must be greater than 0"));
         }
-        let tenants = repeat_simply(self.runtime(), || self.maintenance().list_tenants(None, 1)).await?;
-        // The turn is noted at the first tenant, which is the same for all. Where there is none it needs no turns.
-        let turn = match tenants.into_iter().next() {
-            Some(tenant) => match self.take_turn(tenant, every).await? {
+        let tenants = retry(self.runtime(), || self.maintenance().list_tenants(None, 1)).await?;
+        // The record belongs to the first tenant, which is the same for all instances. An empty store needs no record.
+        let claim = match tenants.into_iter().next() {
+            Some(tenant) => match self.claim_sweep(tenant, every).await? {
                 None => return Ok(None),
-                turn => turn,
+                claim => claim,
             },
             None => None,
         };
         let now = self.now();
-        let swept = repeat_simply(self.runtime(), || self.maintenance().sweep(now)).await;
-        if let (Err(_), Some(turn)) = (&swept, turn) {
-            // If it cannot be given back it expires.
-            drop(self.give_back(&turn).await);
+        let swept = retry(self.runtime(), || self.maintenance().sweep(now)).await;
+        if let (Err(_), Some(claim)) = (&swept, claim) {
+            // If this fails too, the record expires.
+            drop(self.delete_claim(&claim).await);
         }
         Ok(Some(swept?))
     }
 
-    async fn take_turn(&self, tenant: TenantId, every: Duration) -> Result<Option<Turn>> {
+    async fn claim_sweep(&self, tenant: TenantId, every: Duration) -> Result<Option<Claim>> {
         let (scope, now) = (Scope::Tenant(tenant), self.now());
-        let taken = Taken { by: self.mint_message_id().0 };
+        let claimed = ClaimValue { by: self.generate_message_id().0 };
         let length_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
-        let value = Some(JsonText::of(&taken)?);
+        let value = Some(JsonText::of(&claimed)?);
         let write = RecordWrite { value, expires_at: Some(now.plus_ms(length_ms)), ..write(0) };
-        let attempted = repeat(self.runtime(), || self.store().write_record(&scope, write.clone(), now)).await;
-        match attempted.result {
-            Ok(written) => Ok(Some(Turn { scope, version: written.version })),
-            Err(StoreError::Conflict(Conflict::Record { .. })) if attempted.may_have_applied_before => {
-                self.find_own_turn(scope, &taken).await
+        let outcome =
+            retry_with_outcome(self.runtime(), || self.store().write_record(&scope, write.clone(), now)).await;
+        match outcome.result {
+            Ok(written) => Ok(Some(Claim { scope, version: written.version })),
+            Err(StoreError::Conflict(Conflict::Record { .. })) if outcome.may_have_applied_before => {
+                self.find_own_claim(scope, &claimed).await
             }
             Err(StoreError::Conflict(Conflict::Record { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The conflict may be with the attempt of ours whose reply was lost.
-    async fn find_own_turn(&self, scope: Scope, taken: &Taken) -> Result<Option<Turn>> {
+    /// Finds the record if an earlier attempt of this call wrote it and its reply was lost.
+    async fn find_own_claim(&self, scope: Scope, claimed: &ClaimValue) -> Result<Option<Claim>> {
         let (owner, namespace, now) = (RecordOwner::Tenant, namespace(), self.now());
-        let found =
-            repeat_simply(self.runtime(), || self.store().find_record(&scope, &owner, &namespace, KEY, now)).await?;
-        let ours = found.filter(|record| record.value.read::<Taken>().is_ok_and(|found| found == *taken));
-        Ok(ours.map(|record| Turn { scope, version: record.version }))
+        let found = retry(self.runtime(), || self.store().find_record(&scope, &owner, &namespace, KEY, now)).await?;
+        let own = found.filter(|record| record.value.read::<ClaimValue>().is_ok_and(|found| found == *claimed));
+        Ok(own.map(|record| Claim { scope, version: record.version }))
     }
 
-    async fn give_back(&self, turn: &Turn) -> Result<()> {
+    async fn delete_claim(&self, claim: &Claim) -> Result<()> {
         let now = self.now();
-        repeat_simply(self.runtime(), || self.store().write_record(&turn.scope, write(turn.version), now)).await?;
+        retry(self.runtime(), || self.store().write_record(&claim.scope, write(claim.version), now)).await?;
         Ok(())
     }
 }
 
-/// Deletes the turn that has a version; 0 is none.
+/// A write that deletes the record if it has this version; 0 expects that there is no record.
 fn write(expected: u64) -> RecordWrite {
     let (owner, namespace, key) = (RecordOwner::Tenant, namespace(), KEY.to_owned());
     RecordWrite { owner, namespace, key, expected: Some(expected), value: None, expires_at: None }

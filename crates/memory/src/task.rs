@@ -1,4 +1,4 @@
-//! Tasks of the runtime that whoever began them can wait for and end.
+//! Tasks of the runtime that can be awaited and aborted.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -10,29 +10,29 @@ use threadkeep_core::Runtime;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-/// A task that ends when this is dropped. As a future it gives what the task makes, or `None` where the runtime ended before it;
-/// a panic of the task goes on in whoever waits.
+/// A task that is aborted when this is dropped. As a future, it resolves to the task's output, or to `None` if the runtime
+/// ended first. A panic of the task is resumed in the awaiting task.
 #[derive(Debug)]
 pub(crate) struct Task<T> {
-    end: AbortHandle,
-    made: oneshot::Receiver<std::thread::Result<T>>,
+    abort: AbortHandle,
+    output: oneshot::Receiver<std::thread::Result<T>>,
 }
 
 impl<T: Send + 'static> Task<T> {
-    /// Runs a future as a task of its own.
+    /// Runs a future as a separate task.
     pub(crate) fn spawn(runtime: &dyn Runtime, work: impl Future<Output = T> + Send + 'static) -> Self {
-        let (tell, made) = oneshot::channel();
-        let (work, end) = abortable(async move {
-            // Nobody hears of it where the task was ended.
-            drop(tell.send(AssertUnwindSafe(work).catch_unwind().await));
+        let (sender, output) = oneshot::channel();
+        let (work, abort) = abortable(async move {
+            // Fails if the task was aborted.
+            drop(sender.send(AssertUnwindSafe(work).catch_unwind().await));
         });
         runtime.spawn(Box::pin(work.map(drop)));
-        Self { end, made }
+        Self { abort, output }
     }
 
-    /// Whether the task has ended, also because its runtime did. Asked for by those who do not wait for what it makes.
+    /// Whether the task has ended, by itself or with its runtime. Takes the output, so only for callers that do not await it.
     pub(crate) fn has_ended(&mut self) -> bool {
-        !matches!(self.made.try_recv(), Err(TryRecvError::Empty))
+        !matches!(self.output.try_recv(), Err(TryRecvError::Empty))
     }
 }
 
@@ -40,8 +40,8 @@ impl<T> Future for Task<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(match ready!(self.made.poll_unpin(context)) {
-            Ok(Ok(made)) => Some(made),
+        Poll::Ready(match ready!(self.output.poll_unpin(context)) {
+            Ok(Ok(output)) => Some(output),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(_) => None,
         })
@@ -50,7 +50,7 @@ impl<T> Future for Task<T> {
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.end.abort();
+        self.abort.abort();
     }
 }
 
@@ -62,33 +62,33 @@ mod tests {
     use crate::platform::TokioRuntime;
 
     #[tokio::test]
-    async fn a_task_gives_what_it_makes() {
+    async fn tasks_resolve_to_their_output() {
         assert_eq!(Task::spawn(&TokioRuntime, async { 7 }).await, Some(7));
     }
 
     #[tokio::test]
-    async fn a_task_ends_with_its_owner_and_with_its_runtime() {
-        let (held, let_go) = oneshot::channel::<()>();
+    async fn tasks_end_with_their_handle_and_with_their_runtime() {
+        let (sender, dropped) = oneshot::channel::<()>();
         let mut task = Task::spawn(&TokioRuntime, async move {
-            let _held = held;
+            let _sender = sender;
             pending::<()>().await;
         });
         assert!(!task.has_ended());
         drop(task);
-        let_go.await.unwrap_err();
+        dropped.await.unwrap_err();
 
-        #[expect(clippy::disallowed_methods, reason = "a runtime of its own")]
-        let elsewhere = std::thread::spawn(|| {
+        #[expect(clippy::disallowed_methods, reason = "starts a separate runtime")]
+        let thread = std::thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let _inside = runtime.enter();
             Task::spawn(&TokioRuntime, pending::<()>())
         });
-        assert!(elsewhere.join().unwrap().has_ended());
+        assert!(thread.join().unwrap().has_ended());
     }
 
     #[tokio::test]
     #[should_panic(expected = "broken")]
-    async fn a_panic_goes_on_in_whoever_waits() {
+    async fn panics_are_resumed_in_the_awaiting_task() {
         Task::spawn(&TokioRuntime, async { panic!("broken") }).await;
     }
 }

@@ -1,7 +1,7 @@
-//! Titles that threads get from their first user message.
+//! Titles that are made from a thread's first user message.
 //!
-//! Nothing remembers that a title was made: it is told by comparing it with what the message would give. So it also
-//! holds for imported threads, and no note of it can be lost.
+//! Nothing records that a title was made: it is recognised by making one from the message again and comparing the two. So
+//! imported titles are recognised as well.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,18 +9,18 @@ use std::sync::{Mutex, PoisonError};
 
 use threadkeep_core::{Content, Role, Scope, ThreadId};
 
-/// Characters of a title that is made.
+/// Maximum length of a title, in characters.
 const TITLE_CHARS: usize = 100;
 
-/// Threads whose title is known to be settled; past this many, what is known is forgotten and looked up again.
-const REMEMBERED: usize = 16_384;
+/// Maximum number of threads in [`SettledTitles`]; it is cleared when it is full.
+const MAX_THREADS: usize = 16_384;
 
-/// Scopes that are remembered of one thread; a shared one has many users.
-const REMEMBERED_SCOPES: usize = 32;
+/// Maximum number of scopes per thread in [`SettledTitles`]; a shared thread can have many users.
+const MAX_SCOPES: usize = 32;
 
-/// Makes a title from a text: its first 100 characters, with each run of white space as one space.
+/// Makes a title from a text: its first 100 characters, with each run of white space replaced by one space.
 ///
-/// `None` when the text holds nothing but white space.
+/// `None` for a text without anything but white space.
 ///
 /// ```
 /// assert_eq!(threadkeep_memory::make_title("  ¿Qué es\n amparo? ").as_deref(), Some("¿Qué es amparo?"));
@@ -29,28 +29,28 @@ const REMEMBERED_SCOPES: usize = 32;
 #[must_use]
 pub fn make_title(text: &str) -> Option<String> {
     let mut title = String::new();
-    let mut room = TITLE_CHARS;
+    let mut remaining = TITLE_CHARS;
     for word in text.split_whitespace() {
         if !title.is_empty() {
-            // A space is only worth its place when a character follows it.
-            if room < 2 {
+            // A title must not end with a space.
+            if remaining < 2 {
                 break;
             }
             title.push(' ');
-            room -= 1;
+            remaining -= 1;
         }
-        for character in word.chars().take(room) {
+        for character in word.chars().take(remaining) {
             title.push(character);
-            room -= 1;
+            remaining -= 1;
         }
-        if room == 0 {
+        if remaining == 0 {
             break;
         }
     }
     (!title.is_empty()).then_some(title)
 }
 
-/// The title that a message gives: only a user's message gives one.
+/// Makes a title from a message; `None` unless it is a user's.
 pub(crate) fn title_from(content: &Content) -> Option<String> {
     match content.role {
         Role::User => make_title(&content.plain_text()),
@@ -58,21 +58,21 @@ pub(crate) fn title_from(content: &Content) -> Option<String> {
     }
 }
 
-/// The title that the first of some messages gives that gives one.
+/// Makes a title from the first message that gives one.
 pub(crate) fn title_from_first<'a>(contents: impl IntoIterator<Item = &'a Content>) -> Option<String> {
     contents.into_iter().find_map(title_from)
 }
 
-/// Remembers which threads have a title (or cannot be given one), so that appending to them reads nothing.
+/// Threads that are known to have a title, or to be unable to get one, so that appending to them needs no read.
 #[derive(Debug, Default)]
 pub(crate) struct SettledTitles {
     hasher: RandomState,
-    /// For each thread the scopes that need not look again, as hashes.
+    /// For each thread, hashes of the scopes for which this is known.
     threads: Mutex<HashMap<ThreadId, Vec<u64>>>,
 }
 
 impl SettledTitles {
-    pub(crate) fn holds(&self, scope: &Scope, thread: ThreadId) -> bool {
+    pub(crate) fn contains(&self, scope: &Scope, thread: ThreadId) -> bool {
         let scope = self.hasher.hash_one(scope);
         self.lock().get(&thread).is_some_and(|scopes| scopes.contains(&scope))
     }
@@ -80,23 +80,23 @@ impl SettledTitles {
     pub(crate) fn insert(&self, scope: &Scope, thread: ThreadId) {
         let scope = self.hasher.hash_one(scope);
         let mut threads = self.lock();
-        if threads.len() >= REMEMBERED {
+        if threads.len() >= MAX_THREADS {
             threads.clear();
         }
         let scopes = threads.entry(thread).or_default();
-        if scopes.len() >= REMEMBERED_SCOPES {
+        if scopes.len() >= MAX_SCOPES {
             scopes.clear();
         }
         scopes.push(scope);
     }
 
-    /// Forgets a thread under every scope, as its title may have been taken away.
-    pub(crate) fn forget(&self, thread: ThreadId) {
+    /// Removes a thread in all scopes, because its title may have been removed.
+    pub(crate) fn remove(&self, thread: ThreadId) {
         self.lock().remove(&thread);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ThreadId, Vec<u64>>> {
-        // A map of plain values is whole whatever happened to another thread that held it.
+        // The map is consistent even after a panic while it was locked.
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,7 +107,7 @@ mod tests {
 
     // S3.27
     #[test]
-    fn a_title_is_cut_at_100_characters_not_bytes() {
+    fn titles_are_cut_at_100_characters_not_bytes() {
         let text = format!("¿{}?", "é".repeat(150));
         let title = make_title(&text).unwrap();
         assert_eq!(title.chars().count(), 100);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_never_ends_in_white_space() {
+    fn titles_never_end_with_white_space() {
         for length in 90..110 {
             let title = make_title(&format!("{} tail of words", "x".repeat(length))).unwrap();
             assert_eq!(title.trim(), title);
@@ -127,21 +127,21 @@ mod tests {
     }
 
     #[test]
-    fn only_a_users_message_gives_a_title() {
+    fn only_user_messages_give_titles() {
         let contents = [Content::text(Role::Assistant, "welcome"), Content::text(Role::User, "hello")];
         assert_eq!(title_from_first(&contents).as_deref(), Some("hello"));
         assert_eq!(title_from_first(&contents[..1]), None);
     }
 
     #[test]
-    fn what_is_settled_in_one_scope_is_not_in_another() {
+    fn titles_are_settled_per_scope() {
         let settled = SettledTitles::default();
         let thread = ThreadId::from_name(b"thread");
         let (one, other) = (Scope::user("t", "one").unwrap(), Scope::user("t", "other").unwrap());
         settled.insert(&one, thread);
-        assert!(settled.holds(&one, thread));
-        assert!(!settled.holds(&other, thread));
-        settled.forget(thread);
-        assert!(!settled.holds(&one, thread));
+        assert!(settled.contains(&one, thread));
+        assert!(!settled.contains(&other, thread));
+        settled.remove(thread);
+        assert!(!settled.contains(&one, thread));
     }
 }

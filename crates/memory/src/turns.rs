@@ -1,40 +1,40 @@
-//! Turns: how one begins in a thread, holds it, is found, stopped and ended, whatever drives it.
+//! Turns: how a turn locks its thread, and is found, waited for, stopped and ended, whatever drives it.
 //!
-//! A turn that is on its way has a [`RunRecord`] in its thread, which is the thread's lock ([`lock`]). Two kinds of drivers
-//! take it: an assistant's run, which keeps a journal and is resumed when it was cut (the crate `threadkeep-agent`), and a
-//! single call of a model, which is stored whole at its end or not at all ([`Completion`]). Whoever has to wait for either
-//! does so by wake-ups ([`Waiting`]); whoever wants one to stop leaves a record that its driver hears of ([`ask_to_stop`]).
+//! An unfinished turn has a [`RunRecord`] in its thread. While it runs, that record is the thread's lock ([`lock`]). There are two
+//! kinds of drivers: a run of an assistant, which writes a journal and is resumed after an interruption (the crate
+//! `threadkeep-agent`), and a single call of a model, which is stored as a whole at its end or not at all ([`Completion`]).
+//! [`TurnWaiter`] waits for either; [`request_stop`] writes a record that makes the driver stop.
 //!
-//! Questions about turns ([`find_turn_state`], [`list_approvals`], …) need no assistant: what they read lies in the thread.
-//! This module deliberately knows no graph; what a run's journal says of its models is all that it reads there.
+//! Queries about turns ([`find_turn_state`], [`list_approvals`], …) need no assistant, because all their data is in the thread.
+//! This module deliberately does not know graphs: of a run's journal, it reads only the models' answers.
 
 mod approval;
 mod closing;
 mod completion;
+mod drafts;
 mod drivers;
 mod journal;
 pub mod lock;
-mod look;
-mod notes;
-mod place;
-mod questions;
+mod queries;
 pub mod record;
-mod stopping;
+mod stop_requests;
+mod thread_access;
 mod turn;
-mod waiting;
+mod turn_state;
+mod waiter;
 
 pub use approval::{Approval, ApprovalState, Verdict};
 pub use closing::{close, interrupt};
 pub use completion::{Completion, Interrupted, LockResult};
-pub use drivers::{Driver, LEASE, SIGN_OF_LIFE, is_alive, is_driving, lease_until};
-pub use look::{TurnState, find_turn_state, messages_of, stopped_completion};
-pub use notes::{TEXT_BYTES, bound_text, encoded_bytes, metadata, note_draft, result_draft, without_nul};
-pub use place::{Place, Runs, Versioned};
-pub use questions::{
+pub use drafts::{TEXT_BYTES, bound_text, encoded_bytes, metadata, note_draft, result_draft, without_nul};
+pub use drivers::{Driver, LEASE, LEASE_RENEWAL_INTERVAL, is_alive, is_driving, lease_until};
+pub use queries::{
     InterruptedTurn, RunningTurn, approval_id, find_approval, find_running_turn, list_approvals,
-    list_interrupted_turns, remove_cut_completion, stop_waiting_turn,
+    list_interrupted_turns, remove_interrupted_completion, stop_waiting_turn,
 };
 pub use record::{RunRecord, TurnKind, TurnRecord, turn_of_key};
-pub use stopping::{ask_to_stop, stop_asked};
+pub use stop_requests::{request_stop, wait_for_stop_request};
+pub use thread_access::{Runs, ThreadAccess, Versioned};
 pub use turn::{ApprovalTrace, ContextNumbers, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};
-pub use waiting::Waiting;
+pub use turn_state::{TurnState, find_turn_state, messages_of, stopped_completion};
+pub use waiter::TurnWaiter;

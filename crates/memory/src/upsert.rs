@@ -1,4 +1,4 @@
-//! Adding messages whose ids may be there already.
+//! Adding messages, or replacing those with the same ids.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use threadkeep_core::{Conflict, Message, MessageId, Replacement, Scope, StoreErr
 use crate::title::title_from;
 use crate::{Appended, Draft, Memory, MemoryError, Result};
 
-/// How often what is there is looked at anew because others added the same ids.
+/// Number of attempts while others add or remove messages with the same ids.
 const ATTEMPTS: usize = 8;
 
 impl Memory {
-    /// Adds messages, all or none; one whose id is in the thread replaces what that message says.
+    /// Adds messages, all or none. A draft whose id is in the thread replaces the content of that message.
     ///
-    /// A replaced message keeps its position and instant. One that says the same already is left alone. Drafts without
+    /// A replaced message keeps its position and creation time. A message with the same content is not changed. Drafts without
     /// an id are always added.
     ///
     /// # Errors
-    /// As [`Memory::append_all`]; `Conflict` for the id of an erased message; `Denied` where something had to be
-    /// replaced in a shared thread under a user's scope.
+    /// As [`Memory::append_all`]; `Conflict` for the id of an erased message; `Denied` if a message has to be replaced in a
+    /// shared thread under a user's scope.
     pub async fn upsert(&self, scope: &Scope, thread: ThreadId, drafts: Vec<Draft>) -> Result<Appended> {
         limits::check_bytes("messages of a commit", drafts.len(), limits::COMMIT_MESSAGES)?;
         for _ in 1..ATTEMPTS {
@@ -32,12 +32,12 @@ impl Memory {
 
     async fn try_upsert(&self, scope: &Scope, thread: ThreadId, drafts: &[Draft]) -> Result<Appended> {
         let found = self.find_by_ids(scope, thread, drafts.iter().filter_map(|draft| draft.id)).await?;
-        let there: HashMap<MessageId, &Message> = found.iter().map(|message| (message.id, message)).collect();
+        let existing: HashMap<MessageId, &Message> = found.iter().map(|message| (message.id, message)).collect();
         let now = self.now();
-        let mut batch = self.minted_batch(now);
+        let mut batch = self.new_batch(now);
         let mut replaced = Vec::new();
         for draft in drafts {
-            match draft.id.and_then(|id| there.get(&id)) {
+            match draft.id.and_then(|id| existing.get(&id)) {
                 None => batch.append.push(draft.clone().into_message(self, now)),
                 Some(message) if message.content != draft.content => {
                     replaced.push(*message);
@@ -54,7 +54,7 @@ impl Memory {
     }
 }
 
-/// Whether another commit came between looking and writing.
+/// Whether another commit changed the messages between the read and the write.
 fn is_race(error: &MemoryError) -> bool {
     use Conflict::{Change, MessageId};
     match error {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use threadkeep_core::shown_address;
+use threadkeep_core::redact_address;
 
 use crate::provider::{EmbedderConfig, HttpOptions, Provider, ProviderConfig};
 use crate::{PriceTable, Secret};
@@ -150,13 +150,13 @@ const PROVIDERS: [ProviderVariables; 5] = [
 /// Anthropic, Ollama. Incomplete configurations are returned as errors.
 pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<AvailableModel, SelectionError>> {
     let read = |name: &str| read(environment, name);
-    let is_given = |variables: &&ProviderVariables| match variables.provider {
+    let has_parameter = |variables: &&ProviderVariables| match variables.provider {
         Provider::OpenAi => read("OPENAI_API_KEY").is_some() && !has_other_address(environment),
         Provider::Compatible => has_other_address(environment),
         Provider::Ollama => read(variables.base_url).is_some(),
         _ => variables.key.and_then(read).is_some(),
     };
-    PROVIDERS.iter().filter(is_given).map(|variables| resolve_model(variables, None, environment)).collect()
+    PROVIDERS.iter().filter(has_parameter).map(|variables| resolve_model(variables, None, environment)).collect()
 }
 
 /// Selects a model by name, which is one of
@@ -234,7 +234,7 @@ impl fmt::Debug for AvailableModel {
         f.debug_struct("FoundModel")
             .field("provider", &self.provider)
             .field("model", &self.model)
-            .field("base_url", &shown_address(&self.base_url))
+            .field("base_url", &redact_address(&self.base_url))
             .finish_non_exhaustive()
     }
 }

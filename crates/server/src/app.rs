@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use threadkeep::Scope;
-use threadkeep_service::{Guesses, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TokenIssuer};
+use threadkeep_service::{GuessLimiter, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TokenIssuer};
 
 use crate::compat::access::SharedKey;
 use crate::door::Door;
@@ -13,56 +13,59 @@ use crate::operations::document;
 use crate::security::local::LocalAccess;
 use crate::tls::Tls;
 
-/// How a [`crate::Server`] behaves.
+/// Options of a [`crate::Server`].
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// On whose behalf callers act while no key was ever made. Default: the user `me` of the tenant `local`.
+    /// The scope of local callers, which are admitted as long as no key has ever been created. Default: the user `me` of the
+    /// tenant `local`.
     pub local_scope: Scope,
-    /// Who may call while no key was ever made. Default: nobody.
+    /// Who may call as long as no key has ever been created. Default: no one.
     pub local_access: LocalAccess,
-    /// Bytes of a request's body at most. Default: 20 MiB, which holds the largest commit.
+    /// Maximum size of a request body in bytes. Default: 20 MiB, enough for the largest commit.
     pub body_bytes: usize,
-    /// How long a client may take to send headers, and again to send a body. Default: 30 s.
+    /// Time limit for receiving the headers of a request, and again for receiving its body. Default: 30 s.
     pub read_timeout: Duration,
-    /// How long an action may take, streams and models left out. Default: 60 s.
+    /// Time limit for an action. Actions that stream or call models are exempt. Default: 60 s.
     pub action_timeout: Duration,
-    /// How long a connection may take nothing of what is sent to it, before it is cut. Default: 60 s.
+    /// How long a write to a connection may stall before the connection is closed. Default: 60 s.
     pub write_timeout: Duration,
-    /// How often a silent stream shows that it lives. Default: 15 s.
+    /// Time between heartbeats on an idle stream. Default: 15 s.
     pub heartbeat: Duration,
-    /// How long a subscriber may be behind before its stream ends. Default: 10 s.
+    /// How long a subscriber may lag behind before its stream is ended. Default: 10 s.
     pub slow_reader: Duration,
-    /// How long requests that were accepted may take to finish once the server is asked to stop. Default: 30 s.
+    /// Shutdown grace period: how long accepted requests may take to finish. Default: 30 s.
     pub grace: Duration,
-    /// Connections at a time; others wait to be accepted. Default: 10,000.
+    /// Maximum number of open connections. Further connections wait to be accepted. Default: 10,000.
     pub connections: usize,
-    /// Whose tokens are taken beside keys. With any, nobody calls without credentials. Default: nobody's.
+    /// Issuers of tokens that are accepted in addition to keys. If there are any, every caller needs credentials. Default: none.
     pub token_issuers: Vec<TokenIssuer>,
-    /// Requests that a key without a limit of its own may make in a minute; all programs of this machine together, where
-    /// none is needed; and all clients of the shared key together. Default: no bound, 600 for the shared key.
+    /// Requests per minute, unless a key has its own limit. All local callers share one limit, as do all clients of the shared
+    /// key. Default: unlimited; 600 for the shared key.
     pub rate_limit: Option<RateLimit>,
-    /// What clients of the documents' endpoints show, as all of them share it. Without one these are open as all other
-    /// routes are. Default: none.
+    /// The key that all clients of the compatibility endpoints share. Without a shared key, these endpoints require the same
+    /// credentials as all other endpoints. Default: none.
     pub shared_key: Option<SharedKey>,
-    /// Requests that a key without a quota of its own may make in a day of UTC, and the others as with `rate_limit`. Default:
-    /// no bound, 100,000 for the shared key.
+    /// Requests per UTC day, unless a key has its own quota. Callers share the quota as they share `rate_limit`. Default:
+    /// unlimited; 100,000 for the shared key.
     pub quota: Option<Quota>,
-    /// Encrypts connections; none leaves that to a proxy. Default: none.
+    /// The certificate for TLS. Without a certificate, connections are not encrypted, which is intended for use behind a proxy.
+    /// Default: none.
     pub tls: Option<Tls>,
-    /// Where traces go. Default: nowhere.
+    /// Export of traces. Default: none.
     pub telemetry: Option<TelemetryOptions>,
-    /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
+    /// How often expired data is swept, that is, deleted from the store. With `None`, this server does not sweep. Default: 10
+    /// minutes.
     pub sweep_every: Option<Duration>,
-    /// Whether turns that were cut off, here or elsewhere, are gone on with by themselves, where their assistants are served.
-    /// Default: yes.
+    /// Whether this server automatically resumes interrupted turns of its assistants, including turns that other instances
+    /// started. Default: true.
     pub resume_turns: bool,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            local_scope: Scope::user("local", "me").expect("both names are names"),
-            local_access: LocalAccess::Nobody,
+            local_scope: Scope::user("local", "me").expect("both names are valid"),
+            local_access: LocalAccess::Disabled,
             body_bytes: 20 * 1024 * 1024,
             read_timeout: Duration::from_secs(30),
             action_timeout: Duration::from_secs(60),
@@ -84,15 +87,14 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// What of it no door is without.
-    pub(crate) fn of_service(&self) -> ServiceOptions {
+    /// Returns the options of the service.
+    pub(crate) fn service_options(&self) -> ServiceOptions {
         let Self { token_issuers, rate_limit, quota, grace, telemetry, .. } = self.clone();
         ServiceOptions { token_issuers, rate_limit, quota, grace, telemetry }
     }
 }
 
-/// What every action has at hand: the state of the routes of a [`Door`]. It is the [`Service`], and what HTTP needs beside it.
-/// Cheap to clone.
+/// The state that all actions of [`Door`]s share: the [`Service`], and the state that only HTTP needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App {
     inner: Arc<Inner>,
@@ -103,10 +105,10 @@ struct Inner {
     service: Service,
     options: ServerOptions,
     doors: Vec<Door>,
-    /// The OpenAPI document of the doors, once it was asked for.
-    document: OnceLock<String>,
-    guesses: Guesses,
-    local_guesses: Guesses,
+    /// The OpenAPI document of the doors, generated on first use.
+    openapi_json: OnceLock<String>,
+    shared_key_guesses: GuessLimiter,
+    local_guesses: GuessLimiter,
     update_cache: UpdateCache,
 }
 
@@ -126,12 +128,19 @@ impl FromRef<App> for Service {
 
 impl App {
     pub(crate) fn new(service: Service, options: ServerOptions, doors: Vec<Door>) -> Self {
-        let (guesses, local_guesses, update_cache) = (Guesses::default(), Guesses::default(), UpdateCache::default());
-        let document = OnceLock::new();
-        Self { inner: Arc::new(Inner { service, options, doors, document, guesses, local_guesses, update_cache }) }
+        let inner = Inner {
+            service,
+            options,
+            doors,
+            openapi_json: OnceLock::new(),
+            shared_key_guesses: GuessLimiter::default(),
+            local_guesses: GuessLimiter::default(),
+            update_cache: UpdateCache::default(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
-    /// What does not know that it is asked over HTTP.
+    /// Returns the service, which does not depend on HTTP.
     #[must_use]
     pub fn service(&self) -> &Service {
         &self.inner.service
@@ -145,18 +154,24 @@ impl App {
         &self.inner.doors
     }
 
-    /// The OpenAPI document of the doors.
-    pub(crate) fn document(&self) -> &str {
-        self.inner.document.get_or_init(|| document::text(&self.inner.doors))
+    /// Returns the canonical path of a route. Every path that is not an alias is canonical.
+    pub(crate) fn canonical_path<'a>(&'a self, route: &'a str) -> &'a str {
+        let mut aliases = self.inner.doors.iter().flat_map(|door| &door.aliases);
+        aliases.find(|alias| alias.path == route).map_or(route, |alias| alias.canonical)
     }
 
-    /// Wrong guesses of the shared key.
-    pub(crate) fn guesses(&self) -> &Guesses {
-        &self.inner.guesses
+    /// Returns the OpenAPI document of the doors as JSON.
+    pub(crate) fn openapi_json(&self) -> &str {
+        self.inner.openapi_json.get_or_init(|| document::openapi_json(&self.inner.doors))
     }
 
-    /// Wrong guesses of the token of this machine's user.
-    pub(crate) fn local_guesses(&self) -> &Guesses {
+    /// Returns the limiter of wrong guesses at the shared key.
+    pub(crate) fn shared_key_guesses(&self) -> &GuessLimiter {
+        &self.inner.shared_key_guesses
+    }
+
+    /// Returns the limiter of wrong guesses at the local token.
+    pub(crate) fn local_guesses(&self) -> &GuessLimiter {
         &self.inner.local_guesses
     }
 

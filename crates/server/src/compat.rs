@@ -1,6 +1,6 @@
-//! The endpoints of the documents that Threadkeep grew from, to the letter: their clients go on as they are.
+//! The compatibility endpoints: the HTTP API of the chat servers that Threadkeep replaces, so that their clients work unchanged.
 //!
-//! Each stands under its assistant's name, and at the root where one assistant alone is served.
+//! Each endpoint exists below the name of an assistant. If the server has exactly one assistant, it also exists at the root.
 
 pub(crate) mod access;
 mod assistant;
@@ -12,7 +12,7 @@ pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod page;
 pub(crate) mod preferences;
-pub(crate) mod questions;
+pub(crate) mod tool_endpoints;
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -29,23 +29,23 @@ const OPEN: Rule = Rule::open();
 const SHARED_READ: Rule = Rule::shared(KeyRole::Read);
 const SHARED_WRITE: Rule = Rule::shared(KeyRole::Write);
 
-/// The documents' endpoints.
+/// The compatibility endpoints.
 pub(crate) fn door() -> Door {
     Door::new("compat")
         .route(SHARED_READ, routes!(history::history))
         .route(SHARED_WRITE, routes!(delete::delete))
         .route(SHARED_READ, routes!(history::history_with))
         .route(SHARED_WRITE, routes!(delete::delete_with))
-        .route(SHARED_WRITE.own_time(), routes!(chat::chat))
-        .route(SHARED_WRITE.own_time(), routes!(chat::chat_with))
+        .route(SHARED_WRITE.without_time_limit(), routes!(chat::chat))
+        .route(SHARED_WRITE.without_time_limit(), routes!(chat::chat_with))
         .route(SHARED_WRITE, routes!(clear::clear))
         .route(SHARED_WRITE, routes!(clear::clear_with))
-        .route(SHARED_READ, routes!(questions::route))
-        .route(SHARED_READ, routes!(questions::route_with))
-        .route(SHARED_READ, routes!(questions::arrivals))
-        .route(SHARED_READ, routes!(questions::arrivals_with))
-        .route(SHARED_READ, routes!(questions::stations))
-        .route(SHARED_READ, routes!(questions::stations_with))
+        .route(SHARED_READ, routes!(tool_endpoints::route))
+        .route(SHARED_READ, routes!(tool_endpoints::route_with))
+        .route(SHARED_READ, routes!(tool_endpoints::arrivals))
+        .route(SHARED_READ, routes!(tool_endpoints::arrivals_with))
+        .route(SHARED_READ, routes!(tool_endpoints::stations))
+        .route(SHARED_READ, routes!(tool_endpoints::stations_with))
         .route(SHARED_READ, routes!(preferences::preferences))
         .route(SHARED_READ, routes!(preferences::preferences_with))
         .route(OPEN, routes!(health::health))
@@ -54,7 +54,7 @@ pub(crate) fn door() -> Door {
         .cases(cases::cases)
 }
 
-/// What a failure looks like here.
+/// An error of the endpoints for conversations.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailureJson {
     success: bool,
@@ -65,7 +65,7 @@ fn failure(status: StatusCode, error: &'static str) -> Response {
     json_with(status, &FailureJson { success: false, error })
 }
 
-/// The thread of an id; what is no id is the id of no thread.
-fn thread(id: &str) -> Option<ThreadId> {
+/// Parses the id of a thread. No thread has an invalid id.
+fn parse_thread_id(id: &str) -> Option<ThreadId> {
     id.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Connections: accepted, bounded, and closed when the server stops.
+//! Accepts connections, limits their number, and closes them on shutdown.
 
 mod bounded_write;
 
@@ -19,14 +19,14 @@ use crate::app::App;
 use crate::server::{Peer, ServeError};
 use bounded_write::BoundedWrite;
 
-/// Headers of a request at most.
-const HEADERS: usize = 100;
-/// Bytes of a request's line and headers at most.
-const HEAD_BYTES: usize = 64 * 1024;
-/// Failures of the listener in a row after which it is given up.
-const FAILURES: u32 = 100;
+/// Maximum number of headers of a request.
+const MAX_HEADERS: usize = 100;
+/// Maximum size of the request line and the headers, in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// The server stops after this many consecutive failures to accept a connection.
+const MAX_ACCEPT_FAILURES: u32 = 100;
 
-/// Serves connections until `shutdown` is over, then lets them finish.
+/// Serves connections until `shutdown` completes, then waits until they finish.
 pub(crate) async fn serve(
     app: &App,
     router: Router,
@@ -47,24 +47,24 @@ pub(crate) async fn serve(
                 let connection = Connection { app: app.clone(), router: router.clone(), peer, permit };
                 tokio::spawn(connection.run(stream));
             }
-            // A client that went away, or no descriptor left for this one: others may still come.
-            Err(error) if failures < FAILURES => {
+            // The error may be transient: the client disconnected, or the process is out of file descriptors.
+            Err(error) if failures < MAX_ACCEPT_FAILURES => {
                 failures += 1;
-                tracing::warn!(%error, "a connection was not accepted");
+                tracing::warn!(%error, "failed to accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             Err(error) => return Err(ServeError::Listener(error)),
         }
     }
     drop(listener);
-    tracing::info!("stopping: what was accepted is finished");
+    tracing::info!("shutting down: finishing accepted requests");
     app.stop();
-    // Whatever still runs, an upgraded connection too, holds its permit.
-    let all = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
-    let all_over = futures::future::join(permits.acquire_many(all), app.released());
-    match tokio::time::timeout(app.options().grace, all_over).await {
+    // Each connection holds a permit while any part of it runs, including upgraded connections.
+    let permit_count = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
+    let all_finished = futures::future::join(permits.acquire_many(permit_count), app.drained());
+    match tokio::time::timeout(app.options().grace, all_finished).await {
         Ok(_) => Ok(()),
-        Err(_) => Err(ServeError::Cut(app.options().connections - permits.available_permits())),
+        Err(_) => Err(ServeError::ShutdownTimedOut(app.options().connections - permits.available_permits())),
     }
 }
 
@@ -77,12 +77,12 @@ async fn accept(
     Ok((stream, peer, permit))
 }
 
-/// Held as long as anything of a connection runs.
+/// Holds the permit of a connection while anything that the connection started runs, such as a turn.
 #[derive(Clone, Debug)]
-pub(crate) struct Held(Arc<(Peer, OwnedSemaphorePermit)>);
+pub(crate) struct ConnectionGuard(Arc<(Peer, OwnedSemaphorePermit)>);
 
-impl Held {
-    /// The address of the client.
+impl ConnectionGuard {
+    /// Returns the address of the client.
     pub(crate) fn peer(&self) -> Peer {
         self.0.0
     }
@@ -98,22 +98,22 @@ struct Connection {
 impl Connection {
     async fn run(self, stream: TcpStream) {
         let Self { app, router, peer, permit } = self;
-        // Small answers and events go out at once.
+        // Makes the system send small responses and events without delay.
         drop(stream.set_nodelay(true));
         let options = app.options();
         let _counted = app.metrics().count_connection();
         let stream = BoundedWrite::new(stream, options.write_timeout);
-        let Some(tls) = &options.tls else { return speak(&app, router, peer, permit, stream).await };
+        let Some(tls) = &options.tls else { return serve_http(&app, router, peer, permit, stream).await };
         match tokio::time::timeout(options.read_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => speak(&app, router, peer, permit, stream).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a connection broke"),
-            Err(_) => tracing::debug!("a connection began no TLS"),
+            Ok(Ok(stream)) => serve_http(&app, router, peer, permit, stream).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a connection failed"),
+            Err(_) => tracing::debug!("the TLS handshake timed out"),
         }
     }
 }
 
-/// Answers the requests of a connection until it ends.
-async fn speak(
+/// Serves the requests of a connection until it closes.
+async fn serve_http(
     app: &App,
     router: Router,
     peer: Peer,
@@ -121,42 +121,42 @@ async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let options = app.options();
-    let held = Held(Arc::new((peer, permit)));
+    let guard = ConnectionGuard(Arc::new((peer, permit)));
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(held.clone());
-        let answering = router.clone().oneshot(request.map(axum::body::Body::new));
+        request.extensions_mut().insert(guard.clone());
+        let response = router.clone().oneshot(request.map(axum::body::Body::new));
         async move {
-            let answer = answering.await;
-            // Answers that are ready together go out together: a client, or a proxy, that listens to many connections is
-            // woken for all of them and not for each, which costs the two of them more than the answer itself.
+            let response = response.await;
+            // Lets other responses become ready, so that all of them are sent together. Waking up a client or proxy for every
+            // response, instead of once for many connections, costs more than the response itself.
             tokio::task::yield_now().await;
-            answer
+            response
         }
     });
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(options.read_timeout)
-        .max_headers(HEADERS)
-        .max_header_size(HEAD_BYTES)
-        .max_buf_size(HEAD_BYTES);
+        .max_headers(MAX_HEADERS)
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_buf_size(MAX_HEAD_BYTES);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
         () = app.stopped() => {
-            // What was accepted is answered; then the connection closes.
+            // Responds to accepted requests, then closes the connection.
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
-                served = connection => served,
+                result = connection => result,
                 () = app.shutdown_timed_out() => {
-                    tracing::info!("a client was left behind: it did not send, or not take, what was its to");
+                    tracing::info!("closing the connection of a client that stalled during shutdown");
                     Ok(())
                 }
             }
         }
     };
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection broke");
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection failed");
     }
 }

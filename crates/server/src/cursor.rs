@@ -1,7 +1,7 @@
-//! Cursors of lists: opaque, and good only for the list and the scope that they were given for.
+//! Cursors of lists. A cursor is opaque, and valid only for the list and the scope for which it was created.
 //!
-//! The mark is no secret. It keeps a cursor of one tenant, user or list from being taken for another's, where it would
-//! name some other place; what a request may see is decided by its scope alone.
+//! A cursor begins with a checksum of its scope and list, so that it is rejected for any other scope or list, where it would refer
+//! to another position. The checksum is not a secret: access control depends on the scope of the request alone.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -10,36 +10,37 @@ use threadkeep::Scope;
 
 use crate::error::ApiError;
 
-const MARK_BYTES: usize = 8;
+const CHECKSUM_BYTES: usize = 8;
 
-/// Wraps what a store or a wire calls the next place.
-pub(crate) fn give(scope: &Scope, list: &str, place: &str) -> String {
-    let mut bytes = mark(scope, list).to_vec();
-    bytes.extend_from_slice(place.as_bytes());
+/// Encodes a position in a list as a cursor.
+pub(crate) fn encode(scope: &Scope, list: &str, position: &str) -> String {
+    let mut bytes = checksum(scope, list).to_vec();
+    bytes.extend_from_slice(position.as_bytes());
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Takes a cursor back. One of another list or scope answers as one that nobody gave.
-pub(crate) fn take(scope: &Scope, list: &str, param: &str, cursor: &str) -> Result<String, ApiError> {
-    let unknown = || ApiError::invalid(param, "not a cursor of this list").code("invalid_cursor");
-    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).map_err(|_| unknown())?;
-    let (given, place) = bytes.split_at_checked(MARK_BYTES).ok_or_else(unknown)?;
-    if given != mark(scope, list) {
-        return Err(unknown());
+/// Decodes a cursor and returns the position. A cursor of another list or scope results in the same error as a malformed cursor;
+/// the error names `param`.
+pub(crate) fn decode(scope: &Scope, list: &str, param: &str, cursor: &str) -> Result<String, ApiError> {
+    let invalid_cursor_error = || ApiError::invalid(param, "invalid cursor for this list").code("invalid_cursor");
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).map_err(|_| invalid_cursor_error())?;
+    let (actual, position) = bytes.split_at_checked(CHECKSUM_BYTES).ok_or_else(invalid_cursor_error)?;
+    if actual != checksum(scope, list) {
+        return Err(invalid_cursor_error());
     }
-    String::from_utf8(place.to_vec()).map_err(|_| unknown())
+    String::from_utf8(position.to_vec()).map_err(|_| invalid_cursor_error())
 }
 
-fn mark(scope: &Scope, list: &str) -> [u8; MARK_BYTES] {
+fn checksum(scope: &Scope, list: &str) -> [u8; CHECKSUM_BYTES] {
     let (tenant, user) = match scope {
         Scope::Tenant(tenant) => (tenant, None),
         Scope::User(tenant, user) => (tenant, Some(user)),
     };
-    let named = format!("{tenant}\n{}\n{list}", user.map_or("", threadkeep::UserId::as_str));
-    let digest = Sha256::digest(named.as_bytes());
-    let mut mark = [0; MARK_BYTES];
-    mark.copy_from_slice(&digest[..MARK_BYTES]);
-    mark
+    let identity = format!("{tenant}\n{}\n{list}", user.map_or("", threadkeep::UserId::as_str));
+    let digest = Sha256::digest(identity.as_bytes());
+    let mut checksum = [0; CHECKSUM_BYTES];
+    checksum.copy_from_slice(&digest[..CHECKSUM_BYTES]);
+    checksum
 }
 
 #[cfg(test)]
@@ -47,15 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_good_for_its_list_and_scope_only() {
+    fn cursors_are_valid_only_for_their_list_and_scope() {
         let (ana, tenant) = (Scope::user("acme", "ana").unwrap(), Scope::tenant("acme").unwrap());
-        let cursor = give(&ana, "threads", "c17");
-        assert_eq!(take(&ana, "threads", "after", &cursor).unwrap(), "c17");
-        for (scope, list) in [(&tenant, "threads"), (&ana, "documents"), (&Scope::user("b", "ana").unwrap(), "threads")]
-        {
-            let refused = take(scope, list, "after", &cursor).unwrap_err();
-            assert_eq!((refused.code, refused.param.as_deref()), ("invalid_cursor", Some("after")));
+        let cursor = encode(&ana, "threads", "c17");
+        assert_eq!(decode(&ana, "threads", "after", &cursor).unwrap(), "c17");
+        for (scope, list) in [(&tenant, "threads"), (&ana, "records"), (&Scope::user("b", "ana").unwrap(), "threads")] {
+            let error = decode(scope, list, "after", &cursor).unwrap_err();
+            assert_eq!((error.code, error.param.as_deref()), ("invalid_cursor", Some("after")));
         }
-        assert_eq!(take(&ana, "threads", "after", "garbage").unwrap_err().code, "invalid_cursor");
+        assert_eq!(decode(&ana, "threads", "after", "garbage").unwrap_err().code, "invalid_cursor");
     }
 }

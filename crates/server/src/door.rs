@@ -1,10 +1,10 @@
-//! What the server mounts: a [`Door`] is one surface as one value. Its routes come each with what a caller needs, how long it may
-//! take and in whose terms errors are written; with it come the cases that hold its routes against other tenants and users.
+//! [`Door`], a value that describes one HTTP API of the server. A door consists of routes, each with its access rule and time
+//! limit, an error format, and the requests that test each route for isolation between tenants and users.
 //!
-//! The server's own surfaces are doors as any other is: nothing here knows one by name.
+//! The built-in APIs are doors like any other; nothing here depends on a particular API.
 
 mod cases;
-mod wire;
+mod error_format;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,123 +19,136 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::app::App;
 use crate::error::ApiError;
-pub use cases::{Owned, Probe, TenantCase};
-pub use wire::Wire;
+pub use cases::{OwnedIds, Probe, TenantCase};
+pub use error_format::ErrorFormat;
 
-/// Who may call a route.
+/// The callers that a route admits.
 #[derive(Clone, Debug)]
-pub(crate) enum Need {
-    /// Anyone who reaches the server.
-    Nothing,
+pub(crate) enum RequiredAccess {
+    /// Any client, even without credentials.
+    Anyone,
     /// A caller with a role.
     Role(KeyRole),
-    /// A caller with a role, or with the key that clients of the documents' endpoints share.
+    /// A caller with a role, or with the shared key of the compatibility endpoints.
     Shared(KeyRole),
-    /// A sender with a role, whom the door recognises.
+    /// A sender with a role, authenticated by the door.
     Recognised(KeyRole, Arc<dyn Recognise>),
 }
 
-/// Recognises who sent a request without a key: by a signature over the bytes of its body, for example.
+/// Authenticates the senders of requests without a key, for example by a signature over the body.
 #[async_trait]
 pub trait Recognise: fmt::Debug + Send + Sync {
-    /// Says who sent a request, from its head and from its body as it came. The action finds the same bytes.
+    /// Returns the sender of a request. `head` is everything except the body; `body` contains the same bytes that the action will
+    /// read.
     ///
     /// # Errors
-    /// Why the sender is not recognised, `Unauthenticated` for most.
+    /// An error, usually with the status 401, if the sender is not authenticated.
     async fn sender(&self, service: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError>;
 }
 
-/// How long an action may take.
+/// The time limit of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Time {
-    Bounded,
-    /// It ends by itself: it streams, or waits for a model.
-    Own,
+pub(crate) enum TimeLimit {
+    /// The action has the limit [`crate::ServerOptions::action_timeout`].
+    Action,
+    /// The action has no limit, because it streams or waits for a model.
+    None,
 }
 
-/// What a route demands. The server's limits hold for every route.
+/// The access rule of a route. The rate limits and quotas of the server apply to every route as well.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    pub(crate) need: Need,
-    pub(crate) time: Time,
-    pub(crate) is_act: bool,
+    pub(crate) required_access: RequiredAccess,
+    pub(crate) time_limit: TimeLimit,
+    pub(crate) is_audited: bool,
 }
 
 impl Rule {
-    /// Anyone who reaches the server may call.
+    /// Admits any client, even without credentials.
     #[must_use]
     pub const fn open() -> Self {
-        Self::of(Need::Nothing)
+        Self::of(RequiredAccess::Anyone)
     }
 
-    /// A caller with a role may call. What changes something and needs an administrator or an approver is written to the audit
-    /// log before it is done.
+    /// Admits callers with a role. Requests that need the role `Admin` or `Approve` and are neither GET nor HEAD are written to
+    /// the audit log before they are executed.
     #[must_use]
     pub const fn role(role: KeyRole) -> Self {
-        Self::of(Need::Role(role))
+        Self::of(RequiredAccess::Role(role))
     }
 
-    /// As [`Rule::role`], and whoever shows the key that clients of the documents' endpoints share.
+    /// Like [`Rule::role`], but also admits clients with the shared key of the compatibility endpoints.
     #[must_use]
     pub const fn shared(role: KeyRole) -> Self {
-        Self::of(Need::Shared(role))
+        Self::of(RequiredAccess::Shared(role))
     }
 
-    /// A sender with a role may call, whom the door recognises by itself. Nobody else may, with a key or without.
+    /// Admits senders that the door itself authenticates and that have a role. Keys and tokens of the server are not accepted.
     #[must_use]
-    pub fn recognised(role: KeyRole, by: Arc<dyn Recognise>) -> Self {
-        Self::of(Need::Recognised(role, by))
+    pub fn recognised(role: KeyRole, recogniser: Arc<dyn Recognise>) -> Self {
+        Self::of(RequiredAccess::Recognised(role, recogniser))
     }
 
-    const fn of(need: Need) -> Self {
-        Self { need, time: Time::Bounded, is_act: false }
+    const fn of(required_access: RequiredAccess) -> Self {
+        Self { required_access, time_limit: TimeLimit::Action, is_audited: false }
     }
 
-    /// The action ends by itself, as it streams or waits for a model: it is not cut after the time that others have.
+    /// Exempts the action from the time limit, because it streams or waits for a model.
     #[must_use]
-    pub fn own_time(self) -> Self {
-        Self { time: Time::Own, ..self }
+    pub fn without_time_limit(self) -> Self {
+        Self { time_limit: TimeLimit::None, ..self }
     }
 
-    /// The action is written to the audit log, whatever role it needs.
+    /// Writes requests to the audit log regardless of the role that they require.
     #[must_use]
-    pub fn act(self) -> Self {
-        Self { is_act: true, ..self }
+    pub fn audited(self) -> Self {
+        Self { is_audited: true, ..self }
     }
 
-    fn needed_role(&self) -> Option<KeyRole> {
-        match &self.need {
-            Need::Nothing => None,
-            Need::Role(role) | Need::Shared(role) | Need::Recognised(role, _) => Some(*role),
+    fn required_role(&self) -> Option<KeyRole> {
+        match &self.required_access {
+            RequiredAccess::Anyone => None,
+            RequiredAccess::Role(role) | RequiredAccess::Shared(role) | RequiredAccess::Recognised(role, _) => {
+                Some(*role)
+            }
         }
     }
 }
 
-/// A route, as a test or an operator sees it.
+/// A description of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteInfo {
-    /// The method, in capitals.
+    /// The method in upper case.
     pub method: String,
-    /// The path, with `{name}` for what varies.
+    /// The path, with `{name}` for each parameter.
     pub path: String,
-    /// The role that a caller needs; `None` where anyone may call.
+    /// The role that a caller must have; `None` if any client is admitted.
     pub role: Option<KeyRole>,
 }
 
-/// One surface of a server. Cheap enough to make again whenever its list is wanted.
+/// One HTTP API of a server. Cheap to create, so that lists of doors do not have to be cached.
 #[derive(Clone)]
 pub struct Door {
     name: &'static str,
-    pub(crate) wire: Wire,
+    pub(crate) error_format: ErrorFormat,
     pub(crate) routes: Vec<Route>,
-    listener: Option<Listener>,
-    cases: fn(&Owned) -> Vec<TenantCase>,
+    pub(crate) aliases: Vec<Alias>,
+    background_task: Option<BackgroundTask>,
+    cases: fn(&OwnedIds) -> Vec<TenantCase>,
 }
 
-/// What a door does beside its routes until the service stops.
-type Listener = Arc<dyn Fn(Service) -> BoxFuture<'static, ()> + Send + Sync>;
+/// Creates the background task of a door.
+type BackgroundTask = Arc<dyn Fn(Service) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// A path of a door with its actions.
+/// A deprecated path that serves the actions of another path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alias {
+    pub(crate) path: &'static str,
+    /// The path of a route of the same door. Both paths have the same parameters.
+    pub(crate) canonical: &'static str,
+}
+
+/// The actions of one path, with their access rule.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) rule: Rule,
@@ -144,7 +157,7 @@ pub(crate) struct Route {
 
 impl Route {
     fn infos(&self) -> impl Iterator<Item = RouteInfo> {
-        let role = self.rule.needed_role();
+        let role = self.rule.required_role();
         self.actions.1.paths.iter().flat_map(move |(path, item)| {
             let operations = [
                 ("GET", &item.get),
@@ -158,7 +171,7 @@ impl Route {
         })
     }
 
-    /// Its paths, with `{name}` for what varies.
+    /// Returns the paths of the actions, with `{name}` for each parameter.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
         self.actions.1.paths.keys()
     }
@@ -171,71 +184,99 @@ impl fmt::Debug for Door {
 }
 
 impl Door {
-    /// Makes a door without a route, whose errors are written as the server's own are.
+    /// Creates a door without routes that uses the default error format.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
-        Self { name, wire: Wire::default(), routes: Vec::new(), listener: None, cases: |_| Vec::new() }
+        Self {
+            name,
+            error_format: ErrorFormat::default(),
+            routes: Vec::new(),
+            aliases: Vec::new(),
+            background_task: None,
+            cases: |_| Vec::new(),
+        }
     }
 
-    /// Writes the errors of its routes in the terms of another wire.
+    /// Sets the error format of all routes.
     #[must_use]
-    pub fn wire(self, wire: Wire) -> Self {
-        Self { wire, ..self }
+    pub fn error_format(self, error_format: ErrorFormat) -> Self {
+        Self { error_format, ..self }
     }
 
-    /// Adds the actions of a path, as `utoipa_axum::routes!` gathers them. What each says of itself joins the OpenAPI document.
+    /// Adds the actions of a path, collected by `utoipa_axum::routes!`. Their descriptions become part of the OpenAPI document.
     #[must_use]
     pub fn route(mut self, rule: Rule, actions: UtoipaMethodRouter<App>) -> Self {
         self.routes.push(Route { rule, actions });
         self
     }
 
-    /// Runs a task for as long as the server serves: what holds a connection of its own, or reads lines. It ends once
-    /// [`Service::stopped`] does, and is waited for until the grace is over.
+    /// Also serves the actions of the path `canonical` at a deprecated path. Access rules and limits are the same; logs, metrics
+    /// and traces contain the canonical path.
     #[must_use]
-    pub fn listener<F>(self, listen: impl Fn(Service) -> F + Send + Sync + 'static) -> Self
+    pub(crate) fn alias(mut self, path: &'static str, canonical: &'static str) -> Self {
+        self.aliases.push(Alias { path, canonical });
+        self
+    }
+
+    /// Runs a background task while the server runs, such as a client of a message queue. The task must end when
+    /// [`Service::stopped`] completes; the server waits for it until the grace period ends.
+    #[must_use]
+    pub fn background_task<F>(self, start: impl Fn(Service) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Self { listener: Some(Arc::new(move |service| Box::pin(listen(service)))), ..self }
+        Self { background_task: Some(Arc::new(move |service| Box::pin(start(service)))), ..self }
     }
 
-    /// Says how each of its routes is asked for what somebody owns. Every route needs a case.
+    /// Sets the function that returns the requests that test each route for isolation between tenants. Every route needs a case.
     #[must_use]
-    pub fn cases(self, cases: fn(&Owned) -> Vec<TenantCase>) -> Self {
+    pub fn cases(self, cases: fn(&OwnedIds) -> Vec<TenantCase>) -> Self {
         Self { cases, ..self }
     }
 
-    /// What it runs beside its routes, begun; `None` where it has no such task.
-    pub(crate) fn listen(&self, service: &Service) -> Option<BoxFuture<'static, ()>> {
-        self.listener.as_ref().map(|listen| listen(service.clone()))
+    /// Creates the future of the background task; `None` if the door has no such task.
+    pub(crate) fn start_background_task(&self, service: &Service) -> Option<BoxFuture<'static, ()>> {
+        self.background_task.as_ref().map(|start| start(service.clone()))
     }
 
-    /// What it is called in the log.
+    /// Returns the name of the door in logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its routes, in the order in which they were added.
+    /// Returns the routes in the order in which they were added, without aliases.
     #[must_use]
     pub fn routes(&self) -> Vec<RouteInfo> {
         self.routes.iter().flat_map(Route::infos).collect()
     }
 
-    /// How its routes are asked for what a user owns.
-    #[must_use]
-    pub fn tenant_cases(&self, owned: &Owned) -> Vec<TenantCase> {
-        (self.cases)(owned)
+    /// Returns the routes, followed by the routes of aliases.
+    pub(crate) fn routes_and_aliases(&self) -> Vec<RouteInfo> {
+        let mut routes = self.routes();
+        for Alias { path, canonical } in &self.aliases {
+            let canonical_routes = routes.iter().filter(|route| route.path == *canonical);
+            let alias_routes: Vec<_> =
+                canonical_routes.map(|route| RouteInfo { path: (*path).to_owned(), ..route.clone() }).collect();
+            routes.extend(alias_routes);
+        }
+        routes
     }
 
-    /// Routes without a case, and cases without a route, each as a method and a path. A door that is complete has none.
+    /// Returns the tenant cases for resources that the tests have created.
     #[must_use]
-    pub fn uncased(&self) -> Vec<(String, String)> {
-        let named = |(method, path): (&str, &str)| (method.to_owned(), path.to_owned());
-        let cases = self.tenant_cases(&Owned::nobody());
-        let cased: BTreeSet<_> = cases.iter().map(|case| named(case.route)).collect();
+    pub fn tenant_cases(&self, ids: &OwnedIds) -> Vec<TenantCase> {
+        (self.cases)(ids)
+    }
+
+    /// Returns the method and path of each route without a case, and of each case without a route. The list is empty if the door is
+    /// valid.
+    #[must_use]
+    pub fn routes_without_cases(&self) -> Vec<(String, String)> {
+        let to_owned = |(method, path): (&str, &str)| (method.to_owned(), path.to_owned());
+        let cases = self.tenant_cases(&OwnedIds::nonexistent());
+        let tested_routes: BTreeSet<_> = cases.iter().map(|case| to_owned(case.route)).collect();
         let routes: BTreeSet<_> = self.routes().into_iter().map(|route| (route.method, route.path)).collect();
-        routes.symmetric_difference(&cased).cloned().collect()
+        routes.symmetric_difference(&tested_routes).cloned().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What went wrong, in the one form that every client is told.
+//! Errors of the HTTP API.
 
 use std::time::Duration;
 
@@ -10,29 +10,30 @@ use threadkeep::{AgentError, MemoryError, StoreError};
 use threadkeep_service::{Error, ErrorKind};
 use utoipa::ToSchema;
 
-use crate::output::etag;
+use crate::output::format_etag;
 
 /// The result of an action.
 pub(crate) type Result<T = Response, E = ApiError> = std::result::Result<T, E>;
 
-/// An error on its way to a client over HTTP. `edge` writes its body in the terms of the door's [`crate::Wire`], and logs it.
+/// An error response that has not been rendered. `middleware` renders its body in the door's [`crate::ErrorFormat`] and logs the
+/// error if the server caused it.
 #[derive(Clone, Debug)]
 pub struct ApiError {
-    /// The status of the answer.
+    /// The status of the response.
     pub status: StatusCode,
-    /// For programs.
+    /// A stable identifier of the error, for programs.
     pub code: &'static str,
-    /// For people.
+    /// A description for people.
     pub message: String,
-    /// What of the request was wrong.
+    /// The parameter, header or member of the body that is invalid.
     pub param: Option<String>,
-    /// Headers of the answer.
+    /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What an operator may know and a client may not.
+    /// Details for the server's log. They are never sent to a client.
     pub internal: Option<String>,
 }
 
-/// The body of every error.
+/// The body of every error response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorEnvelope<'a> {
     pub(crate) error: ErrorBody<'a>,
@@ -40,64 +41,64 @@ pub(crate) struct ErrorEnvelope<'a> {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody<'a> {
-    /// For people.
+    /// A description for people.
     pub(crate) message: &'a str,
-    /// The family, as OpenAI's clients know it.
+    /// The error type of the OpenAI API.
     pub(crate) r#type: &'static str,
-    /// What of the request was wrong.
+    /// The parameter, header or member of the body that is invalid.
     pub(crate) param: Option<&'a str>,
-    /// For programs.
+    /// A stable identifier of the error, for programs.
     pub(crate) code: &'a str,
-    /// Names this request in the server's log.
+    /// The id of this request in the server's log.
     pub(crate) request_id: &'a str,
 }
 
 impl ApiError {
-    /// Makes an error.
+    /// Creates an error.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), param: None, headers: Vec::new(), internal: None }
     }
 
-    /// The request makes no sense as it is.
+    /// Creates an error for an invalid parameter, header or member of the body.
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message).param(param)
     }
 
-    /// There is no such thing.
+    /// Creates an error for a missing resource. `resource` is its kind, such as `thread`.
     #[must_use]
-    pub fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", format!("{what} not found"))
+    pub fn not_found(resource: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("{resource} not found"))
     }
 
-    /// This caller may not.
+    /// Creates an error for a caller without permission.
     pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// The server failed; what is said here is for its operator alone.
-    pub fn internal(what: impl Into<String>) -> Self {
-        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed at this request");
-        Self { internal: Some(what.into()), ..error }
+    /// Creates an internal error. The details are logged and not sent to the client.
+    pub fn internal(details: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "internal server error");
+        Self { internal: Some(details.into()), ..error }
     }
 
-    /// A task of the request broke. What it says of that may quote what somebody said.
-    pub(crate) fn broken_off() -> Self {
-        Self::internal("a task broke off")
+    /// Creates an error for a task that panicked. The message of the panic is left out, because it may quote content.
+    pub(crate) fn task_panicked() -> Self {
+        Self::internal("a task of the request panicked")
     }
 
-    /// Names what of the request was wrong.
+    /// Sets the parameter, header or member of the body that is invalid.
     #[must_use]
     pub fn param(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }
     }
 
-    /// Gives it another code.
+    /// Replaces the code.
     #[must_use]
     pub fn code(self, code: &'static str) -> Self {
         Self { code, ..self }
     }
 
-    /// Adds a header to the answer.
+    /// Adds a header to the response. A header with an invalid value is left out.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
         if let Ok(value) = value.try_into() {
@@ -106,8 +107,8 @@ impl ApiError {
         self
     }
 
-    /// The family of errors that OpenAI's clients sort this one into.
-    pub(crate) fn family(&self) -> &'static str {
+    /// Returns the error type of the OpenAI API.
+    pub(crate) fn openai_type(&self) -> &'static str {
         match self.status.as_u16() {
             401 => "authentication_error",
             403 => "permission_error",
@@ -156,11 +157,11 @@ impl From<Error> for ApiError {
         let internal = internal.map(String::from);
         let error = Self { param, internal, ..Self::new(status(kind), code, message) };
         let error = match retry_after {
-            Some(wait) => error.header(header::RETRY_AFTER, seconds(wait)),
+            Some(wait) => error.header(header::RETRY_AFTER, format_retry_after(wait)),
             None => error,
         };
         match version {
-            Some(version) => error.header(header::ETAG, etag(version)),
+            Some(version) => error.header(header::ETAG, format_etag(version)),
             None => error,
         }
     }
@@ -183,7 +184,7 @@ fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// A wait in whole seconds, as `Retry-After` has them.
-fn seconds(wait: Duration) -> String {
+/// Formats a waiting time for `Retry-After`: whole seconds, rounded up, at least 1.
+fn format_retry_after(wait: Duration) -> String {
     format!("{:.0}", wait.as_secs_f64().ceil().max(1.0))
 }

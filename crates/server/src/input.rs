@@ -1,61 +1,64 @@
-//! What a request holds, read and bounded: names in the path, the query, headers, a JSON body.
+//! Reads and validates the parts of a request: path parameters, query, headers and body.
 
 mod body;
-mod names;
-mod params;
+mod path_params;
+mod query_params;
 
 pub(crate) use body::read_body;
 pub use body::{FormBody, JsonBody, RawBody};
-pub(crate) use names::Names;
-pub(crate) use params::Params;
+pub(crate) use path_params::PathParams;
+pub(crate) use query_params::QueryParams;
 
 use axum::http::HeaderMap;
 use threadkeep::Expected;
-use threadkeep::core::Tagged;
+use threadkeep::core::TaggedNumber;
 use threadkeep_service::Attempt;
 
 use crate::error::ApiError;
-use crate::output::read_etag;
+use crate::output::parse_etag;
 
-/// Bytes of an `Idempotency-Key`. The store's own bound leaves room for what the server puts before it.
-const KEY_BYTES: usize = 255;
+/// Maximum length of an `Idempotency-Key` in bytes. The store's limit is larger, because the server adds a prefix.
+const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 
-/// What tells a repeated request to a surface, whose body has this digest, from another one.
+/// Reads the data by which retries of a request are recognised: the `Idempotency-Key` and the number of earlier attempts from the
+/// headers, the name of the API, and the digest of the request.
 ///
 /// # Errors
-/// For an `Idempotency-Key` that is none.
-pub fn attempt(headers: &HeaderMap, surface: &str, digest: &str) -> Result<Attempt, ApiError> {
-    Ok(Attempt::new(surface, idempotency_key(headers)?, digest, retry_count(headers)))
+/// `invalid_request` if the `Idempotency-Key` is invalid.
+pub fn read_attempt(headers: &HeaderMap, api: &str, digest: &str) -> Result<Attempt, ApiError> {
+    Ok(Attempt::new(api, idempotency_key(headers)?, digest, retry_count(headers)))
 }
 
-/// The `Idempotency-Key` of a request.
+/// Reads the `Idempotency-Key` of a request; `None` without the header.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES);
+    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_IDEMPOTENCY_KEY_BYTES);
     let key = key.ok_or_else(|| {
-        let message = format!("an Idempotency-Key is 1 to {KEY_BYTES} visible ASCII characters");
+        let message = format!("an Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY_BYTES} visible ASCII characters");
         ApiError::invalid("Idempotency-Key", message)
     })?;
     Ok(Some(key.to_owned()))
 }
 
-/// What `If-Match` says of a thread: the change that it must be at.
-pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<Tagged>, ApiError> {
+/// Reads `If-Match`: the number of the change or version at which the resource must be. Returns `None` for `*` or without the
+/// header.
+pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiError> {
     let Some(value) = headers.get("if-match") else { return Ok(None) };
     let tag = value.to_str().unwrap_or_default();
     if tag.trim() == "*" {
         return Ok(None);
     }
-    let at = read_etag(tag).ok_or_else(|| ApiError::invalid("If-Match", "not one ETag that this server gave"))?;
-    Ok(Some(at))
+    let number =
+        parse_etag(tag).ok_or_else(|| ApiError::invalid("If-Match", "must be one ETag that this server returned"))?;
+    Ok(Some(number))
 }
 
-/// As [`if_match`], for a commit.
+/// Reads `If-Match` as the condition of a commit.
 pub(crate) fn expected_change(headers: &HeaderMap) -> Result<Option<Expected>, ApiError> {
     Ok(if_match(headers)?.map(Expected::Change))
 }
 
-/// How often a client says it has sent this request before.
+/// Reads the number of earlier attempts of this request, which OpenAI's SDKs report in a header. Returns 0 without the header.
 fn retry_count(headers: &HeaderMap) -> u64 {
     let value = headers.get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
     value.and_then(|value| value.parse().ok()).unwrap_or(0)

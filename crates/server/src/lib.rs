@@ -1,12 +1,13 @@
-//! The server: what the library gives a program, given to every client over HTTP, safely for many tenants.
+//! The HTTP server, which makes the library available to clients of many tenants.
 //!
-//! Start with [`Server`], which mounts [`Door`]s. Each of its own is a folder (`rest`, `live`, `openai`, `compat`, `operations`), each
-//! action in it a file, and `routes` puts them together. A request passes, in this order: `edge` (request id, log, metrics, trace, the
-//! door's form of an error), its `gate` (`security`: who calls, on whose behalf, with which role; `limits`: how long it may take),
-//! and the action. What is not about HTTP is in `threadkeep_service`.
+//! Start with [`Server`], which serves a list of [`Door`]s. A door is one HTTP API: its routes with their access rules, its error
+//! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `openai`, `compat`, `operations`)
+//! with one file per action; `routes` combines them. A request passes through `middleware` (request id, log, metrics, trace, error
+//! format), then `route_layer` (authentication and authorisation by `security`, time limits by `limits`), then reaches its action.
+//! Everything that does not depend on HTTP is in `threadkeep_service`.
 //!
-//! The server keeps nothing between two requests that another instance would need: what makes a repeated request count
-//! once lies in the store. It knows no assistant by name and no backend at all.
+//! The server retains no state between requests that another instance would need; idempotency records, for example, are in the
+//! store. It does not depend on particular assistants or backends.
 #![warn(missing_docs)]
 
 mod app;
@@ -14,18 +15,18 @@ mod compat;
 mod connections;
 mod cursor;
 mod door;
-mod edge;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod gate;
 mod input;
 mod limits;
 mod live;
+mod middleware;
 mod openai;
 mod operations;
 mod output;
 mod rest;
+mod route_layer;
 mod routes;
 mod security;
 mod server;
@@ -34,10 +35,10 @@ mod turns;
 
 pub use app::{App, ServerOptions};
 pub use compat::access::SharedKey;
-pub use door::{Door, Owned, Probe, Recognise, RouteInfo, Rule, TenantCase, Wire};
-pub use edge::request_id;
+pub use door::{Door, ErrorFormat, OwnedIds, Probe, Recognise, RouteInfo, Rule, TenantCase};
 pub use error::ApiError;
-pub use input::{FormBody, JsonBody, RawBody, attempt};
+pub use input::{FormBody, JsonBody, RawBody, read_attempt};
+pub use middleware::request_id;
 pub use output::json;
 pub use routes::check_assistant_name;
 pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_minted as is_local_token};

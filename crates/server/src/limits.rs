@@ -1,4 +1,4 @@
-//! How long an action may take, also of a server that stops, and what becomes of a request that no route takes.
+//! Time limits of actions, and the errors of requests without a route.
 
 use std::future::Future;
 
@@ -8,40 +8,46 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Ends an action that takes too long. What it was writing is either done or not done.
-pub(crate) async fn bounded_time(app: &App, acting: impl Future<Output = Response>) -> Response {
+/// Runs an action, but cancels it at its time limit or shortly before the grace period of a shutdown ends. The action can be
+/// cancelled at any point, because each of its writes is atomic.
+pub(crate) async fn with_time_limit(app: &App, action: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
-        answered = tokio::time::timeout(app.options().action_timeout, acting) => answered.unwrap_or_else(|_| {
-            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", "the request took too long");
+        result = tokio::time::timeout(app.options().action_timeout, action) => result.unwrap_or_else(|_| {
+            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", "the request timed out");
             error.into_response()
         }),
-        () = app.out_of_time() => stopping().into_response(),
+        () = app.shutdown_deadline_near() => stopping_error().into_response(),
     }
 }
 
-/// Ends an action that has its own time only where the server has none left. What was accepted for good runs by itself.
-pub(crate) async fn own_time(app: &App, acting: impl Future<Output = Response>) -> Response {
+/// Runs an action, but cancels it shortly before the grace period of a shutdown ends. Turns that the action has started are not
+/// cancelled, because they run in their own tasks.
+pub(crate) async fn without_time_limit(app: &App, action: impl Future<Output = Response>) -> Response {
     tokio::select! {
         biased;
-        response = acting => response,
-        () = app.out_of_time() => stopping().into_response(),
+        response = action => response,
+        () = app.shutdown_deadline_near() => stopping_error().into_response(),
     }
 }
 
-/// What is told where a server that stops cannot wait any longer.
-pub(crate) fn stopping() -> ApiError {
+/// Creates the error for a request that was cancelled because the server is stopping.
+pub(crate) fn stopping_error() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutdown", "the server is stopping")
         .header(header::RETRY_AFTER, "1")
 }
 
-/// No such path.
+/// Creates the error for a path that belongs to no route.
 pub(crate) fn unknown_route(method: &Method, uri: &Uri) -> ApiError {
     let path: String = uri.path().chars().take(200).collect();
-    ApiError::new(StatusCode::NOT_FOUND, "unknown_route", format!("there is no {method} {path}"))
+    ApiError::new(StatusCode::NOT_FOUND, "unknown_route", format!("no such route: {method} {path}"))
 }
 
-/// The path is there, but not for this method.
+/// Creates the error for a method that a route does not support.
 pub(crate) fn wrong_method(method: &Method) -> ApiError {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", format!("{method} is not allowed here"))
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        format!("the method {method} is not allowed on this path"),
+    )
 }

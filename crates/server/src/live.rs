@@ -18,7 +18,7 @@ const READ: Rule = Rule::role(KeyRole::Read);
 /// The routes for live events.
 pub(crate) fn door() -> Door {
     Door::new("live")
-        .route(READ.own_time(), routes!(events::events))
-        .route(READ.own_time(), routes!(socket::socket))
+        .route(READ.without_time_limit(), routes!(events::events))
+        .route(READ.without_time_limit(), routes!(socket::socket))
         .cases(cases::cases)
 }

@@ -26,7 +26,7 @@ use threadkeep::{Scope, ThreadId};
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::door::{Door, Rule, Wire};
+use crate::door::{Door, ErrorFormat, Rule};
 use crate::error::{ApiError, Result};
 use crate::security::KeyRole;
 
@@ -36,7 +36,7 @@ const WRITE: Rule = Rule::role(KeyRole::Write);
 /// The routes that clients of OpenAI call.
 pub(crate) fn door() -> Door {
     Door::new("openai")
-        .wire(Wire::default().translating(translate_error))
+        .error_format(ErrorFormat::default().translating(translate_error))
         .route(WRITE, routes!(conversations::create::create))
         .route(READ, routes!(conversations::retrieve::retrieve))
         .route(WRITE, routes!(conversations::update::update))
@@ -45,14 +45,14 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(conversation_items::list::list))
         .route(READ, routes!(conversation_items::retrieve::retrieve))
         .route(WRITE, routes!(conversation_items::delete::delete))
-        .route(WRITE.own_time(), routes!(responses::create::create))
+        .route(WRITE.without_time_limit(), routes!(responses::create::create))
         .route(READ, routes!(responses::input_tokens::count))
-        .route(WRITE.own_time(), routes!(responses::compact::compact))
+        .route(WRITE.without_time_limit(), routes!(responses::compact::compact))
         .route(READ, routes!(responses::retrieve::retrieve))
         .route(WRITE, routes!(responses::delete::delete))
         .route(WRITE, routes!(responses::cancel::cancel))
         .route(READ, routes!(responses::input_items::list))
-        .route(WRITE.own_time(), routes!(chat::complete))
+        .route(WRITE.without_time_limit(), routes!(chat::complete))
         .route(READ, routes!(chat::stored::list::list))
         .route(READ, routes!(chat::stored::retrieve::retrieve))
         .route(WRITE, routes!(chat::stored::update::update))
@@ -61,13 +61,13 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(models::list))
         .route(READ, routes!(models::retrieve))
         .route(READ, routes!(models::retrieve_assistant))
-        .route(READ.own_time(), routes!(embeddings::embeddings))
+        .route(READ.without_time_limit(), routes!(embeddings::embeddings))
         .cases(cases::cases)
 }
 
 /// Whether the thread contains the answer to the model call with this id.
 pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<bool> {
-    Ok(turn::find_record(app, scope, thread, id).await?.is_some())
+    Ok(turn::find_turn_record(app, scope, thread, id).await?.is_some())
 }
 
 /// Adapts an error to OpenAI clients: they retry a 409, and most conflicts do not pass by retrying.

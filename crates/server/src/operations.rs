@@ -1,4 +1,4 @@
-//! What an operator asks: whether it lives, whether it can serve, and what it offers.
+//! Endpoints for operators and browsers: health, metrics, the OpenAPI document with its viewer, and browser sessions.
 
 mod cases;
 pub(crate) mod document;
@@ -17,7 +17,7 @@ use crate::security::KeyRole;
 const OPERATE: Rule = Rule::role(KeyRole::Operate);
 const OPEN: Rule = Rule::open();
 
-/// What operators and browsers reach.
+/// Returns the door with the endpoints for operators and browsers.
 pub(crate) fn door() -> Door {
     Door::new("operations")
         .route(OPEN, routes!(health::health))

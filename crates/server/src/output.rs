@@ -1,4 +1,4 @@
-//! Answers.
+//! Builds responses.
 
 use std::cell::RefCell;
 
@@ -6,79 +6,79 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
-use threadkeep::core::Tagged;
+use threadkeep::core::TaggedNumber;
 
 use crate::error::ApiError;
 
-/// Room for answers that a thread keeps.
-const ROOM_BYTES: usize = 64 * 1024;
+/// Maximum capacity of the encoding buffer that each thread of the process retains, in bytes.
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// An answer in JSON.
+/// Returns a response with a JSON body.
 pub fn json<T: Serialize>(body: &T) -> Response {
     json_with(StatusCode::OK, body)
 }
 
-/// An answer in JSON, for what was made by this request or was there before.
+/// Returns a response with a JSON body. Its status is 201 if this request created the resource, and 200 if the resource existed.
 pub(crate) fn created_or_found<T: Serialize>(created: bool, body: &T) -> Response {
     json_with(if created { StatusCode::CREATED } else { StatusCode::OK }, body)
 }
 
 pub(crate) fn json_with<T: Serialize>(status: StatusCode, body: &T) -> Response {
-    match written(body) {
+    match encode_json(body) {
         Ok(text) => (status, [(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => error.into_response(),
     }
 }
 
-/// An answer whose JSON is there.
+/// Returns a response whose body is already JSON.
 pub(crate) fn json_text(text: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// The JSON of an answer.
-pub(crate) fn written<T: Serialize>(body: &T) -> Result<Bytes, ApiError> {
-    written_by(|room| serde_json::to_writer(room, body))
+/// Encodes the JSON body of a response.
+pub(crate) fn encode_json<T: Serialize>(body: &T) -> Result<Bytes, ApiError> {
+    encode_json_with(|buffer| serde_json::to_writer(buffer, body))
 }
 
-/// An answer whose JSON is put together piece by piece.
-pub(crate) fn written_by(write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> Result<Bytes, ApiError> {
+/// Encodes the JSON body of a response with a function that writes the body to a buffer.
+pub(crate) fn encode_json_with(write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> Result<Bytes, ApiError> {
     thread_local! {
-        /// Room that has grown already: an answer is copied once, to its size, and not again whenever it outgrows its room.
-        static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        /// The buffer is reused, so that a body is copied once at its final size instead of each time the buffer grows.
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    ROOM.with_borrow_mut(|room| {
-        room.clear();
-        room.shrink_to(ROOM_BYTES);
-        write(room).map_err(|error| ApiError::internal(format!("an answer has no JSON form: {error}")))?;
-        Ok(Bytes::copy_from_slice(room))
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.clear();
+        buffer.shrink_to(BUFFER_BYTES);
+        write(buffer).map_err(|error| ApiError::internal(format!("cannot encode the response as JSON: {error}")))?;
+        Ok(Bytes::copy_from_slice(buffer))
     })
 }
 
-/// An answer for a browser, with what it may load, and who may show it in a frame.
-pub(crate) fn with_policy(answer: impl IntoResponse, policy: &'static str) -> Response {
-    let mut response = answer.into_response();
+/// Adds a content security policy to a response for browsers.
+pub(crate) fn with_policy(response: impl IntoResponse, policy: &'static str) -> Response {
+    let mut response = response.into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     response
 }
 
-/// Adds the change or the version that a later request can demand.
-pub(crate) fn with_etag(mut response: Response, at: Tagged) -> Response {
-    let tag = HeaderValue::from_str(&etag(at)).expect("digits between quotes are a header's value");
+/// Adds the number of a resource's last change or version as `ETag`, for conditional requests.
+pub(crate) fn with_etag(mut response: Response, number: TaggedNumber) -> Response {
+    let tag = HeaderValue::from_str(&format_etag(number)).expect("an ETag is visible ASCII");
     response.headers_mut().insert(header::ETAG, tag);
     response
 }
 
-/// A change or a version as an `ETag`.
-pub(crate) fn etag(at: Tagged) -> String {
-    format!("\"{at}\"")
+/// Formats the number of a change or version as an `ETag`.
+pub(crate) fn format_etag(number: TaggedNumber) -> String {
+    format!("\"{number}\"")
 }
 
-/// Reads an `ETag`, with or without the tag of its commit.
-pub(crate) fn read_etag(etag: &str) -> Option<Tagged> {
+/// Parses an `ETag`, which may lack the tag that identifies the commit. Returns `None` if the `ETag` is invalid.
+pub(crate) fn parse_etag(etag: &str) -> Option<TaggedNumber> {
     etag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }
 
-/// Marks an answer that tells what an earlier request did.
+/// Adds a header that marks the response if it repeats the result of an earlier request.
 pub(crate) fn with_replay(mut response: Response, replayed: bool) -> Response {
     if replayed {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));

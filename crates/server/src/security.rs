@@ -1,8 +1,8 @@
-//! Who calls over HTTP, on whose behalf, and what the caller may do.
+//! Authentication and authorisation of HTTP requests.
 //!
-//! A caller is known by a key, which belongs to one tenant and says on whose behalf it may act, or by a token of an issuer that
-//! the server was told of. A request without either is taken only while no key was ever made, with the token of this machine's
-//! user (`local`), and only from this machine (`loopback`).
+//! A caller is authenticated by a key or by a token of a configured issuer. A key belongs to one tenant and determines the users
+//! on whose behalf it may be used. As long as no key has ever been created, local callers are admitted instead: with the local
+//! token (`local`), and only from this machine (`loopback`).
 
 pub(crate) mod authenticate;
 pub(crate) mod local;
@@ -20,6 +20,6 @@ impl FromRequestParts<App> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| ApiError::internal("an action asked for a caller on a route without one"))
+        caller.ok_or_else(|| ApiError::internal("the action needs a caller, but its route has no access rule"))
     }
 }

@@ -1,4 +1,4 @@
-//! The server as a whole.
+//! [`Server`], which combines doors, assistants and connections.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ use crate::app::{App, ServerOptions};
 use crate::door::{Door, RouteInfo};
 use crate::{connections, operations, routes};
 
-/// A server over one memory.
+/// A server for one [`Memory`].
 ///
-/// Every instance over the same store is the same server: they may stand behind one address.
+/// All instances that use the same store are interchangeable, so that they can be load-balanced behind one address.
 #[derive(Clone, Debug)]
 pub struct Server {
     memory: Memory,
@@ -28,13 +28,13 @@ pub struct Server {
     assistants: Assistants,
 }
 
-/// Why a door cannot be mounted.
+/// The reason why a door cannot be mounted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoorError {
-    /// Another door has this route, or one of its shape.
-    #[error("{method} {path} of the door {door} collides with a route of another door")]
-    Taken {
+    /// Another door has this route, or a route that differs only in the names of parameters.
+    #[error("the route {method} {path} of the door {door} collides with a route of another door")]
+    RouteCollision {
         /// The door.
         door: &'static str,
         /// The method.
@@ -42,9 +42,9 @@ pub enum DoorError {
         /// The path.
         path: String,
     },
-    /// Nothing holds this route against other tenants and users.
-    #[error("{method} {path} of the door {door} has no tenant case, or a case has no such route")]
-    Uncased {
+    /// The door has no case that tests this route for tenant isolation, or has a case for this route but not the route itself.
+    #[error("the door {door} has no tenant case for the route {method} {path}, or has a case without this route")]
+    MissingTenantCase {
         /// The door.
         door: &'static str,
         /// The method.
@@ -54,7 +54,7 @@ pub enum DoorError {
     },
 }
 
-/// Why a server could not serve.
+/// The reason why a server stopped with an error, or could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -62,122 +62,125 @@ pub enum ServeError {
     #[error("the listener failed")]
     Listener(#[source] std::io::Error),
     /// A path of a door begins with the name of an assistant.
+    // Checked when the server starts, because doors can be mounted after assistants were added.
     #[error(transparent)]
     AssistantName(#[from] AssistantNameError),
-    /// Requests were still running when the grace was over, and were cut.
-    #[error("{0} connections were cut, as they did not finish in time")]
-    Cut(usize),
+    /// Requests were still running when the grace period ended. Their connections were closed.
+    #[error("{0} connections did not finish during the shutdown grace period and were closed")]
+    ShutdownTimedOut(usize),
 }
 
 impl Server {
-    /// Makes a server.
+    /// Creates a server.
     #[must_use]
     pub fn new(memory: Memory, options: ServerOptions) -> Self {
         Self { memory, options, doors: Self::doors(), model: None, embedder: None, assistants: Self::assistants() }
     }
 
-    /// Gives it a model that answers on the OpenAI wire.
+    /// Sets the model that the OpenAI API offers.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
         Self { model: Some(model), ..self }
     }
 
-    /// Gives it an embedder, which joins the ranking of what is recalled.
+    /// Sets the embedder, which contributes to the ranking of recalled messages.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
         Self { embedder: Some(embedder), ..self }
     }
 
-    /// Mounts a door beside those that every server has.
+    /// Mounts a door in addition to the built-in ones.
     ///
     /// # Errors
-    /// `Taken` for a route that collides with another door's, `Uncased` for one without a tenant case.
+    /// `RouteCollision` if a route collides with a route of another door, `MissingTenantCase` if a route has no tenant case or a
+    /// tenant case has no route.
     pub fn with_door(mut self, door: Door) -> Result<Self, DoorError> {
-        if let Some((method, path)) = door.uncased().into_iter().next() {
-            return Err(DoorError::Uncased { door: door.name(), method, path });
+        if let Some((method, path)) = door.routes_without_cases().into_iter().next() {
+            return Err(DoorError::MissingTenantCase { door: door.name(), method, path });
         }
-        if let Some(RouteInfo { method, path, .. }) = routes::collision(&self.doors, &door) {
-            return Err(DoorError::Taken { door: door.name(), method, path });
+        if let Some(RouteInfo { method, path, .. }) = routes::find_collision(&self.doors, &door) {
+            return Err(DoorError::RouteCollision { door: door.name(), method, path });
         }
         self.doors.push(door);
         Ok(self)
     }
 
-    /// A list of assistants that takes none whose name the paths of the doors begin with that every server has.
+    /// Returns an empty list of assistants that rejects names with which a path of a built-in door begins.
     #[must_use]
     pub fn assistants() -> Assistants {
         let assistants = Assistants::default();
-        let reserved = assistants.reserve(routes::beginnings(&Self::doors()));
-        reserved.expect("an empty list has no names");
+        let reserved = assistants.reserve(routes::first_segments(&Self::doors()));
+        reserved.expect("an empty list contains no reserved name");
         assistants
     }
 
-    /// Gives it assistants that can be asked. Others may be added later, or take their place.
+    /// Sets the assistants. The list is shared: assistants can be added and replaced while the server runs.
     #[must_use]
     pub fn with_assistants(self, assistants: Assistants) -> Self {
         Self { assistants, ..self }
     }
 
-    /// The doors that every server has.
+    /// Returns the built-in doors, which every server has.
     #[must_use]
     pub fn doors() -> Vec<Door> {
         routes::doors()
     }
 
-    /// Every route of the doors that every server has, in their order.
+    /// Returns the routes of the built-in doors.
     #[must_use]
     pub fn routes() -> Vec<RouteInfo> {
         Self::doors().iter().flat_map(Door::routes).collect()
     }
 
-    /// The OpenAPI document of these doors, as JSON.
+    /// Returns the OpenAPI document of the built-in doors as JSON.
     #[must_use]
     pub fn openapi() -> String {
-        operations::document::text(&Self::doors())
+        operations::document::openapi_json(&Self::doors())
     }
 
-    /// Serves until `shutdown` is over; then finishes what was accepted, and ends every stream with an event.
+    /// Serves requests until `shutdown` completes. Then finishes the accepted requests, and ends each stream with a final event.
     ///
     /// # Errors
-    /// `AssistantName` for an assistant that a door's paths collide with, `Listener` when no connection can be accepted any more, `Cut` when the grace was not enough.
+    /// `AssistantName` if a path of a door begins with the name of an assistant, `Listener` if the listener keeps failing,
+    /// `ShutdownTimedOut` if requests did not finish within the grace period.
     pub async fn serve(
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         let Self { memory, options, doors, model, embedder, assistants } = self;
-        assistants.reserve(routes::beginnings(&doors))?;
-        let service = Service::new(memory, options.of_service(), model, embedder, assistants);
+        assistants.reserve(routes::first_segments(&doors))?;
+        let service = Service::new(memory, options.service_options(), model, embedder, assistants);
         let app = App::new(service, options, doors);
         let sweeper = operations::sweep::start(&app);
         let resuming = app.options().resume_turns.then(|| app.resume_turns());
-        let renewals = app.options().tls.clone().map(|tls| tokio::spawn(tls.follow()));
+        let certificate_reload = app.options().tls.clone().map(|tls| tokio::spawn(tls.reload_changes()));
         let router: Router = routes::router(&app);
-        let listeners = listen(&app);
-        let served = connections::serve(&app, router, listener, shutdown).await;
+        let background_tasks = start_background_tasks(&app);
+        let result = connections::serve(&app, router, listener, shutdown).await;
         app.stop();
         sweeper.abort();
         resuming.inspect(JoinHandle::abort);
-        renewals.inspect(JoinHandle::abort);
-        listeners.iter().for_each(JoinHandle::abort);
+        certificate_reload.inspect(JoinHandle::abort);
+        background_tasks.iter().for_each(JoinHandle::abort);
         app.telemetry().flush().await;
-        served
+        result
     }
 }
 
-/// Begins what doors do beside their routes.
-fn listen(app: &App) -> Vec<JoinHandle<()>> {
-    let listen = |door: &Door| {
-        let (name, app, listening) = (door.name(), app.clone(), door.listen(app)?);
+/// Starts the background tasks of the doors.
+fn start_background_tasks(app: &App) -> Vec<JoinHandle<()>> {
+    let start = |door: &Door| {
+        let (name, app, task) = (door.name(), app.clone(), door.start_background_task(app)?);
         Some(tokio::spawn(async move {
-            let _hold = app.hold();
-            listening.await;
+            let _guard = app.delay_shutdown();
+            task.await;
             if !app.is_stopping() {
-                tracing::error!(door = name, "the listener of a door has ended, though the server goes on");
+                tracing::error!(door = name, "the background task of a door ended while the server is running");
             }
         }))
     };
-    app.doors().iter().filter_map(listen).collect()
+    app.doors().iter().filter_map(start).collect()
 }
 
 /// The address of a client.

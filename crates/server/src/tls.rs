@@ -1,4 +1,4 @@
-//! TLS, for a server that is met without a proxy.
+//! TLS for servers that are not behind a proxy.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How often the files are looked at.
-const MOMENT: Duration = Duration::from_secs(1);
+/// How often the files are checked for changes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a server shows and encrypts with: a certificate and its key, as their files have them. Cheap to clone; all clones
-/// are the same.
+/// A certificate and its private key, which are reloaded when their files change. Cheap to clone; clones share the certificate.
 #[derive(Clone)]
 pub struct Tls {
     inner: Arc<Inner>,
@@ -25,12 +24,12 @@ pub struct Tls {
 struct Inner {
     certificates: PathBuf,
     key: PathBuf,
-    /// The files as they were when they were read.
-    read_as: RwLock<Stamp>,
+    /// The stamp of the files that were loaded last, including invalid ones.
+    loaded: RwLock<Stamp>,
     config: RwLock<Arc<ServerConfig>>,
 }
 
-/// What tells two files from the same ones before.
+/// Modification time and size of both files, which change when a file is replaced.
 type Stamp = [Option<(SystemTime, u64)>; 2];
 
 impl std::fmt::Debug for Tls {
@@ -39,32 +38,33 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// Why a certificate or a key cannot be used.
+/// The reason why a certificate or a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// There is no certificate in the file.
-    #[error("{0} holds no certificate in PEM")]
+    /// The file cannot be read or contains no certificate.
+    #[error("{0} contains no certificate in PEM format")]
     Certificate(String),
-    /// There is no private key in the file.
-    #[error("{0} holds no private key in PEM")]
+    /// The file cannot be read or contains no private key.
+    #[error("{0} contains no private key in PEM format")]
     Key(String),
-    /// They do not belong together, or are of a kind that is not known.
-    #[error("the certificate and the key cannot be used together")]
+    /// The key does not belong to the certificate, or has an unsupported type.
+    #[error("the private key does not match the certificate or has an unsupported type")]
     Pair(#[source] rustls::Error),
 }
 
 impl Tls {
-    /// Reads a chain of certificates, the server's own first, and the private key of that. A server that has them follows
-    /// the files: new connections see a renewed certificate within a few seconds, those that are open go on.
+    /// Reads a certificate chain, which begins with the server's own certificate, and the private key of that certificate. While
+    /// the server runs, it reloads the files when they change: new connections use a renewed certificate within a few seconds;
+    /// open connections are not affected.
     ///
     /// # Errors
-    /// A file cannot be read or holds something else, or the two do not belong together.
+    /// `Certificate` or `Key` if a file cannot be read or has other content, `Pair` if the key does not match the certificate.
     pub fn from_pem_files(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let (certificates, key) = (certificates.to_owned(), key.to_owned());
-        let read_as = RwLock::new(stamp(&certificates, &key));
+        let loaded = RwLock::new(stamp(&certificates, &key));
         let config = RwLock::new(read(&certificates, &key)?);
-        Ok(Self { inner: Arc::new(Inner { certificates, key, read_as, config }) })
+        Ok(Self { inner: Arc::new(Inner { certificates, key, loaded, config }) })
     }
 
     pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> std::io::Result<TlsStream<S>> {
@@ -72,39 +72,39 @@ impl Tls {
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// Follows the files for as long as it is waited for. What cannot be used leaves what was.
-    pub(crate) async fn follow(self) -> Infallible {
-        let Inner { certificates, key, read_as, config } = &*self.inner;
-        let mut seen = *read_as.read().unwrap_or_else(PoisonError::into_inner);
+    /// Reloads the files whenever they change. If they are invalid, the previous certificate stays in use. Never returns.
+    pub(crate) async fn reload_changes(self) -> Infallible {
+        let Inner { certificates, key, loaded, config } = &*self.inner;
+        let mut seen = *loaded.read().unwrap_or_else(PoisonError::into_inner);
         loop {
-            tokio::time::sleep(MOMENT).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let before = std::mem::replace(&mut seen, stamp(certificates, key));
-            // Two files are not written at once: they are read when they have come to rest.
-            let is_known = *read_as.read().unwrap_or_else(PoisonError::into_inner) == seen;
-            if is_known || before != seen {
+            // The files are replaced one after the other, so they are loaded only when neither has changed for one interval.
+            let is_loaded = *loaded.read().unwrap_or_else(PoisonError::into_inner) == seen;
+            if is_loaded || before != seen {
                 continue;
             }
             match read(certificates, key) {
                 Ok(renewed) => {
                     *config.write().unwrap_or_else(PoisonError::into_inner) = renewed;
-                    tracing::info!("the certificate was renewed");
+                    tracing::info!("reloaded the TLS certificate");
                 }
                 Err(error) => {
                     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                    tracing::error!(%error, cause, "a renewed certificate cannot be used; the one before goes on");
+                    tracing::error!(%error, cause, "the changed TLS certificate or key is invalid; keeping the previous certificate");
                 }
             }
-            *read_as.write().unwrap_or_else(PoisonError::into_inner) = seen;
+            *loaded.write().unwrap_or_else(PoisonError::into_inner) = seen;
         }
     }
 }
 
 fn read(certificates: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let unread = || TlsError::Certificate(certificates.display().to_string());
-    let chain = CertificateDer::pem_file_iter(certificates).map_err(|_| unread())?;
-    let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(|_| unread())?;
+    let invalid = || TlsError::Certificate(certificates.display().to_string());
+    let chain = CertificateDer::pem_file_iter(certificates).map_err(|_| invalid())?;
+    let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(|_| invalid())?;
     if chain.is_empty() {
-        return Err(unread());
+        return Err(invalid());
     }
     let key = PrivateKeyDer::from_pem_file(key).map_err(|_| TlsError::Key(key.display().to_string()))?;
     let ring = Arc::new(rustls::crypto::ring::default_provider());

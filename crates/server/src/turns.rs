@@ -1,8 +1,8 @@
-//! Turns of assistants, told over HTTP.
+//! Turns of assistants over HTTP.
 
 mod stream;
 
 pub(crate) use stream::respond;
 pub(crate) use threadkeep_service::turns::{
-    Answered, AskRequest, DecisionRequest, TurnUpdate, Waiting, Work, resume, start, whole,
+    AskRequest, DecisionRequest, TurnResult, TurnTask, TurnUpdate, TurnUpdates, resume, start, wait_for_result,
 };

@@ -1,4 +1,4 @@
-//! The assistants that can be asked, by name.
+//! The registry of assistants, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,43 +7,43 @@ use threadkeep::Agent;
 use threadkeep::agent::plugin::Lookup;
 use threadkeep::core::Embedder;
 
-use crate::telemetry::Watch;
+use crate::telemetry::Instrumentation;
 
-/// Bytes of an assistant's name.
+/// The maximum length of an assistant's name, in bytes.
 const NAME_BYTES: usize = 64;
 
-/// Why an assistant cannot be called so. Its name stands in paths, in the names of models (`threadkeep/NAME`), in figures
-/// and on a page.
+/// An invalid assistant name. Names are part of paths, model names (`threadkeep/NAME`), metrics and HTML pages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssistantNameError {
-    /// It has other characters, or too many.
+    /// The name is empty or too long, or contains an invalid character.
     #[error(
-        "`{name}` cannot be an assistant's name: use 1 to {NAME_BYTES} ASCII letters, digits, `-`, `_` and `.`, beginning \
-         with a letter or a digit"
+        "invalid assistant name `{name}`: use 1 to {NAME_BYTES} ASCII letters, digits, `-`, `_` and `.`, beginning with a \
+         letter or a digit"
     )]
     Characters {
-        /// The name, cut and without control characters.
+        /// The name, truncated and without control characters.
         name: String,
     },
-    /// A route of the server begins so.
-    #[error("`{name}` cannot be an assistant's name: the server's own paths begin with /{name}")]
+    /// Paths of the server begin with the name, or it is reserved for a version of an API.
+    #[error("invalid assistant name `{name}`: the server has paths under /{name}")]
     Reserved {
         /// The name.
         name: String,
     },
 }
 
-/// Checks that an assistant can be called so, where a name is reserved by the paths of doors or not.
+/// Checks the name of an assistant. `is_reserved` returns whether paths of the server begin with a name. Names such as `v1` are always
+/// reserved.
 ///
 /// # Errors
-/// What keeps it from that.
+/// [`AssistantNameError`] for an invalid name.
 pub fn check_assistant_name(name: &str, is_reserved: impl FnOnce(&str) -> bool) -> Result<(), AssistantNameError> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    if !begins_well || name.len() > NAME_BYTES || !name.bytes().all(is_plain) {
-        let shown = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect();
-        return Err(AssistantNameError::Characters { name: shown });
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let has_valid_start = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if !has_valid_start || name.len() > NAME_BYTES || !name.bytes().all(is_allowed) {
+        let printable = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect();
+        return Err(AssistantNameError::Characters { name: printable });
     }
     let number = name.strip_prefix('v').filter(|number| !number.is_empty());
     let is_version = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
@@ -53,13 +53,13 @@ pub fn check_assistant_name(name: &str, is_reserved: impl FnOnce(&str) -> bool) 
     Ok(())
 }
 
-/// Assistants by name, each over the server's store. Cheap to clone; all clones are the same, so that whoever holds one
-/// can add to a server that runs already. One server has them.
+/// The assistants of one server, by name. Cheap to clone. Clones share their state, so that assistants can be added while the server
+/// runs.
 #[derive(Clone, Debug, Default)]
 pub struct Assistants {
     by_name: Arc<RwLock<BTreeMap<String, Entry>>>,
     reserved: Arc<RwLock<BTreeSet<String>>>,
-    watch: Watch,
+    instrumentation: Instrumentation,
 }
 
 #[derive(Clone, Debug)]
@@ -69,10 +69,10 @@ struct Entry {
 }
 
 impl Assistants {
-    /// Keeps names from assistants, as the paths of doors begin so.
+    /// Reserves the names with which paths of doors begin.
     ///
     /// # Errors
-    /// As [`check_assistant_name`], for an assistant that has such a name.
+    /// [`AssistantNameError`] if a registered assistant has a reserved name.
     pub fn reserve(&self, names: impl IntoIterator<Item = String>) -> Result<(), AssistantNameError> {
         self.reserved.write().unwrap_or_else(PoisonError::into_inner).extend(names);
         self.all().iter().try_for_each(|agent| self.check(&agent.assistant().definition().name))
@@ -83,57 +83,57 @@ impl Assistants {
         check_assistant_name(name, |name| reserved.contains(name))
     }
 
-    /// Puts an assistant in, in place of one that has its name. Turns that have begun end with the one that began them.
+    /// Registers an assistant, replacing any assistant with the same name. Running turns continue with the assistant that started them.
     ///
-    /// The server counts and traces what its definition names: the model, the tools and the embedder.
+    /// Calls to the model, the tools and the embedder in the assistant's definition are counted and traced.
     ///
     /// # Errors
-    /// As [`check_assistant_name`].
+    /// [`AssistantNameError`] for an invalid name.
     pub fn put(&self, agent: Agent) -> Result<(), AssistantNameError> {
         self.put_with_lookups(agent, &[])
     }
 
-    /// As [`Assistants::put`], with the tools that answer the records' endpoints. Without any those endpoints are unknown
-    /// routes for this assistant.
+    /// Like [`Assistants::put`], but also exposes `lookups`, tools of the assistant, as HTTP endpoints. An assistant without lookups has
+    /// no such endpoints.
     ///
     /// # Errors
-    /// As [`Assistants::put`].
+    /// The same as [`Assistants::put`].
     pub fn put_with_lookups(&self, agent: Agent, lookups: &'static [Lookup]) -> Result<(), AssistantNameError> {
-        let agent = self.watch.agent(&agent);
+        let agent = self.instrumentation.wrap_agent(&agent);
         let name = agent.assistant().definition().name.clone();
         self.check(&name)?;
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, Entry { agent, lookups });
         Ok(())
     }
 
-    /// Takes an assistant out. Turns that have begun end as they would have.
+    /// Removes an assistant. Running turns continue.
     pub fn remove(&self, name: &str) {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    /// The same embedder, its calls counted and traced by the server: for an assistant that holds one elsewhere than in its
+    /// Wraps an embedder so that calls to it are counted and traced. This is for assistants that use an embedder outside their
     /// definition.
     #[must_use]
-    pub fn watched(&self, embedder: Arc<dyn Embedder>) -> Arc<dyn Embedder> {
-        self.watch.embedder(embedder)
+    pub fn instrumented(&self, embedder: Arc<dyn Embedder>) -> Arc<dyn Embedder> {
+        self.instrumentation.wrap_embedder(embedder)
     }
 
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.watch
+    pub(crate) fn instrumentation(&self) -> &Instrumentation {
+        &self.instrumentation
     }
 
-    /// Finds one by its name.
+    /// Finds an assistant by name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Agent> {
         self.entry(name).map(|entry| entry.agent)
     }
 
-    /// The tools that answer the records' endpoints for an assistant.
+    /// Returns the tools of an assistant that are exposed as HTTP endpoints.
     pub fn lookups(&self, name: &str) -> &'static [Lookup] {
         self.entry(name).map_or(&[], |entry| entry.lookups)
     }
 
-    /// All of them, by name.
+    /// Returns all assistants, ordered by name.
     #[must_use]
     pub fn all(&self) -> Vec<Agent> {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_fit_into_paths_and_collide_with_no_route() {
+    fn names_are_valid_in_paths_and_not_reserved() {
         let is_reserved = |name: &str| ["docs", "chat"].contains(&name);
         for name in ["general", "subway", "keeper", "k8s-agent", "my_bot.2", "0", "vera", "documents", &"x".repeat(64)]
         {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_repeated_that_could_act_on_a_terminal() {
+    fn errors_contain_no_control_characters() {
         let error = check_assistant_name("\u{1b}[31mred", |_| false).unwrap_err().to_string();
         assert!(error.contains("`[31mred`") && !error.contains('\u{1b}'), "{error}");
     }

@@ -1,8 +1,9 @@
-//! The audit log: who did what needs the role of an administrator or approver, and when.
+//! The audit log, which records actions that require the role `admin` or `approve`: who performed them, and when.
 //!
-//! It lies in the store, as messages of a thread of the internal tenant, which nobody can name: every instance writes the
-//! same one, and each record names the hash of the one before ([`chain`]). An act is written before it is done, and again
-//! with how it ended; one that cannot be written is not done. It holds ids; bodies, words and secrets are not in it.
+//! The log is stored as messages in a thread of the internal tenant, which no API can access. All instances write to the same thread,
+//! and each record contains the hash of the previous record ([`chain`]). One record is written before an action, and another one with
+//! the outcome after the action. If the first record cannot be written, the action is not performed. Records contain ids, but no
+//! request bodies, no message content and no secrets.
 
 mod chain;
 
@@ -18,62 +19,64 @@ pub use chain::{AuditFinding, AuditVerification};
 
 use crate::caller::{Caller, Credential};
 
-/// Bytes of what an act is done to.
+/// The maximum length of the target of an action, in bytes.
 const TARGET_BYTES: usize = 200;
-/// Threads that are looked at: the chain, and one for each month in which an earlier version wrote.
+/// The maximum number of threads to read. The chain is one thread; earlier versions used another thread for each month.
 const THREADS: usize = 1_000;
+/// The number of messages to read at once.
 const PAGE: usize = 500;
 
-/// Something that was done, or was going to be.
+/// An action that was performed or was about to be performed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// By whom: `key ID`, `token`, `this machine`, `command line`, or whom a door knows by itself, such as `shared key`.
+    /// The actor: `key ID`, `token`, `this machine`, `command line`, or the name of a [`Sender`](crate::Sender), such as
+    /// `shared key`.
     pub by: String,
-    /// In which tenant.
+    /// The tenant.
     pub tenant: String,
-    /// On behalf of which user; none for the tenant itself.
+    /// The user on whose behalf the action was performed; `None` if it was performed for the whole tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// What: a method and a route, or `keys create`.
+    /// The action: a method and a route, or a command such as `keys create`.
     pub act: String,
-    /// To what: the path, with names that are no ids left out, or a key's id.
+    /// The target: the id of a key, or the path of the request, in which parts that are not ids are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// `begun`, then the status of the answer, or `done`.
+    /// The outcome: `begun` in the record before the action; in the record after it, the status of the response, `done` or `failed`.
     pub outcome: String,
-    /// The request, as the server's log names it.
+    /// The request id, which also appears in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The hash of the record before this one, as a lower-case hexadecimal SHA-256; none in records of earlier versions.
+    /// The SHA-256 of the previous record, as lower-case hexadecimal digits; `None` in records written by earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
 }
 
-/// What a caller is going to do.
+/// An action that a caller is about to perform.
 #[derive(Clone, Debug)]
-pub struct Act {
-    /// What: a method and a route, or what a door calls it.
+pub struct AuditAction {
+    /// The action: a method and a route, or a door's name for it.
     pub act: String,
-    /// To what: an id, or a path in which names that are no ids are left out.
+    /// The target: an id, or a path in which parts that are not ids are left out.
     pub target: Option<String>,
-    /// The request, as the log names it.
+    /// The request id, which also appears in the server's log.
     pub request_id: Option<String>,
 }
 
 impl AuditRecord {
-    /// What a caller is going to do.
-    pub(crate) fn begun(caller: &Caller, act: Act, at: Timestamp) -> Self {
-        let (tenant, user) = names(&caller.scope);
-        let Act { act, target, request_id } = act;
+    /// Creates the record to be written before an action.
+    pub(crate) fn started(caller: &Caller, action: AuditAction, at: Timestamp) -> Self {
+        let (tenant, user) = tenant_and_user(&caller.scope);
+        let AuditAction { act, target, request_id } = action;
         let by = match &caller.credential {
             Credential::Key(id) => format!("key {id}"),
             Credential::Token { .. } => "token".to_owned(),
             Credential::Local { .. } => "this machine".to_owned(),
             Credential::Door(name) => name.clone(),
         };
-        let (target, outcome) = (target.as_deref().map(cut), "begun".to_owned());
+        let (target, outcome) = (target.as_deref().map(truncate_target), "begun".to_owned());
         Self { at, by, tenant, user, act, target, outcome, request_id, previous: None }
     }
 }
@@ -87,66 +90,67 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the log that lies in a memory's store.
+    /// Opens the log in the store that `memory` uses.
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
-        // All of it is kept and read, whatever is kept of conversations.
-        let options = MemoryOptions { retention: None, tail_bytes: 0, ..memory.options().clone() };
-        let memory = memory.with_options(options).expect("options without a retention are as sound as those with it");
+        // The retention of conversations does not apply to the audit log.
+        let options = MemoryOptions { retention: None, thread_cache_bytes: 0, ..memory.options().clone() };
+        let memory = memory.with_options(options).expect("options without retention are valid");
         Self { memory, scope: Scope::Tenant(TenantId::internal()), writing: Arc::default() }
     }
 
-    /// Writes down what somebody has done at the command line.
+    /// Records an action that was performed on the command line.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn record_command(&self, tenant: &TenantId, act: &str, target: &str) -> Result<(), MemoryError> {
-        let record = self.command(&Scope::Tenant(tenant.clone()), act, target);
+        let record = self.command_record(&Scope::Tenant(tenant.clone()), act, target);
         self.write(&AuditRecord { outcome: "done".to_owned(), ..record }).await
     }
 
-    /// Writes down what somebody is going to do at the command line, does it, and writes down how it ended. What cannot be
-    /// written down is not done. `target` is an id.
+    /// Performs an action of the command line. Writes a record before the action, and another with the outcome after it. If the first
+    /// record cannot be written, the action is not performed. `target` is an id.
     ///
     /// # Errors
-    /// Those of what is done, and of the store.
-    pub async fn around_command<T, E: From<MemoryError>>(
+    /// The errors of the action and of the store.
+    pub async fn audited_command<T, E: From<MemoryError>>(
         &self,
         scope: &Scope,
         act: &str,
         target: &str,
-        doing: impl Future<Output = Result<T, E>>,
+        action: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let begun = self.command(scope, act, target);
-        self.write(&begun).await?;
-        let done = doing.await;
-        let outcome = if done.is_ok() { "done" } else { "failed" }.to_owned();
-        let ended = self.write(&AuditRecord { at: self.memory.now(), outcome, ..begun }).await;
-        // Why it failed says more than that this could not be written either.
-        let done = done?;
-        ended?;
-        Ok(done)
+        let started = self.command_record(scope, act, target);
+        self.write(&started).await?;
+        let result = action.await;
+        let outcome = if result.is_ok() { "done" } else { "failed" }.to_owned();
+        let written = self.write(&AuditRecord { at: self.memory.now(), outcome, ..started }).await;
+        // An error from the action takes precedence over an error from writing the second record.
+        let value = result?;
+        written?;
+        Ok(value)
     }
 
-    fn command(&self, scope: &Scope, act: &str, target: &str) -> AuditRecord {
-        let (tenant, user) = names(scope);
+    /// Creates the record to be written before an action of the command line.
+    fn command_record(&self, scope: &Scope, act: &str, target: &str) -> AuditRecord {
+        let (tenant, user) = tenant_and_user(scope);
         AuditRecord {
             at: self.memory.now(),
             by: "command line".to_owned(),
             tenant,
             user,
             act: act.to_owned(),
-            target: Some(cut(target)),
+            target: Some(truncate_target(target)),
             outcome: "begun".to_owned(),
             request_id: None,
             previous: None,
         }
     }
 
-    /// Lists what was done in a tenant, oldest first: the newest `limit` records.
+    /// Lists the newest `limit` records of a tenant, oldest first.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn list(&self, tenant: &TenantId, limit: usize) -> Result<Vec<AuditRecord>, MemoryError> {
         let mut newest_first = Vec::new();
         for thread in self.threads().await? {
@@ -171,7 +175,7 @@ impl AuditLog {
         Ok(newest_first)
     }
 
-    /// The threads that hold records, newest first.
+    /// Returns the threads that contain records, newest first.
     async fn threads(&self) -> Result<Vec<Thread>, MemoryError> {
         let page = self.memory.list_threads(&self.scope, &ThreadQuery::new(ThreadOrder::Created, THREADS)).await?;
         let is_log = |thread: &Thread| thread.key.as_ref().is_some_and(|key| key.as_str().starts_with("audit:"));
@@ -179,14 +183,14 @@ impl AuditLog {
     }
 }
 
-/// A scope's tenant, and its user.
-fn names(scope: &Scope) -> (String, Option<String>) {
+/// Returns the tenant and the user of a scope.
+fn tenant_and_user(scope: &Scope) -> (String, Option<String>) {
     match scope {
         Scope::Tenant(tenant) => (tenant.as_str().to_owned(), None),
         Scope::User(tenant, user) => (tenant.as_str().to_owned(), Some(user.as_str().to_owned())),
     }
 }
 
-fn cut(text: &str) -> String {
+fn truncate_target(text: &str) -> String {
     text.char_indices().take_while(|(start, _)| *start < TARGET_BYTES).map(|(_, char)| char).collect()
 }

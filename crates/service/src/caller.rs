@@ -1,4 +1,4 @@
-//! Who calls, on whose behalf, and what the caller may do.
+//! Callers: their credentials, scopes and roles.
 
 use threadkeep::{Scope, UserId};
 
@@ -6,55 +6,55 @@ use crate::error::{Error, Result};
 use crate::keys::KeyRole;
 use crate::service::Service;
 
-/// Whether looking at a turn or a response may drive it on: resume one that was cut, and note what became of it.
+/// Whether reading a turn or a response may resume its turn if the turn was interrupted, and store the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MayResume {
-    /// It may.
+    /// Reading may resume the turn.
     Yes,
-    /// It only reads.
+    /// Reading changes nothing.
     No,
 }
 
-/// By what a caller is known.
+/// The credential of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// A key, by its id.
+    /// An API key, by its id.
     Key(String),
-    /// A token of an issuer.
+    /// A token of a [`TokenIssuer`](crate::TokenIssuer).
     Token {
-        /// Until when it is good, in seconds since 1970.
+        /// When the token expires, in seconds since 1970.
         until_seconds: i64,
     },
-    /// The token of this machine's user, as there is no key yet.
+    /// The local token of this machine's user, which is valid as long as there is no API key.
     Local {
-        /// Until when it is good, in seconds since 1970; `None` for the token itself.
+        /// When the session that was started with the token expires, in seconds since 1970; `None` if the caller sent the token itself.
         until_seconds: Option<i64>,
     },
-    /// A door knows the caller by itself, under this name.
+    /// The caller was authenticated by a door. Contains [`Sender::name`].
     Door(String),
 }
 
-/// Who calls.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// On whose behalf.
+    /// The scope of the request.
     pub scope: Scope,
-    /// Whether the request named the user; else the key or the token is the user's own.
+    /// Whether the request may name the user. Otherwise the key or token belongs to the user.
     pub is_user_named: bool,
-    /// What they may do.
+    /// The roles.
     pub roles: Vec<KeyRole>,
-    /// By what they are known.
+    /// The credential.
     pub credential: Credential,
 }
 
-/// Whom a door knows by itself: by a signature, or by a connection that it holds.
+/// A caller that a door authenticates itself, for example by a signature or by its connection.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// What the audit log calls them, and under which their requests are counted, such as `slack T1`. It is no secret.
+    /// The name in the audit log, which also identifies the caller for rate limits and quotas, such as `slack T1`. Not a secret.
     pub name: String,
-    /// On whose behalf they act.
+    /// The scope of the request.
     pub scope: Scope,
-    /// What they may do.
+    /// The roles.
     pub roles: Vec<KeyRole>,
 }
 
@@ -65,33 +65,33 @@ impl From<Sender> for Caller {
 }
 
 impl Caller {
-    /// Whether they may do what needs a role.
+    /// Whether the caller has a role. An administrator who uses the local token also has `Operate`.
     #[must_use]
     pub fn has(&self, role: KeyRole) -> bool {
-        let is_held = self.roles.iter().any(|held| held.implies(role));
+        let is_granted = self.roles.iter().any(|granted| granted.implies(role));
         let is_local = matches!(self.credential, Credential::Local { .. });
-        is_held || (role == KeyRole::Operate && is_local && self.has(KeyRole::Admin))
+        is_granted || (role == KeyRole::Operate && is_local && self.has(KeyRole::Admin))
     }
 
-    /// The id of the key that they showed.
+    /// Returns the id of the API key, if the caller used one.
     #[must_use]
     pub fn key_id(&self) -> Option<&str> {
         if let Credential::Key(id) = &self.credential { Some(id) } else { None }
     }
 
-    /// Whether what this caller looks at may be driven on by that.
+    /// Returns whether a turn may be resumed when this caller reads it.
     #[must_use]
-    pub fn may_drive(&self) -> MayResume {
+    pub fn may_resume(&self) -> MayResume {
         if self.has(KeyRole::Write) { MayResume::Yes } else { MayResume::No }
     }
 
-    /// Whether a user's own key or token is shown, and not that of an application which names the user.
+    /// Whether the caller's key or token belongs to this user, rather than to an application that names the user.
     #[must_use]
     pub fn is_user(&self, user: &UserId) -> bool {
         !self.is_user_named && matches!(&self.scope, Scope::User(_, own) if own == user)
     }
 
-    /// Whether a caller who was let in may go on, as one does who listens for long.
+    /// Whether the credential is still valid. Long-lived connections check this periodically.
     pub async fn is_still_valid(&self, service: &Service) -> bool {
         let now_seconds = service.memory().now().as_millis().div_euclid(1000);
         match &self.credential {
@@ -100,22 +100,22 @@ impl Caller {
             {
                 false
             }
-            // Once there is a key, nobody goes on without one.
+            // The local token is not valid once there is an API key.
             Credential::Local { .. } => !service.needs_key().await.unwrap_or(false),
-            // A store that cannot be asked now is no reason to end.
-            Credential::Key(id) => service.keys().is_good(id).await.unwrap_or(true),
+            // An unavailable store does not end connections.
+            Credential::Key(id) => service.keys().is_valid(id).await.unwrap_or(true),
             Credential::Token { .. } | Credential::Door(_) => true,
         }
     }
 
-    /// Demands a role.
+    /// Checks that the caller has a role.
     ///
     /// # Errors
-    /// `Forbidden` for a caller without it.
-    pub fn demand(&self, role: KeyRole) -> Result<()> {
+    /// `Forbidden` if the caller does not have the role.
+    pub fn require(&self, role: KeyRole) -> Result<()> {
         if self.has(role) {
             return Ok(());
         }
-        Err(Error::forbidden("role_missing", format!("this needs a key with the role {role}")))
+        Err(Error::forbidden("role_missing", format!("this request requires a key with the role {role}")))
     }
 }

@@ -1,113 +1,113 @@
-//! What went wrong, before a door says it on its wire.
+//! Errors, which doors encode in their protocols.
 
 use std::time::Duration;
 
-use threadkeep::core::{Kind, ModelError, Tagged};
+use threadkeep::core::{Kind, ModelError, TaggedNumber};
 use threadkeep::{AgentError, Conflict, MemoryError, StoreError};
 
 use crate::keys::KeyError;
 
-/// The result of what a caller asked for.
+/// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a caller can do about an error.
+/// The kind of an error, which determines what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The request makes no sense as it is.
+    /// The request is invalid.
     Invalid,
-    /// Nobody is known by what was shown.
+    /// The credential is missing or invalid.
     Unauthenticated,
-    /// This caller may not.
+    /// The caller lacks permission.
     Forbidden,
-    /// There is no such thing, or none for this caller.
+    /// The resource does not exist, or the caller cannot access it.
     NotFound,
-    /// It does not go with what is there.
+    /// The request conflicts with the stored state.
     Conflict,
-    /// What the caller knew of the thing is outdated: read it again.
+    /// The resource has changed since the caller read it, and has to be read again.
     Outdated,
-    /// Too many requests.
+    /// The caller has sent too many requests.
     TooMany,
     /// The server failed.
     Internal,
-    /// It cannot do this.
+    /// The server does not support the feature.
     Unsupported,
-    /// A provider failed.
+    /// A model provider failed.
     Provider,
-    /// It cannot be done now.
+    /// The server or a provider is unavailable. The caller can retry later.
     Unavailable,
-    /// A provider took too long.
+    /// A model provider did not respond in time.
     ProviderTimedOut,
 }
 
-/// Why something was not done. A door writes it in the terms of its wire.
+/// An error of a request. Doors encode it in their protocols.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What the caller can do about it.
+    /// The kind.
     pub kind: ErrorKind,
-    /// For programs.
+    /// The code, for programs.
     pub code: &'static str,
-    /// For people.
+    /// The message, for people.
     pub message: String,
-    /// What of the request was wrong.
+    /// The invalid parameter of the request.
     pub param: Option<String>,
-    /// How long to wait before another try.
+    /// How long to wait before a retry.
     pub retry_after: Option<Duration>,
-    /// The version that the thing has, where another one was demanded.
-    pub version: Option<Tagged>,
-    /// What an operator may know and a caller may not.
+    /// The current version of the resource, if the request required a different version.
+    pub version: Option<TaggedNumber>,
+    /// Details for the server's log, not for the caller.
     pub internal: Option<Box<str>>,
 }
 
 impl Error {
-    /// Makes an error.
+    /// Creates an error.
     pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, code, message, param: None, retry_after: None, version: None, internal: None }
     }
 
-    /// The request makes no sense as it is.
+    /// Creates an error for an invalid parameter.
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, "invalid_request", message).param(param)
     }
 
-    /// There is no such thing.
+    /// Creates an error for a missing resource, such as `thread`.
     #[must_use]
-    pub fn not_found(what: &str) -> Self {
-        Self::new(ErrorKind::NotFound, "not_found", format!("{what} not found"))
+    pub fn not_found(resource: &str) -> Self {
+        Self::new(ErrorKind::NotFound, "not_found", format!("{resource} not found"))
     }
 
-    /// This caller may not.
+    /// Creates an error for a caller without permission.
     pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Forbidden, code, message)
     }
 
-    /// The server failed; what is said here is for its operator alone.
-    pub fn internal(what: impl Into<String>) -> Self {
-        let error = Self::new(ErrorKind::Internal, "internal_error", "the server failed at this request");
-        Self { internal: Some(what.into().into()), ..error }
+    /// Creates an internal error. The details are only logged.
+    pub fn internal(details: impl Into<String>) -> Self {
+        let error = Self::new(ErrorKind::Internal, "internal_error", "internal server error");
+        Self { internal: Some(details.into().into()), ..error }
     }
 
-    /// Names what of the request was wrong.
+    /// Sets the invalid parameter.
     #[must_use]
     pub fn param(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }
     }
 
-    /// Gives it another code.
+    /// Replaces the code.
     #[must_use]
     pub fn code(self, code: &'static str) -> Self {
         Self { code, ..self }
     }
 
-    /// Says how long to wait before another try.
+    /// Sets how long to wait before a retry.
     #[must_use]
     pub fn retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
     }
 
-    fn version(self, version: Tagged) -> Self {
+    fn version(self, version: TaggedNumber) -> Self {
         Self { version: Some(version), ..self }
     }
 }
@@ -131,7 +131,7 @@ impl From<AgentError> for Error {
         let conflict = |message| Self::new(ErrorKind::Conflict, code, message);
         match error {
             AgentError::Memory(error) => error.into(),
-            AgentError::Busy => conflict(message).retry_after(SOON),
+            AgentError::Busy => conflict(message).retry_after(RETRY_DELAY),
             AgentError::Superseded { .. } | AgentError::ApprovalClosed { .. } => conflict(message),
             AgentError::ApprovalNotFound { .. } => Self::not_found("approval"),
             AgentError::NotAllowed { .. } => Self::forbidden(code, message),
@@ -146,10 +146,10 @@ impl From<StoreError> for Error {
         match error {
             StoreError::NotFound(Kind::Thread) => Self::not_found("thread"),
             StoreError::NotFound(Kind::Message) => Self::not_found("message"),
-            StoreError::NotFound(Kind::Record) => Self::not_found("document"),
-            StoreError::NotFound(_) => Self::not_found("it was"),
+            StoreError::NotFound(Kind::Record) => Self::not_found("record"),
+            StoreError::NotFound(_) => Self::not_found("resource"),
             StoreError::Denied(_) => Self::forbidden("denied", message),
-            StoreError::Conflict(conflict) => of_conflict(&conflict, message),
+            StoreError::Conflict(conflict) => conflict_error(&conflict, message),
             StoreError::Invalid { field, .. } => Self::invalid(field, message),
             StoreError::Unsupported(_) => Self::new(ErrorKind::Unsupported, "unsupported", message),
             StoreError::LimitExceeded { limit, .. } => Self::invalid(limit, message).code("limit_exceeded"),
@@ -168,16 +168,16 @@ impl From<ModelError> for Error {
             ModelError::Refused { .. } | ModelError::ContextTooLong { .. } => ErrorKind::Invalid,
             _ => ErrorKind::Provider,
         };
-        // What a provider says of its key is for the operator.
+        // A provider's message about the API key is for the operator only.
         let message = if matches!(error, ModelError::Unauthorized { .. }) {
-            "the model refused this server's key".to_owned()
+            "the model provider rejected the server's API key".to_owned()
         } else {
             message
         };
-        // A provider's words may quote what it was asked: the client reads them, and the log does not.
+        // A provider's message may quote the request, so it is sent to the client but not logged.
         let internal = match &error {
             ModelError::Unauthorized { .. } | ModelError::TimedOut { .. } => error.to_string(),
-            _ => "the model's own words are with the answer".to_owned(),
+            _ => "the response to the client contains the provider's message".to_owned(),
         };
         Self { internal: Some(internal.into()), ..Self::new(kind, code, message) }
     }
@@ -188,17 +188,17 @@ impl From<KeyError> for Error {
         match error {
             KeyError::Store(error) => error.into(),
             KeyError::Memory(error) => error.into(),
-            KeyError::Invalid(why) => Self::invalid("key", why),
+            KeyError::Invalid(reason) => Self::invalid("key", reason),
             KeyError::Unknown(_) => Self::not_found("key"),
             KeyError::Randomness(error) => Self::internal(error.to_string()),
         }
     }
 }
 
-/// How long to wait for what others do in a moment.
-const SOON: Duration = Duration::from_secs(1);
+/// How long clients should wait before a retry after a transient conflict or outage.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-fn of_conflict(conflict: &Conflict, message: String) -> Error {
+fn conflict_error(conflict: &Conflict, message: String) -> Error {
     let outdated = |message, version| {
         Error::new(ErrorKind::Outdated, "changed_meanwhile", message).param("If-Match").version(version)
     };
@@ -215,5 +215,5 @@ fn of_conflict(conflict: &Conflict, message: String) -> Error {
 }
 
 fn unavailable(message: String) -> Error {
-    Error::new(ErrorKind::Unavailable, "unavailable", message).retry_after(SOON)
+    Error::new(ErrorKind::Unavailable, "unavailable", message).retry_after(RETRY_DELAY)
 }

@@ -1,4 +1,4 @@
-/// Bytes in hexadecimal digits, lower case.
+/// Encodes bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -14,7 +14,7 @@ mod tests {
     use super::hex;
 
     #[test]
-    fn bytes_are_two_digits_each() {
+    fn each_byte_has_two_digits() {
         assert_eq!(hex(&[0, 9, 10, 0x5f, 255]), "00090a5fff");
     }
 }

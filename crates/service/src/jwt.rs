@@ -1,7 +1,7 @@
-//! Tokens that somebody else issues: JSON Web Tokens, whose issuer, audience and end are demanded.
+//! JSON Web Tokens of external issuers. The claims for the issuer, the audience and the expiry are required.
 //!
-//! The algorithm is that of the issuer's configuration (HS256 with a secret) or of the published key (`key_set`), never
-//! that of the token.
+//! The algorithm is determined by the configuration of the issuer (HS256 with a secret) or by the issuer's published key (`key_set`),
+//! never by the token.
 
 mod key_set;
 mod signature;
@@ -19,73 +19,73 @@ use crate::keys::KeyRole;
 use crate::outgoing::OutgoingProxy;
 use key_set::KeySet;
 
-/// Bytes of a token at most.
+/// The maximum length of a token, in bytes.
 const TOKEN_BYTES: usize = 8 * 1024;
-/// Bytes of a secret at least: as many as the hash has.
+/// The minimum length of a secret, in bytes: the size of the hash.
 const SECRET_BYTES: usize = 32;
-/// Seconds by which two clocks may differ.
-const LEEWAY: i64 = 30;
+/// The tolerated clock skew in seconds.
+const LEEWAY_SECONDS: i64 = 30;
 
-/// Somebody whose tokens are taken.
+/// An issuer whose tokens are accepted.
 #[derive(Clone)]
 pub struct TokenIssuer {
-    /// What the token has to name as `iss`.
+    /// The required `iss` claim.
     pub issuer: String,
-    /// What the token has to name as `aud`.
+    /// The required `aud` claim.
     pub audience: String,
-    /// The tenant that all its users belong to. It is never read from the token.
+    /// The tenant of all users. The tenant is never read from the token.
     pub tenant: TenantId,
-    /// What its users may do.
+    /// The roles of all users.
     pub roles: Vec<KeyRole>,
-    /// Whether a token of the role `service_role` (Supabase's name for the application itself) acts for the whole tenant.
-    /// Otherwise it is refused.
-    pub takes_service_role: bool,
-    signer: Signer,
+    /// Whether tokens with the role `service_role` (Supabase's name for the application itself) are accepted. They are valid for the
+    /// whole tenant.
+    pub accepts_service_role: bool,
+    verifier: Verifier,
 }
 
-/// Who signs.
+/// How signatures are verified.
 #[derive(Clone)]
-enum Signer {
+enum Verifier {
     Secret(hmac::Key),
     Keys(Arc<KeySet>),
 }
 
-/// How many keys of a set sign tokens; for the fuzz targets.
+/// Counts the keys of a set that can verify tokens. Returns `None` if `bytes` are not a JSON Web Key Set. For the fuzz targets.
 pub fn count_keys(bytes: &[u8]) -> Option<usize> {
     Some(key_set::parse(bytes)?.len())
 }
 
 impl std::fmt::Debug for TokenIssuer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("TokenIssuer");
-        shown.field("issuer", &self.issuer).field("audience", &self.audience).field("tenant", &self.tenant);
-        shown.field("roles", &self.roles).finish_non_exhaustive()
+        let mut debug = f.debug_struct("TokenIssuer");
+        debug.field("issuer", &self.issuer).field("audience", &self.audience).field("tenant", &self.tenant);
+        debug.field("roles", &self.roles).finish_non_exhaustive()
     }
 }
 
-/// Why an issuer's tokens cannot be taken.
+/// An invalid configuration of an issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssuerError {
-    /// The secret could be guessed.
-    #[error("a secret for HS256 has at least {SECRET_BYTES} bytes")]
+    /// The secret is too short.
+    #[error("the secret for HS256 must have at least {SECRET_BYTES} bytes")]
     ShortSecret,
-    /// Issuer or audience is empty.
-    #[error("issuer and audience are demanded of every token, so both have to be named")]
+    /// The issuer or the audience is empty.
+    #[error("issuer and audience must not be empty")]
     Unnamed,
-    /// The internal tenant is nobody's.
+    /// The tenant is the internal tenant.
     #[error("the tenant is reserved for keys and the audit log")]
     Tenant,
-    /// Keys decide who is let in: they come from a file, over https, or from this machine.
-    #[error("keys are read from a file, from an address with https, or from this machine")]
+    /// The location of the keys is not trustworthy: it must be a file, an https URL, or a URL on this machine.
+    #[error("the location of keys must be a file, an https URL, or a URL on this machine")]
     Location,
-    /// Keys cannot be fetched from anywhere.
-    #[error("there is no way to fetch keys")]
+    /// The HTTP client that fetches keys cannot be created.
+    #[error("cannot set up TLS or the proxy to fetch keys")]
     Client,
 }
 
 impl TokenIssuer {
-    /// Takes tokens of an issuer, signed with a secret by HS256, on behalf of the users of a tenant, who may write.
+    /// Creates an issuer whose tokens are signed with a secret, by HS256. Its users belong to `tenant` and have the role `write`.
     ///
     /// # Errors
     /// `ShortSecret`, `Unnamed` and `Tenant`.
@@ -99,13 +99,14 @@ impl TokenIssuer {
         if secret.len() < SECRET_BYTES {
             return Err(IssuerError::ShortSecret);
         }
-        let signer = Signer::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret));
-        Self::signed_by(signer, issuer.into(), audience.into(), tenant)
+        let verifier = Verifier::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret));
+        Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    /// Takes tokens of an issuer that publishes its keys (JWKS) in a file or at a URL, on behalf of the users of a tenant,
-    /// who may write. The keys are read with the first token, kept for ten minutes, and read again when a token names one
-    /// that is not known, four times a minute at most; through the proxy, where there is one.
+    /// Creates an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role `write`.
+    ///
+    /// The keys are read when the first token is received, through the proxy if there is one. They are read again when they are ten
+    /// minutes old or a token names an unknown key, but at most four times a minute.
     ///
     /// # Errors
     /// `Location`, `Client`, `Unnamed` and `Tenant`.
@@ -116,25 +117,31 @@ impl TokenIssuer {
         audience: impl Into<String>,
         tenant: TenantId,
     ) -> Result<Self, IssuerError> {
-        Self::signed_by(Signer::Keys(Arc::new(KeySet::at(location, proxy)?)), issuer.into(), audience.into(), tenant)
+        let verifier = Verifier::Keys(Arc::new(KeySet::new(location, proxy)?));
+        Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    fn signed_by(signer: Signer, issuer: String, audience: String, tenant: TenantId) -> Result<Self, IssuerError> {
+    fn with_verifier(
+        verifier: Verifier,
+        issuer: String,
+        audience: String,
+        tenant: TenantId,
+    ) -> Result<Self, IssuerError> {
         if issuer.is_empty() || audience.is_empty() {
             return Err(IssuerError::Unnamed);
         }
         if tenant.is_internal() {
             return Err(IssuerError::Tenant);
         }
-        Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], takes_service_role: false, signer })
+        Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], accepts_service_role: false, verifier })
     }
 
-    /// Who shows a token; `None` for one that is not good.
-    pub(crate) async fn caller(&self, token: &str, now_seconds: i64) -> Option<Caller> {
-        let claims = self.claims(token, now_seconds).await?;
+    /// Authenticates the caller who sent a token; `None` if the token is invalid.
+    pub(crate) async fn authenticate(&self, token: &str, now_seconds: i64) -> Option<Caller> {
+        let claims = self.verify(token, now_seconds).await?;
         let scope = match claims.role.as_deref() {
             None | Some("authenticated") => Scope::User(self.tenant.clone(), UserId::new(claims.sub?).ok()?),
-            Some("service_role") if self.takes_service_role => Scope::Tenant(self.tenant.clone()),
+            Some("service_role") if self.accepts_service_role => Scope::Tenant(self.tenant.clone()),
             Some(_) => return None,
         };
         Some(Caller {
@@ -145,40 +152,41 @@ impl TokenIssuer {
         })
     }
 
-    async fn claims(&self, token: &str, now_seconds: i64) -> Option<Claims> {
+    /// Returns the claims of a token if the token is valid.
+    async fn verify(&self, token: &str, now_seconds: i64) -> Option<Claims> {
         if token.len() > TOKEN_BYTES {
             return None;
         }
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, payload) = signed.split_once('.')?;
-        let header: Header = decoded(header)?;
-        let claims: Claims = decoded(payload)?;
-        // What can be refused without asking for keys is.
-        if header.crit.is_some() || !self.is_for_us(&claims, now_seconds) {
+        let header: Header = decode_part(header)?;
+        let claims: Claims = decode_part(payload)?;
+        // The claims are checked before the signature, so that tokens with invalid claims do not make the server fetch keys.
+        if header.crit.is_some() || !self.accepts(&claims, now_seconds) {
             return None;
         }
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
-        let is_signed = match &self.signer {
-            Signer::Secret(secret) => {
+        let is_signed = match &self.verifier {
+            Verifier::Secret(secret) => {
                 header.alg == "HS256" && hmac::verify(secret, signed.as_bytes(), &signature).is_ok()
             }
-            Signer::Keys(keys) => {
+            Verifier::Keys(keys) => {
                 let key = keys.find(header.kid.as_deref()).await?;
-                header.alg == key.algorithm && key.signed(signed, &signature)
+                header.alg == key.algorithm && key.verifies(signed, &signature)
             }
         };
         is_signed.then_some(claims)
     }
 
-    fn is_for_us(&self, claims: &Claims, now_seconds: i64) -> bool {
-        let is_audience = match &claims.aud {
+    fn accepts(&self, claims: &Claims, now_seconds: i64) -> bool {
+        let is_for_audience = match &claims.aud {
             Value::String(audience) => *audience == self.audience,
             Value::Array(audiences) => audiences.iter().any(|audience| *audience == *self.audience),
             _ => false,
         };
-        let is_current = claims.exp.0.saturating_add(LEEWAY) > now_seconds
-            && claims.nbf.is_none_or(|not_before| not_before.0.saturating_sub(LEEWAY) <= now_seconds);
-        is_audience && is_current && claims.iss == self.issuer
+        let is_current = claims.exp.0.saturating_add(LEEWAY_SECONDS) > now_seconds
+            && claims.nbf.is_none_or(|not_before| not_before.0.saturating_sub(LEEWAY_SECONDS) <= now_seconds);
+        is_for_audience && is_current && claims.iss == self.issuer
     }
 }
 
@@ -191,13 +199,13 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// Seconds since 1970, which may have a fraction.
+/// Seconds since 1970. In JSON they may have a fraction, which is rounded down.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(from = "serde_json::Number")]
 struct Seconds(i64);
 
 impl From<serde_json::Number> for Seconds {
-    #[expect(clippy::cast_possible_truncation, reason = "what is beyond all seconds is held at the last of them")]
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
     fn from(number: serde_json::Number) -> Self {
         Self(number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or(0.0).floor() as i64))
     }
@@ -216,7 +224,7 @@ struct Claims {
     role: Option<String>,
 }
 
-fn decoded<T: serde::de::DeserializeOwned>(part: &str) -> Option<T> {
+fn decode_part<T: serde::de::DeserializeOwned>(part: &str) -> Option<T> {
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
@@ -247,27 +255,27 @@ mod tests {
 
     async fn scope(claims: &Value) -> Option<Scope> {
         issuer()
-            .caller(&token(&json!({ "alg": "HS256", "typ": "JWT" }), claims, SECRET), NOW)
+            .authenticate(&token(&json!({ "alg": "HS256", "typ": "JWT" }), claims, SECRET), NOW)
             .await
             .map(|caller| caller.scope)
     }
 
     #[tokio::test]
-    async fn a_good_token_is_its_users_and_the_tenant_is_not_read_from_it() {
+    async fn valid_token_authenticates_its_user_in_the_configured_tenant() {
         assert_eq!(scope(&claims()).await, Some(Scope::user("acme", "ana").unwrap()));
-        let mut several = claims();
-        several["aud"] = json!(["other", "authenticated"]);
-        assert!(scope(&several).await.is_some());
-        let mut fractions = claims();
-        fractions["exp"] = json!(1_800_000_060.25);
-        fractions["nbf"] = json!(1_799_999_999.75);
-        assert!(scope(&fractions).await.is_some());
-        fractions["exp"] = json!(1_799_999_969.75);
-        assert!(scope(&fractions).await.is_none());
+        let mut several_audiences = claims();
+        several_audiences["aud"] = json!(["other", "authenticated"]);
+        assert!(scope(&several_audiences).await.is_some());
+        let mut with_fractions = claims();
+        with_fractions["exp"] = json!(1_800_000_060.25);
+        with_fractions["nbf"] = json!(1_799_999_999.75);
+        assert!(scope(&with_fractions).await.is_some());
+        with_fractions["exp"] = json!(1_799_999_969.75);
+        assert!(scope(&with_fractions).await.is_none());
     }
 
     #[tokio::test]
-    async fn what_is_missing_wrong_or_over_is_refused() {
+    async fn missing_invalid_and_expired_claims_are_rejected() {
         for (claim, values) in [
             ("exp", vec![Value::Null, json!(NOW - 31), json!("soon")]),
             ("iss", vec![Value::Null, json!("https://other")]),
@@ -277,48 +285,47 @@ mod tests {
             ("role", vec![json!("anon"), json!("service_role"), json!("postgres")]),
         ] {
             for value in values {
-                let mut wrong = claims();
-                wrong[claim] = value.clone();
-                assert_eq!(scope(&wrong).await, None, "{claim}: {value}");
+                let mut invalid = claims();
+                invalid[claim] = value.clone();
+                assert_eq!(scope(&invalid).await, None, "{claim}: {value}");
             }
         }
     }
 
     #[tokio::test]
-    async fn the_algorithm_is_not_the_tokens_to_choose() {
+    async fn token_cannot_choose_the_algorithm() {
         for algorithm in ["none", "None", "HS512", "RS256", "hs256"] {
             let header = json!({ "alg": algorithm });
-            assert!(issuer().caller(&token(&header, &claims(), SECRET), NOW).await.is_none(), "{algorithm}");
+            assert!(issuer().authenticate(&token(&header, &claims(), SECRET), NOW).await.is_none(), "{algorithm}");
         }
         let header = json!({ "alg": "HS256" });
-        assert!(
-            issuer().caller(&token(&header, &claims(), "another secret with enough bytes in it"), NOW).await.is_none()
-        );
-        let good = token(&header, &claims(), SECRET);
-        let unsigned = good.rsplit_once('.').unwrap().0;
-        for text in [format!("{unsigned}."), unsigned.to_owned(), format!("{good}x"), String::new(), "..".to_owned()] {
-            assert!(issuer().caller(&text, NOW).await.is_none(), "{text}");
+        let other_secret = token(&header, &claims(), "another secret with enough bytes in it");
+        assert!(issuer().authenticate(&other_secret, NOW).await.is_none());
+        let valid = token(&header, &claims(), SECRET);
+        let unsigned = valid.rsplit_once('.').unwrap().0;
+        for text in [format!("{unsigned}."), unsigned.to_owned(), format!("{valid}x"), String::new(), "..".to_owned()] {
+            assert!(issuer().authenticate(&text, NOW).await.is_none(), "{text}");
         }
     }
 
     #[tokio::test]
-    async fn the_application_itself_is_taken_where_that_is_configured() {
-        let issuer = TokenIssuer { takes_service_role: true, ..issuer() };
+    async fn service_role_is_accepted_if_configured() {
+        let issuer = TokenIssuer { accepts_service_role: true, ..issuer() };
         let mut service = claims();
         service["role"] = json!("service_role");
         let token = token(&json!({ "alg": "HS256" }), &service, SECRET);
-        assert_eq!(issuer.caller(&token, NOW).await.unwrap().scope, Scope::tenant("acme").unwrap());
+        assert_eq!(issuer.authenticate(&token, NOW).await.unwrap().scope, Scope::tenant("acme").unwrap());
     }
 
     #[test]
-    fn a_secret_that_could_be_guessed_is_refused() {
+    fn invalid_configurations_are_rejected() {
         let tenant = TenantId::new("acme").unwrap();
         let short = TokenIssuer::hs256("secret", "i", "a", tenant.clone());
         assert_eq!(short.unwrap_err(), IssuerError::ShortSecret);
         assert_eq!(TokenIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::Unnamed);
         for location in ["http://issuer.example/keys", "http://", "http://127.0.0.1.nip.io/keys"] {
-            let refused = TokenIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
-            assert_eq!(refused, IssuerError::Location, "{location}");
+            let error = TokenIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
+            assert_eq!(error, IssuerError::Location, "{location}");
         }
     }
 }

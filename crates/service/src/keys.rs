@@ -1,8 +1,9 @@
-//! API keys: made once, kept as a hash, looked at with every request so that one that is revoked is so at once.
+//! API keys. Only hashes of their secrets are stored. Keys are checked with every request, so that revoking a key takes effect
+//! immediately.
 //!
-//! They lie in the store as system records of a tenant of their own, which no key can be made for, so that every
-//! instance knows the same ones and no door reaches them. A revoked key stays known: a server that had a key is not
-//! open to everyone again when the last one goes.
+//! Keys are stored as system records of the internal tenant, so that all instances share them. No API exposes these records, because
+//! no key can be created for the internal tenant. Revoked keys remain stored: a server that has had a key does not accept requests
+//! without keys again when the last key is revoked.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,24 +25,24 @@ use crate::rate::RateLimit;
 const PREFIX: &str = "tk_";
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
-/// Keys that are known at a time without reading them again.
-const KNOWN: usize = 1_024;
+/// The maximum number of cached keys.
+const CACHED_KEYS: usize = 1_024;
 
-/// What a key lets its holder do, inside its tenant. `Write` and `Approve` include `Read`; `Admin` includes these three.
-/// `Operate` is about the whole server: no other role includes it, and it includes none.
+/// A role of a key in its tenant. `Write` and `Approve` include `Read`; `Admin` includes these three. `Operate` applies to the whole
+/// server: no other role includes it, and it includes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeyRole {
     /// Reading and searching.
     Read,
-    /// Adding and changing.
+    /// Creating and changing.
     Write,
-    /// Deciding about approvals.
+    /// Deciding on approvals.
     Approve,
-    /// Importing, and erasing what is not the caller's own.
+    /// Importing, and erasing data of others.
     Admin,
-    /// Reading the figures of the whole server, which are those of all tenants together.
+    /// Reading the metrics of the whole server, across all tenants.
     Operate,
 }
 
@@ -49,7 +50,7 @@ impl KeyRole {
     /// All roles.
     pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Approve, Self::Admin, Self::Operate];
 
-    /// The role's name.
+    /// Returns the name of the role.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -80,76 +81,76 @@ impl FromStr for KeyRole {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let found = Self::ALL.into_iter().find(|role| role.as_str() == text);
-        found.ok_or(KeyError::Invalid("a role is one of read, write, approve, admin, operate"))
+        found.ok_or(KeyError::Invalid("a role must be one of read, write, approve, admin, operate"))
     }
 }
 
-/// A key that is to be made.
+/// A key to create.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// Whose conversations it opens.
+    /// The tenant.
     pub tenant: TenantId,
-    /// The only user on whose behalf it acts. Without one it acts for the whole tenant, or for the user that a request
-    /// names.
+    /// The only user on whose behalf the key may be used. A key without a user is valid for the whole tenant, and its requests may name
+    /// any user.
     pub user: Option<UserId>,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it lets its holder do; at least one.
+    /// The roles; at least one.
     pub roles: Vec<KeyRole>,
-    /// From when on it is refused.
+    /// When the key expires; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
-    /// How many requests it may make in a minute.
+    /// The rate limit of the key's requests; `None` for the server's default.
     pub rate_limit: Option<RateLimit>,
-    /// How many requests it may make in a day.
+    /// The daily quota of the key's requests; `None` for the server's default.
     pub quota: Option<Quota>,
 }
 
-/// A key as it is kept: without its secret.
+/// A stored key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
-    /// Its id, which is no secret.
+    /// The id, which is not a secret.
     pub id: String,
-    /// Whose conversations it opens.
+    /// The tenant.
     pub tenant: TenantId,
-    /// The only user on whose behalf it acts.
+    /// The only user on whose behalf the key may be used; `None` if its requests may name any user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it lets its holder do.
+    /// The roles.
     pub roles: Vec<KeyRole>,
-    /// The SHA-256 of its secret, in hexadecimal. A secret of 256 random bits needs no slower hash.
+    /// The SHA-256 of the secret, in hexadecimal. For 256 random bits, a slow password hash is not necessary.
     secret_sha256: String,
-    /// When it was made.
+    /// When the key was created.
     pub created_at: Timestamp,
-    /// From when on it is refused.
+    /// When the key expires; `None` if it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// When the key was revoked; `None` if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// How many requests it may make in a minute.
+    /// The rate limit of the key's requests; `None` for the server's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
-    /// How many requests it may make in a day.
+    /// The daily quota of the key's requests; `None` for the server's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Quota>,
 }
 
 impl KeyRecord {
-    /// Whether it is good at an instant.
+    /// Whether the key is neither revoked nor expired.
     #[must_use]
-    pub fn is_good(&self, now: Timestamp) -> bool {
+    pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| expires_at > now)
     }
 }
 
-/// A key's text, told once.
+/// The full text of a key, which is available only when the key is created or rotated.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeySecret(String);
 
 impl KeySecret {
-    /// The text that a client sends as `Authorization: Bearer …`.
+    /// Returns the text that clients send as `Authorization: Bearer …`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -162,38 +163,38 @@ impl fmt::Debug for KeySecret {
     }
 }
 
-/// Why a key was not made or changed.
+/// An error when creating or changing a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(&'static str),
-    /// There is no such key.
-    #[error("there is no key {0}")]
+    /// The key does not exist.
+    #[error("key {0} not found")]
     Unknown(String),
-    /// The system gives no randomness.
-    #[error("the system gives no randomness: {0}")]
+    /// The operating system provided no random bytes.
+    #[error("cannot get random bytes from the operating system: {0}")]
     Randomness(getrandom::Error),
-    /// The store refused or failed.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The memory refused or failed.
+    /// An error of [`Memory`].
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
 
-/// The keys of a store.
+/// The keys in a store.
 #[derive(Clone)]
 pub struct Keys {
     memory: Memory,
     scope: Scope,
-    known: Arc<Mutex<Known>>,
+    cache: Arc<Mutex<KeyCache>>,
 }
 
-/// Keys as they stand while no record of a tenant or a user is written to the store.
+/// Cached keys. They are valid while the records stamp, which the store changes with every write of a record, is unchanged.
 #[derive(Default)]
-struct Known {
+struct KeyCache {
     stamp: u64,
     records: HashMap<String, Arc<KeyRecord>>,
 }
@@ -205,24 +206,24 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Opens the keys that lie in a memory's store.
+    /// Opens the keys in the store that `memory` uses.
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
         let scope = Scope::Tenant(TenantId::internal());
-        Self { memory: memory.clone(), scope, known: Arc::default() }
+        Self { memory: memory.clone(), scope, cache: Arc::default() }
     }
 
-    /// Makes a key and tells its text, which nobody can tell again.
+    /// Creates a key. Returns its record and its full text, which cannot be read later.
     ///
     /// # Errors
-    /// `Invalid` for a key without a name or role, or for the tenant that keeps the keys; those of the store.
+    /// `Invalid` for an invalid name, no roles, or the internal tenant; errors of the store.
     pub async fn create(&self, new: NewKey) -> Result<(KeyRecord, KeySecret), KeyError> {
         let NewKey { tenant, user, name, mut roles, expires_at, rate_limit, quota } = new;
         if tenant.is_internal() {
-            return Err(KeyError::Invalid("this tenant is reserved for keys and the audit log; name another"));
+            return Err(KeyError::Invalid("this tenant is reserved for keys and the audit log; use another one"));
         }
         if name.trim().is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
-            return Err(KeyError::Invalid("a key's name is 1 to 200 bytes without control characters"));
+            return Err(KeyError::Invalid("the name of a key must be 1 to 200 bytes without control characters"));
         }
         if roles.is_empty() {
             return Err(KeyError::Invalid("a key needs at least one role"));
@@ -250,10 +251,10 @@ impl Keys {
         Ok((record, secret))
     }
 
-    /// Lists the keys of a tenant, or all, revoked ones included.
+    /// Lists the keys of a tenant, or of all tenants, including revoked keys.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, KeyError> {
         let mut query = RecordQuery { namespace: Some(namespace()), ..RecordQuery::of(RecordOwner::Tenant) };
         let mut records = Vec::new();
@@ -274,10 +275,10 @@ impl Keys {
         Ok(records)
     }
 
-    /// Revokes a key at once. One that is revoked already stays so.
+    /// Revokes a key, with immediate effect. Revoking it again has no effect.
     ///
     /// # Errors
-    /// `Unknown` for an id that no key of the tenant has; those of the store.
+    /// `Unknown` if the tenant has no key with the id; errors of the store.
     pub async fn revoke(&self, tenant: &TenantId, id: &str) -> Result<KeyRecord, KeyError> {
         let (mut record, version) = self.get(tenant, id).await?;
         if record.revoked_at.is_none() {
@@ -287,14 +288,14 @@ impl Keys {
         Ok(record)
     }
 
-    /// Gives a key a new secret; the old one is refused at once.
+    /// Replaces the secret of a key. The old secret becomes invalid immediately.
     ///
     /// # Errors
-    /// `Unknown` for an id that no key of the tenant has, `Invalid` for a revoked key; those of the store.
+    /// `Unknown` if the tenant has no key with the id, `Invalid` for a revoked key; errors of the store.
     pub async fn rotate(&self, tenant: &TenantId, id: &str) -> Result<(KeyRecord, KeySecret), KeyError> {
         let (mut record, version) = self.get(tenant, id).await?;
         if record.revoked_at.is_some() {
-            return Err(KeyError::Invalid("the key is revoked; make another"));
+            return Err(KeyError::Invalid("the key is revoked; create a new one"));
         }
         let (secret_sha256, secret) = mint_secret(&record.id)?;
         record.secret_sha256 = secret_sha256;
@@ -302,35 +303,35 @@ impl Keys {
         Ok((record, secret))
     }
 
-    /// Whether a key was ever made.
+    /// Whether the store contains any key, even a revoked one.
     ///
     /// # Errors
-    /// Those of the store.
-    pub async fn is_any_known(&self) -> Result<bool, KeyError> {
+    /// The errors of the store.
+    pub async fn has_any(&self) -> Result<bool, KeyError> {
         let query = RecordQuery { namespace: Some(namespace()), limit: 1, ..RecordQuery::of(RecordOwner::Tenant) };
         let store = &self.memory.backend().store;
         Ok(!store.list_records(&self.scope, &query, self.memory.now()).await?.is_empty())
     }
 
-    /// Finds the key that a text is, if it is good now.
+    /// Finds the key with this full text. Returns `None` unless the key exists and is valid.
     pub(crate) async fn find(&self, text: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
         let parts = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
         let Some((id, secret)) = parts.filter(|(id, _)| id.len() == ID_BYTES * 2) else { return Ok(None) };
         let Some(record) = self.find_current(id).await? else { return Ok(None) };
         let is_same: bool = sha256(secret).as_bytes().ct_eq(record.secret_sha256.as_bytes()).into();
-        Ok(Some(record).filter(|record| is_same && record.is_good(self.memory.now())))
+        Ok(Some(record).filter(|record| is_same && record.is_valid(self.memory.now())))
     }
 
-    /// The key of an id as it stands. It is read again once anybody wrote a record, so that one that is revoked, here or
-    /// elsewhere, is so at once.
+    /// Finds the current record of a key by id. The cache is valid only until any record is written, so that revoking a key takes
+    /// effect immediately in all instances.
     async fn find_current(&self, id: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
-        // Before the key is read: what is written from now on makes it another one.
+        // The stamp is read before the key, so that a write in between invalidates the cache.
         let stamp = self.memory.backend().store.records_stamp();
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stamp) = stamp {
-            let known = lock();
-            if known.stamp == stamp
-                && let Some(record) = known.records.get(id)
+            let cache = lock();
+            if cache.stamp == stamp
+                && let Some(record) = cache.records.get(id)
             {
                 return Ok(Some(Arc::clone(record)));
             }
@@ -338,19 +339,19 @@ impl Keys {
         let Some((record, _)) = self.find_record(id).await? else { return Ok(None) };
         let record = Arc::new(record);
         if let Some(stamp) = stamp {
-            let mut known = lock();
-            if known.stamp != stamp || known.records.len() >= KNOWN {
-                *known = Known { stamp, records: HashMap::new() };
+            let mut cache = lock();
+            if cache.stamp != stamp || cache.records.len() >= CACHED_KEYS {
+                *cache = KeyCache { stamp, records: HashMap::new() };
             }
-            known.records.insert(id.to_owned(), Arc::clone(&record));
+            cache.records.insert(id.to_owned(), Arc::clone(&record));
         }
         Ok(Some(record))
     }
 
-    /// Whether a key that was good when a stream began still is.
-    pub(crate) async fn is_good(&self, id: &str) -> Result<bool, KeyError> {
+    /// Whether the key with this id is still valid. Long-lived connections check this periodically.
+    pub(crate) async fn is_valid(&self, id: &str) -> Result<bool, KeyError> {
         let found = self.find_record(id).await?;
-        Ok(found.is_some_and(|(record, _)| record.is_good(self.memory.now())))
+        Ok(found.is_some_and(|(record, _)| record.is_valid(self.memory.now())))
     }
 
     async fn get(&self, tenant: &TenantId, id: &str) -> Result<(KeyRecord, u64), KeyError> {
@@ -359,16 +360,16 @@ impl Keys {
     }
 
     async fn find_record(&self, id: &str) -> Result<Option<(KeyRecord, u64)>, KeyError> {
-        // Anything but hexadecimal digits is the id of no key.
+        // Every id has a fixed number of hexadecimal digits.
         if id.len() != ID_BYTES * 2 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
         let (owner, now) = (RecordOwner::Tenant, self.memory.now());
         let store = &self.memory.backend().store;
         let found = store.find_record(&self.scope, &owner, &namespace(), id, now).await?;
-        let read = |record: Record| Ok::<_, StoreError>((record.value.read::<KeyRecord>()?, record.version));
-        let found = found.map(read).transpose()?;
-        // No key opens the internal tenant, whoever wrote such a record.
+        let decode = |record: Record| Ok::<_, StoreError>((record.value.read::<KeyRecord>()?, record.version));
+        let found = found.map(decode).transpose()?;
+        // No key is valid for the internal tenant, even if a record of one was written.
         Ok(found.filter(|(record, _)| !record.tenant.is_internal()))
     }
 

@@ -1,11 +1,10 @@
-//! What every door needs, whatever wire it speaks: who calls and what they may do, how often, what is written down of it, what
-//! tells a repeated request from two, and the turns of assistants.
+//! Protocol-independent services for all APIs of a server (doors): authentication and authorisation of callers, rate limits and
+//! quotas, the audit log, detection of repeated requests, and turns of assistants.
 //!
-//! Start with [`Service`]. No type of HTTP is here: a door reads its own wire, asks the service, and writes the answer or the
-//! [`Error`]. What is called from here (an issuer's keys, a collector of traces) goes through `outgoing`.
+//! Start with [`Service`]. This crate has no HTTP types: a door decodes requests, calls the service, and encodes the result or the
+//! [`Error`]. Outgoing calls (to fetch an issuer's keys and to export traces) go through `outgoing`.
 //!
-//! The service keeps nothing between two requests that another instance would need. It knows no assistant by name and no
-//! backend at all.
+//! The service retains no state between requests that another instance would need. It depends on no specific assistant or backend.
 #![warn(missing_docs)]
 
 mod assistants;
@@ -26,19 +25,19 @@ mod telemetry;
 pub mod turns;
 
 pub use assistants::{AssistantNameError, Assistants, check_assistant_name};
-pub use audit::{Act, AuditFinding, AuditLog, AuditRecord, AuditVerification};
+pub use audit::{AuditAction, AuditFinding, AuditLog, AuditRecord, AuditVerification};
 pub use caller::{Caller, Credential, MayResume, Sender};
 pub use error::{Error, ErrorKind, Result};
-pub use guesses::{Guesses, Source};
+pub use guesses::{GuessLimiter, Source};
 pub use hex::hex;
 #[doc(hidden)]
 pub use jwt::count_keys;
 pub use jwt::{IssuerError, TokenIssuer};
 pub use keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
-pub use metrics::{Counted, Metrics};
+pub use metrics::{CountGuard, Metrics};
 pub use outgoing::OutgoingProxy;
 pub use quota::Quota;
 pub use rate::RateLimit;
-pub use repeats::{Attempt, WINDOW_MS, placed};
-pub use service::{Hold, Service, ServiceOptions, too_many};
-pub use telemetry::{Span, Telemetry, TelemetryOptions, carried};
+pub use repeats::{Attempt, RETRY_WINDOW_MS, appended_messages};
+pub use service::{Service, ServiceOptions, ShutdownGuard, too_many};
+pub use telemetry::{Span, Telemetry, TelemetryOptions, in_current_span};

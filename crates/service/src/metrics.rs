@@ -9,13 +9,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Bounds of what a request takes, in seconds.
-const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
-/// Bounds of what a call takes.
+/// Upper bounds of the histogram buckets for requests, in seconds.
+const REQUEST_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+/// Upper bounds of the histogram buckets for calls, in seconds.
 const CALL_SECONDS: [f64; 9] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// What is counted. Labels are routes, statuses, and names of models, tools and assistants: nothing that a caller chooses,
-/// and no tenant.
+/// The metrics of a server. Labels are methods, routes, statuses, outcomes, and names of models, tools and assistants. They contain no
+/// tenants and no text that a caller chooses.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
@@ -30,7 +30,7 @@ pub struct Metrics {
     turns: Calls,
 }
 
-/// Calls of one kind, by the name of what is called.
+/// The metrics of one kind of call, labelled with the name of the model, tool or assistant that is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Calls {
     label: &'static str,
@@ -44,9 +44,9 @@ impl Calls {
         Self { label, counts: Family::default(), seconds }
     }
 
-    pub(crate) fn count(&self, name: &str, outcome: String, took: Duration) {
+    pub(crate) fn count(&self, name: &str, outcome: String, duration: Duration) {
         self.counts.get_or_create(&[(self.label, name.to_owned()), ("outcome", outcome)]).inc();
-        self.seconds.get_or_create(&[(self.label, name.to_owned())]).observe(took.as_secs_f64());
+        self.seconds.get_or_create(&[(self.label, name.to_owned())]).observe(duration.as_secs_f64());
     }
 }
 
@@ -74,11 +74,11 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
-/// Counts something for as long as it is held.
+/// A guard that decrements a gauge when it is dropped.
 #[derive(Debug)]
-pub struct Counted(Gauge);
+pub struct CountGuard(Gauge);
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -89,7 +89,7 @@ impl Default for Metrics {
         let metrics = Self {
             registry: Arc::default(),
             requests: Family::default(),
-            request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            request_seconds: Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS)),
             running: Gauge::default(),
             connections: Gauge::default(),
             models: Calls::new("model"),
@@ -99,87 +99,87 @@ impl Default for Metrics {
             turns: Calls::new("assistant"),
         };
         let mut registry = Registry::with_prefix("threadkeep");
-        registry.register("requests", "Requests that were answered", metrics.requests.clone());
+        registry.register("requests", "Completed requests", metrics.requests.clone());
         registry.register_with_unit(
             "request",
-            "Time until an answer begins",
+            "Time until the response starts",
             Unit::Seconds,
             metrics.request_seconds.clone(),
         );
-        registry.register("requests_running", "Requests whose answer has not begun", metrics.running.clone());
+        registry.register("requests_running", "Requests whose response has not started", metrics.running.clone());
         registry.register("connections", "Open connections", metrics.connections.clone());
         for (calls, name, counts, seconds) in [
-            (&metrics.models, "model", "Calls of models", "Time of a model's answer"),
-            (&metrics.embedders, "embedder", "Calls of embedders", "Time of an embedder's answer"),
-            (&metrics.tools, "tool", "Calls of tools", "Time of a tool's call"),
-            (&metrics.turns, "turn", "Turns of assistants", "Time of an assistant's turn"),
+            (&metrics.models, "model", "Model calls", "Duration of model calls"),
+            (&metrics.embedders, "embedder", "Embedder calls", "Duration of embedder calls"),
+            (&metrics.tools, "tool", "Tool calls", "Duration of tool calls"),
+            (&metrics.turns, "turn", "Assistant turns", "Duration of assistant turns"),
         ] {
             let plural = if name == "turn" { "turns".to_owned() } else { format!("{name}_calls") };
             registry.register(plural, counts, calls.counts.clone());
             registry.register_with_unit(name, seconds, Unit::Seconds, calls.seconds.clone());
         }
-        registry.register("model_tokens", "Tokens that models read and wrote", metrics.model_tokens.clone());
+        registry.register("model_tokens", "Input and output tokens of models", metrics.model_tokens.clone());
         *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         metrics
     }
 }
 
 impl Metrics {
-    /// Counts a connection for as long as what this gives is held.
+    /// Counts an open connection until the guard is dropped.
     #[must_use]
-    pub fn count_connection(&self) -> Counted {
+    pub fn count_connection(&self) -> CountGuard {
         self.connections.inc();
-        Counted(self.connections.clone())
+        CountGuard(self.connections.clone())
     }
 
-    /// Counts a request for as long as what this gives is held.
+    /// Counts a running request until the guard is dropped.
     #[must_use]
-    pub fn count_running(&self) -> Counted {
+    pub fn count_running(&self) -> CountGuard {
         self.running.inc();
-        Counted(self.running.clone())
+        CountGuard(self.running.clone())
     }
 
-    /// Counts a request of a door that answers requests.
-    pub fn count_request(&self, method: &str, route: &str, status: u16, took: Duration) {
-        // Clients may send any word as a method.
+    /// Counts a completed request.
+    pub fn count_request(&self, method: &str, route: &str, status: u16, duration: Duration) {
+        // Clients may send arbitrary methods, which must not become labels.
         let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
         let method = if known.contains(&method) { method } else { "other" };
         let labels = RequestLabels { method: method.to_owned(), route: route.to_owned(), status };
         self.requests.get_or_create(&labels).inc();
         let labels = RouteLabels { route: route.to_owned() };
-        self.request_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        self.request_seconds.get_or_create(&labels).observe(duration.as_secs_f64());
     }
 
-    /// Answers of models.
+    /// Returns the metrics of model calls.
     pub(crate) fn models(&self) -> &Calls {
         &self.models
     }
 
-    /// Points of embedders.
+    /// Returns the metrics of embedder calls.
     pub(crate) fn embedders(&self) -> &Calls {
         &self.embedders
     }
 
-    /// Calls of tools.
+    /// Returns the metrics of tool calls.
     pub(crate) fn tools(&self) -> &Calls {
         &self.tools
     }
 
-    /// Turns of assistants.
+    /// Returns the metrics of turns.
     pub(crate) fn turns(&self) -> &Calls {
         &self.turns
     }
 
-    pub(crate) fn count_model_tokens(&self, model: &str, read: u64, written: u64) {
-        for (kind, count) in [("input", read), ("output", written)] {
+    pub(crate) fn count_model_tokens(&self, model: &str, input: u64, output: u64) {
+        for (kind, count) in [("input", input), ("output", output)] {
             self.model_tokens.get_or_create(&TokenLabels { model: model.to_owned(), kind }).inc_by(count);
         }
     }
 
-    /// What was counted, in the text format of OpenMetrics.
+    /// Encodes the metrics in the text format of OpenMetrics.
     ///
     /// # Errors
-    /// What a label cannot be written by.
+    /// Fails if a label cannot be encoded.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry.lock().unwrap_or_else(PoisonError::into_inner))?;

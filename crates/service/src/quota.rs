@@ -1,7 +1,7 @@
-//! How many requests may be made in a day (UTC), counted in the store: by all instances together, and across restarts.
+//! Daily quotas (UTC). Requests are counted in the store, across all instances and restarts.
 //!
-//! An instance takes requests from the store in small blocks, so that not every request is a write. What is left of a
-//! block when the instance ends is forfeited, at most a hundredth of the day's; more than the day's is never given.
+//! An instance reserves requests in small blocks, so that not every request causes a write. When an instance ends, the rest of its
+//! block is lost, at most 1% of the quota. The quota is never exceeded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,18 +18,18 @@ use crate::hex::hex;
 use crate::keys::KeyError;
 
 const DAY_MS: i64 = 86_400_000;
-/// Blocks of a day: as many writes it takes at least.
+/// The number of blocks into which a quota is divided, and therefore the minimum number of writes to use it up.
 const BLOCKS: u32 = 100;
-/// How often the store is asked again when another instance was first.
+/// The maximum number of attempts to reserve a block while other instances reserve blocks too.
 const ATTEMPTS: usize = 16;
-/// Counts that are kept here before those of other days are dropped.
-const KEPT: usize = 10_000;
+/// Once this many blocks are in memory, the blocks of other days are removed.
+const MAX_BLOCKS: usize = 10_000;
 
-/// How many requests may be made in a day.
+/// A maximum number of requests per day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Quota {
-    /// Requests in a day of UTC, at least 1.
+    /// Requests per day (UTC), at least 1.
     pub per_day: u32,
 }
 
@@ -38,15 +38,15 @@ impl FromStr for Quota {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let per_day = text.parse().ok().filter(|per_day| *per_day > 0);
-        per_day.map(|per_day| Self { per_day }).ok_or(KeyError::Invalid("a quota is at least 1 a day"))
+        per_day.map(|per_day| Self { per_day }).ok_or(KeyError::Invalid("a quota must be at least 1 per day"))
     }
 }
 
 /// Why a request was not counted.
 #[derive(Debug)]
 pub(crate) enum Uncounted {
-    /// The day's are used up; so long it takes until the next.
-    Over(Duration),
+    /// The quota is used up. Contains the time until the next day.
+    Exceeded(Duration),
     Store(StoreError),
 }
 
@@ -56,7 +56,7 @@ impl From<StoreError> for Uncounted {
     }
 }
 
-/// What this instance has of each caller's day.
+/// The blocks of callers that this instance has reserved.
 #[derive(Default)]
 pub(crate) struct Quotas {
     blocks: Mutex<HashMap<String, Block>>,
@@ -65,16 +65,17 @@ pub(crate) struct Quotas {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     day: i64,
-    left: u32,
-    /// Of how many the day's were used up, once they were.
-    over: Option<u32>,
+    remaining: u32,
+    /// The quota per day that was found to be used up, if it was. Another quota of the same caller may not be used up.
+    exceeded: Option<u32>,
 }
 
-/// How a day's count lies in the store.
+/// The stored number of requests that all instances have reserved on a day.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Count {
     day: i64,
-    given: u32,
+    #[serde(rename = "given")]
+    reserved: u32,
 }
 
 impl fmt::Debug for Quotas {
@@ -85,58 +86,60 @@ impl fmt::Debug for Quotas {
 
 impl Quotas {
     /// Counts a request of a caller.
-    pub(crate) async fn count(&self, memory: &Memory, who: &str, quota: Quota) -> Result<(), Uncounted> {
+    pub(crate) async fn count(&self, memory: &Memory, caller: &str, quota: Quota) -> Result<(), Uncounted> {
         let now = memory.now();
         let day = now.as_millis().div_euclid(DAY_MS);
-        let over =
-            || Uncounted::Over(Duration::from_millis(u64::try_from((day + 1) * DAY_MS - now.as_millis()).unwrap_or(0)));
-        match self.take(who, day, quota) {
+        let exceeded = || {
+            Uncounted::Exceeded(Duration::from_millis(u64::try_from((day + 1) * DAY_MS - now.as_millis()).unwrap_or(0)))
+        };
+        match self.take_reserved(caller, day, quota) {
             Some(true) => return Ok(()),
-            Some(false) => return Err(over()),
+            Some(false) => return Err(exceeded()),
             None => {}
         }
-        let granted = reserve(memory, who, day, quota, now).await?;
+        let granted = reserve(memory, caller, day, quota, now).await?;
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if blocks.len() >= KEPT {
+        if blocks.len() >= MAX_BLOCKS {
             blocks.retain(|_, block| block.day == day);
         }
-        let block = blocks.entry(who.to_owned()).or_insert(Block { day, left: 0, over: None });
+        let block = blocks.entry(caller.to_owned()).or_insert(Block { day, remaining: 0, exceeded: None });
         if block.day != day {
-            *block = Block { day, left: 0, over: None };
+            *block = Block { day, remaining: 0, exceeded: None };
         }
         if granted == 0 {
-            block.over = Some(quota.per_day);
-            return Err(over());
+            block.exceeded = Some(quota.per_day);
+            return Err(exceeded());
         }
-        block.left += granted - 1;
+        block.remaining += granted - 1;
         Ok(())
     }
 
-    /// Takes a request from the block that is here; `None` where the store has to be asked.
-    fn take(&self, who: &str, day: i64, quota: Quota) -> Option<bool> {
+    /// Takes a request from the reserved block. Returns whether the request is within the quota, or `None` if another block has to be
+    /// reserved first.
+    fn take_reserved(&self, caller: &str, day: i64, quota: Quota) -> Option<bool> {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        let block = blocks.get_mut(who).filter(|block| block.day == day)?;
-        if block.left > 0 {
-            block.left -= 1;
+        let block = blocks.get_mut(caller).filter(|block| block.day == day)?;
+        if block.remaining > 0 {
+            block.remaining -= 1;
             return Some(true);
         }
-        (block.over == Some(quota.per_day)).then_some(false)
+        (block.exceeded == Some(quota.per_day)).then_some(false)
     }
 }
 
-/// Takes a block from the store; how many requests it holds, 0 where the day's are used up.
-async fn reserve(memory: &Memory, who: &str, day: i64, quota: Quota, now: Timestamp) -> Result<u32, StoreError> {
+/// Reserves a block in the store. Returns the number of requests in the block, or 0 if the quota is used up.
+async fn reserve(memory: &Memory, caller: &str, day: i64, quota: Quota, now: Timestamp) -> Result<u32, StoreError> {
     let scope = Scope::Tenant(TenantId::internal());
     let (owner, namespace) = (RecordOwner::Tenant, Namespace::System("server.quotas".to_owned()));
-    let key = hex(&Sha256::digest(who.as_bytes()));
+    let key = hex(&Sha256::digest(caller.as_bytes()));
     let store = &memory.backend().store;
-    let mut failed = StoreError::unavailable(threadkeep::core::Reason::Busy);
+    let mut last_error = StoreError::unavailable(threadkeep::core::Reason::Busy);
     for _ in 0..ATTEMPTS {
         let found = store.find_record(&scope, &owner, &namespace, &key, now).await?;
         let version = found.as_ref().map_or(0, |record| record.version);
         let count = found.map(|record| record.value.read::<Count>()).transpose()?;
-        let given = count.filter(|count| count.day == day).map_or(0, |count| count.given);
-        let granted = (quota.per_day / BLOCKS).max(1).min(quota.per_day.saturating_sub(given));
+        let reserved = count.filter(|count| count.day == day).map_or(0, |count| count.reserved);
+        let granted = (quota.per_day / BLOCKS).max(1).min(quota.per_day.saturating_sub(reserved));
         if granted == 0 {
             return Ok(0);
         }
@@ -145,14 +148,14 @@ async fn reserve(memory: &Memory, who: &str, day: i64, quota: Quota, now: Timest
             namespace: namespace.clone(),
             key: key.clone(),
             expected: Some(version),
-            value: Some(JsonText::of(&Count { day, given: given + granted })?),
+            value: Some(JsonText::of(&Count { day, reserved: reserved + granted })?),
             expires_at: Some(now.plus_ms(2 * DAY_MS)),
         };
         match store.write_record(&scope, write, now).await {
             Ok(_) => return Ok(granted),
-            Err(error @ StoreError::Conflict(Conflict::Record { .. })) => failed = error,
+            Err(error @ StoreError::Conflict(Conflict::Record { .. })) => last_error = error,
             Err(error) => return Err(error),
         }
     }
-    Err(failed)
+    Err(last_error)
 }

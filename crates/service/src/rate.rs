@@ -1,4 +1,4 @@
-//! How many requests a key may make: a bucket for each, in this instance.
+//! Rate limits: a token bucket for each caller, per instance.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::KeyError;
 
-/// Buckets that are kept before those that are full again are dropped.
-const KEPT: usize = 10_000;
+/// Once there are this many buckets, full buckets are removed.
+const MAX_BUCKETS: usize = 10_000;
 
-/// How many requests may be made in a minute. As many may come at once; then they are let through evenly.
+/// A maximum number of requests per minute, which is also the maximum burst. Tokens are refilled at a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RateLimit {
-    /// Requests in a minute, at least 1.
+    /// Requests per minute, at least 1.
     pub per_minute: u32,
 }
 
@@ -26,57 +26,62 @@ impl FromStr for RateLimit {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let per_minute = text.parse().ok().filter(|per_minute| *per_minute > 0);
-        per_minute.map(|per_minute| Self { per_minute }).ok_or(KeyError::Invalid("a rate is at least 1 a minute"))
+        per_minute
+            .map(|per_minute| Self { per_minute })
+            .ok_or(KeyError::Invalid("a rate limit must be at least 1 per minute"))
     }
 }
 
-/// The buckets.
+/// The buckets of all callers.
 #[derive(Default)]
 pub(crate) struct RateLimits {
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
-/// What a limit leaves at a moment.
+/// A token bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
-    /// What was left when something was taken last; a bucket that nothing was taken from is full.
+    /// The number of tokens left when the last token was taken, and the time of that; `None` for a full bucket.
     last: Option<(f64, Instant)>,
 }
 
 impl Bucket {
-    /// Takes one; else gives the time until there is one.
+    /// Takes a token.
+    ///
+    /// # Errors
+    /// Returns the time until there is a token, if there is none.
     pub(crate) fn take(&mut self, limit: RateLimit, now: Instant) -> Result<(), Duration> {
-        let wait = self.wait(limit, now);
+        let wait = self.time_until_token(limit, now);
         if !wait.is_zero() {
             return Err(wait);
         }
-        self.last = Some((self.left(limit, now) - 1.0, now));
+        self.last = Some((self.tokens(limit, now) - 1.0, now));
         Ok(())
     }
 
-    /// The time until there is one.
-    pub(crate) fn wait(&self, limit: RateLimit, now: Instant) -> Duration {
-        let lacking = (1.0 - self.left(limit, now)).max(0.0);
-        Duration::from_secs_f64(lacking * 60.0 / most(limit))
+    /// Returns the time until there is a token; zero if there is one.
+    pub(crate) fn time_until_token(&self, limit: RateLimit, now: Instant) -> Duration {
+        let missing = (1.0 - self.tokens(limit, now)).max(0.0);
+        Duration::from_secs_f64(missing * 60.0 / capacity(limit))
     }
 
     pub(crate) fn is_full(&self, limit: RateLimit, now: Instant) -> bool {
-        self.left(limit, now) >= most(limit)
+        self.tokens(limit, now) >= capacity(limit)
     }
 
-    fn left(&self, limit: RateLimit, now: Instant) -> f64 {
-        let Some((left, at)) = self.last else { return most(limit) };
-        let refilled = now.saturating_duration_since(at).as_secs_f64() * most(limit) / 60.0;
-        (left + refilled).min(most(limit))
+    fn tokens(&self, limit: RateLimit, now: Instant) -> f64 {
+        let Some((tokens, at)) = self.last else { return capacity(limit) };
+        let refilled = now.saturating_duration_since(at).as_secs_f64() * capacity(limit) / 60.0;
+        (tokens + refilled).min(capacity(limit))
     }
 
-    /// Whether whatever was taken is there again by now: after a minute, whatever the limit.
-    fn is_outdated(&self, now: Instant) -> bool {
+    /// Whether the bucket is full whatever its limit is: one minute after the last token was taken, every bucket is full.
+    fn is_refilled(&self, now: Instant) -> bool {
         self.last.is_none_or(|(_, at)| now.saturating_duration_since(at) >= Duration::from_secs(60))
     }
 }
 
-fn most(limit: RateLimit) -> f64 {
+fn capacity(limit: RateLimit) -> f64 {
     f64::from(limit.per_minute.max(1))
 }
 
@@ -87,11 +92,14 @@ impl fmt::Debug for RateLimits {
 }
 
 impl RateLimits {
-    /// Counts a request of a key; refuses it with the time to wait.
+    /// Counts a request of a caller.
+    ///
+    /// # Errors
+    /// Returns the time to wait if the limit is exceeded.
     pub(crate) fn count(&self, key: &str, limit: RateLimit, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= KEPT && !buckets.contains_key(key) {
-            buckets.retain(|_, bucket| !bucket.is_outdated(now));
+        if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
+            buckets.retain(|_, bucket| !bucket.is_refilled(now));
         }
         buckets.entry(key.to_owned()).or_default().take(limit, now)
     }
@@ -102,12 +110,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_empties_and_fills_evenly() {
+    fn bucket_refills_evenly() {
         let (limits, limit, start) = (RateLimits::default(), RateLimit { per_minute: 2 }, Instant::now());
         assert!(limits.count("a", limit, start).is_ok());
         assert!(limits.count("a", limit, start).is_ok());
         assert_eq!(limits.count("a", limit, start), Err(Duration::from_secs(30)));
-        assert!(limits.count("b", limit, start).is_ok(), "another key has a bucket of its own");
+        assert!(limits.count("b", limit, start).is_ok(), "each key has its own bucket");
         assert!(limits.count("a", limit, start + Duration::from_secs(29)).is_err());
         assert!(limits.count("a", limit, start + Duration::from_secs(30)).is_ok());
         assert!(limits.count("a", limit, start + Duration::from_secs(30)).is_err());

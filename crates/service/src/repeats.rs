@@ -1,61 +1,66 @@
-//! Requests that come twice: told from requests that are made twice.
+//! Detection of retried requests.
 //!
-//! A client that sends an `Idempotency-Key` is taken at its word, for as long as the store keeps records of commits. One
-//! that sends none but says that it repeats itself (OpenAI's clients do) is believed where nothing has happened since: the
-//! same body was appended less than two minutes ago and is still the end of the thread. Whatever tells so lies in the
-//! store: an append without a key is committed under a key made of its instant and its body. The change log tells the
-//! instant of the thread's last append, so that who repeats it finds the key, and nobody else has to look for anything.
-//! The instant comes first, as keys that grow with time are written side by side.
+//! Requests with the same `Idempotency-Key` are retries for as long as the store retains idempotency records. A request without a key
+//! that the client marks as a retry (as OpenAI's clients do) is treated as a retry only if nothing has happened since the first
+//! attempt: the same body was appended at most two minutes ago, and its messages are still the end of the thread.
 //!
-//! Making a thread is never matched by its body: two clients that both begin a conversation would be handed one.
+//! Detection uses stored data only. An append without a key is committed with a key derived from its time and its body. A retry reads
+//! the time of the last append from the change log and derives the same key; other requests read nothing. The time is the first
+//! component because increasing keys are adjacent in indexes.
+//!
+//! Creation of a thread is never matched by the body: otherwise two clients that both start a conversation would get the same thread.
 
 use threadkeep::core::{ChangePage, Effect, Fingerprint, PutRecord};
 use threadkeep::memory::Appended;
 use threadkeep::{
-    AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageName, Namespace, Positions, Scope,
+    AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageRef, Namespace, Positions, Scope,
     StoreError, ThreadId, Timestamp,
 };
 
 use crate::error::Result;
 use crate::service::Service;
 
-/// How long a repetition without a key is believed.
-pub const WINDOW_MS: i64 = 120_000;
-/// Changes that are looked through for the append that may be repeated.
-const LOOK: usize = 64;
-/// How often an append goes for the end of a thread that others keep moving.
+/// How long after an append a request without a key may be a retry of it, in milliseconds.
+pub const RETRY_WINDOW_MS: i64 = 120_000;
+/// The number of changes at the end of the change log that are searched for the first attempt.
+const CHANGES: usize = 64;
+/// The maximum number of attempts of an append that conflicts with others.
 const ATTEMPTS: usize = 64;
-/// Digits of a body's digest that a key does without: 128 bits tell bodies apart.
-const SPARED: usize = 32;
+/// The number of hexadecimal digits of the digest that are omitted from derived keys: the remaining 128 bits are sufficient.
+const OMITTED_DIGITS: usize = 32;
 
-/// What tells a repeated request from another one.
+/// One attempt of a request: what identifies the request among all its attempts, and whether this attempt is a retry.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     key: Option<String>,
-    /// Of the route and the body.
+    /// The name of the API, and the digest of the route and the body, separated by a colon.
     digest: String,
+    /// The number of earlier attempts that the client states.
     retries: u64,
 }
 
 impl Attempt {
-    /// A request to a surface: its own key, where it has one, the digest of what it asks for, and how often its client says it
-    /// has sent it before.
+    /// Creates an attempt of a request to an API. `key` is its `Idempotency-Key`, `digest` the digest of its route and body, and
+    /// `retries` the number of earlier attempts that the client states.
     #[must_use]
-    pub fn new(surface: &str, key: Option<String>, digest: &str, retries: u64) -> Self {
-        Self { key, digest: format!("{surface}:{digest}"), retries }
+    pub fn new(api: &str, key: Option<String>, digest: &str, retries: u64) -> Self {
+        Self { key, digest: format!("{api}:{digest}"), retries }
     }
 
-    /// The `Idempotency-Key` that came with it.
+    /// Returns the `Idempotency-Key` of the request.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// The digest of the route and the body.
+    /// Returns the digest of the API, the route and the body.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Refuses a key that was used for another request.
+    /// Checks that an earlier request with the same key had the same digest.
+    ///
+    /// # Errors
+    /// `Conflict::IdempotencyKey` if `digest` differs from the digest of this request.
     pub fn check_same(&self, digest: &str) -> Result<()> {
         if digest == self.digest {
             return Ok(());
@@ -63,50 +68,52 @@ impl Attempt {
         Err(StoreError::from(Conflict::IdempotencyKey).into())
     }
 
-    /// Whether the client says that it repeats itself.
+    /// Whether the client marked the request as a retry.
     pub fn is_retry(&self) -> bool {
         self.retries > 0
     }
 
-    /// Whether it may have been sent before: the client says so, or gave it a key.
-    pub fn is_repeated(&self) -> bool {
+    /// Whether the request may be a retry: the client marked it as a retry, or sent a key.
+    pub fn may_be_retry(&self) -> bool {
         self.is_retry() || self.key.is_some()
     }
 
-    /// An id for what this request makes: always the same for the same key, `None` without one.
+    /// Returns the id for a resource that the request creates. The id is derived from the key, so that it is the same for all
+    /// attempts; `None` without a key.
     pub fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
         let key = self.key.as_ref()?;
         let user = match scope {
             Scope::Tenant(_) => "",
             Scope::User(_, user) => user.as_str(),
         };
-        let surface = self.digest.split(':').next().unwrap_or_default();
-        Some(ThreadId::from_name(format!("http\n{}\n{user}\n{surface}\n{key}", scope.tenant_id()).as_bytes()))
+        let api = self.digest.split(':').next().unwrap_or_default();
+        Some(ThreadId::from_name(format!("http\n{}\n{user}\n{api}\n{key}", scope.tenant_id()).as_bytes()))
     }
 
-    /// The id of a thread that this request makes: always the same for the same key.
+    /// Returns the id for a thread that the request creates: the same id for all attempts with the same key, or a random id without a
+    /// key.
     pub fn thread_id(&self, service: &Service, scope: &Scope) -> ThreadId {
-        self.named_id(scope).unwrap_or_else(|| service.memory().mint_thread_id())
+        self.named_id(scope).unwrap_or_else(|| service.memory().generate_thread_id())
     }
 
-    /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict. Says whether
-    /// there is such a note.
-    pub async fn note_creation(&self, service: &Service, scope: &Scope, thread: ThreadId) -> Result<bool> {
+    /// Stores the digest of the request that created a thread, if the request has a key, so that the same key with another body is a
+    /// conflict. Returns whether the digest is stored.
+    pub async fn record_creation(&self, service: &Service, scope: &Scope, thread: ThreadId) -> Result<bool> {
         if self.key.is_none() {
             return Ok(false);
         }
         let name = threadkeep::RecordName { namespace: Namespace::system("server")?, key: "created".to_owned() };
         let put = PutRecord { name, value: JsonText::of(&self.digest)?, expires_at: None };
-        let noted = service.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
-        match noted {
-            // A user may open a shared thread, and may not write its records.
+        let stored = service.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
+        match stored {
+            // A user may open a shared thread, but not write its records.
             Ok(_) => Ok(true),
             Err(MemoryError::Store(StoreError::Denied(_))) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Appends, or tells what an earlier try appended.
+    /// Appends messages, or returns the result of an earlier attempt.
     pub async fn append(
         &self,
         service: &Service,
@@ -123,38 +130,38 @@ impl Attempt {
         for attempt in 0..ATTEMPTS {
             let expected = if self.is_retry() {
                 let positions = service.memory().get_thread(scope, thread).await?.positions;
-                if let Some(appended) = self.repeated(service, scope, thread, positions, &drafts).await? {
+                if let Some(appended) = self.find_earlier_append(service, scope, thread, positions, &drafts).await? {
                     return Ok(appended);
                 }
                 expected.map_or(Ok(()), |expected| expected.check(positions))?;
-                // Where the first try arrives only now, it is found with the next look.
+                // If the first attempt is applied only now, this append conflicts with it, and the next iteration finds it.
                 expected.or(Some(Expected::Seq(positions.seq)))
             } else {
                 expected
             };
-            let at = later(service.memory().now(), attempt);
+            let at = plus_micros(service.memory().now(), attempt);
             let options = AppendOptions { expected, at: Some(at), ..self.options_at(at) };
             match service.memory().append_all(scope, thread, drafts.clone(), &options).await {
-                // Somebody else said the same at the same instant and was first.
+                // Another request with the same body was appended at the same time, so this append was not applied.
                 Ok(appended) if appended.replayed => {}
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::Change { .. })))
                     if self.is_retry() => {}
-                answer => return Ok(answer?),
+                result => return Ok(result?),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS }.into())
     }
 
-    /// The key of an append of this body at an instant.
+    /// Returns the idempotency key and fingerprint for appending this body at a time.
     fn options_at(&self, at: Timestamp) -> AppendOptions {
-        let digest = self.digest.get(..self.digest.len().saturating_sub(SPARED)).unwrap_or(&self.digest);
+        let digest = self.digest.get(..self.digest.len().saturating_sub(OMITTED_DIGITS)).unwrap_or(&self.digest);
         let idempotency_key = Some(format!("wire:{:016x}:{digest}", at.as_micros()));
         let fingerprint = Some(Fingerprint::of(self.digest.as_bytes()));
         AppendOptions { idempotency_key, fingerprint, ..AppendOptions::default() }
     }
 
-    /// What an earlier try of the same request appended, where that is still the end of the thread.
-    async fn repeated(
+    /// Returns the result of an earlier attempt of the same request, if its messages are still the end of the thread.
+    async fn find_earlier_append(
         &self,
         service: &Service,
         scope: &Scope,
@@ -164,23 +171,24 @@ impl Attempt {
     ) -> Result<Option<Appended>> {
         let before = positions.seq.checked_sub(drafts.len() as u64).filter(|_| !drafts.is_empty());
         let Some(before) = before else { return Ok(None) };
-        let Some(at) = appended_lately(service, scope, thread, positions, before + 1).await? else { return Ok(None) };
+        let Some(at) = find_append_time(service, scope, thread, positions, before + 1).await? else { return Ok(None) };
         let options = AppendOptions { expected: Some(Expected::Seq(before)), ..self.options_at(at) };
         match service.memory().append_all(scope, thread, drafts.to_vec(), &options).await {
             Ok(appended) => Ok(Some(appended)),
-            // The end is another one's, or has moved.
+            // Another request appended the end of the thread, or the thread has changed since.
             Err(MemoryError::Store(StoreError::Conflict(_))) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-fn later(now: Timestamp, micros: usize) -> Timestamp {
-    Timestamp::from_micros(now.as_micros() + micros as i64).unwrap_or(now)
+fn plus_micros(time: Timestamp, micros: usize) -> Timestamp {
+    Timestamp::from_micros(time.as_micros() + micros as i64).unwrap_or(time)
 }
 
-/// When one commit appended everything from a position to the end, if it was within the window.
-async fn appended_lately(
+/// Returns the time at which a single commit appended all messages from the position `first` to the end of the thread. Returns `None`
+/// if there is no such commit within [`RETRY_WINDOW_MS`].
+async fn find_append_time(
     service: &Service,
     scope: &Scope,
     thread: ThreadId,
@@ -188,24 +196,24 @@ async fn appended_lately(
     first: u64,
 ) -> Result<Option<Timestamp>> {
     let (memory, now) = (service.memory(), service.memory().now());
-    let after = positions.change.saturating_sub(LOOK as u64);
-    let page = memory.backend().store.list_changes(scope, thread, after.into(), LOOK, now).await?;
+    let after = positions.change.saturating_sub(CHANGES as u64);
+    let page = memory.backend().store.list_changes(scope, thread, after.into(), CHANGES, now).await?;
     let ChangePage::Changes { changes, .. } = page else { return Ok(None) };
-    let appends_it = |effect: &Effect| {
+    let is_append = |effect: &Effect| {
         let Effect::Appended { first_seq, count } = effect else { return false };
         *first_seq == first && first_seq + count == positions.seq + 1
     };
-    let found = changes.iter().find(|change| change.effects.iter().any(appends_it));
-    Ok(found.map(|change| change.at).filter(|at| at.plus_ms(WINDOW_MS) >= now))
+    let found = changes.iter().find(|change| change.effects.iter().any(is_append));
+    Ok(found.map(|change| change.at).filter(|at| at.plus_ms(RETRY_WINDOW_MS) >= now))
 }
 
-/// The messages that an append put into a thread, as they stand.
-pub async fn placed(
+/// Reads appended messages with their current content.
+pub async fn appended_messages(
     service: &Service,
     scope: &Scope,
     thread: ThreadId,
     appended: &Appended,
 ) -> Result<Vec<threadkeep::Message>> {
-    let names: Vec<_> = appended.messages.iter().map(|placed| MessageName::Seq(placed.seq)).collect();
+    let names: Vec<_> = appended.messages.iter().map(|message| MessageRef::Seq(message.seq)).collect();
     Ok(service.memory().find_messages(scope, thread, &names).await?)
 }

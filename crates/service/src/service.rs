@@ -6,7 +6,7 @@ use threadkeep::{Memory, Scope, UserId};
 use tokio::sync::watch;
 
 use crate::assistants::Assistants;
-use crate::audit::{Act, AuditLog, AuditRecord};
+use crate::audit::{AuditAction, AuditLog, AuditRecord};
 use crate::caller::{Caller, Credential, Sender};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jwt::TokenIssuer;
@@ -14,25 +14,25 @@ use crate::keys::{KeyRecord, Keys};
 use crate::metrics::Metrics;
 use crate::quota::{Quota, Quotas, Uncounted};
 use crate::rate::{RateLimit, RateLimits};
-use crate::telemetry::{Telemetry, TelemetryOptions, Watch};
-use crate::turns::resuming::{self, Resumed};
+use crate::telemetry::{Instrumentation, Telemetry, TelemetryOptions};
+use crate::turns::resuming::{self, Resumptions};
 
-/// How a [`Service`] behaves.
+/// The options of a [`Service`].
 #[derive(Clone, Debug)]
 pub struct ServiceOptions {
-    /// Whose tokens are taken beside keys.
+    /// The issuers whose tokens are accepted in addition to API keys.
     pub token_issuers: Vec<TokenIssuer>,
-    /// Requests that a caller without a limit of its own may make in a minute.
+    /// The rate limit of callers that have no limit of their own.
     pub rate_limit: Option<RateLimit>,
-    /// Requests that a caller without a quota of its own may make in a day of UTC.
+    /// The daily quota of callers that have no quota of their own.
     pub quota: Option<Quota>,
-    /// How long what was accepted may take to finish once the service is asked to stop.
+    /// How long accepted requests may take to finish after the service is asked to stop.
     pub grace: Duration,
-    /// Where traces go.
+    /// Where to export traces.
     pub telemetry: Option<TelemetryOptions>,
 }
 
-/// What every door has at hand. Cheap to clone; all clones are the same.
+/// The services that all doors share. Cheap to clone; clones share their state.
 #[derive(Clone, Debug)]
 pub struct Service {
     inner: Arc<Inner>,
@@ -46,29 +46,29 @@ struct Inner {
     rate_limits: RateLimits,
     quotas: Quotas,
     audit: AuditLog,
-    watch: Watch,
+    instrumentation: Instrumentation,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
-    resumed: Resumed,
-    /// How many hold the service.
-    holds: watch::Sender<usize>,
-    /// Since when it is asked to stop.
+    resumptions: Resumptions,
+    /// The number of shutdown guards.
+    guards: watch::Sender<usize>,
+    /// When the service was asked to stop.
     stopping: watch::Sender<Option<tokio::time::Instant>>,
 }
 
-/// Whoever has one is waited for when the service stops, until the grace is over.
+/// Delays shutdown until the guard is dropped or the grace period ends.
 #[derive(Debug)]
-pub struct Hold(Arc<Inner>);
+pub struct ShutdownGuard(Arc<Inner>);
 
-impl Drop for Hold {
+impl Drop for ShutdownGuard {
     fn drop(&mut self) {
-        self.0.holds.send_modify(|holds| *holds -= 1);
+        self.0.guards.send_modify(|count| *count -= 1);
     }
 }
 
 impl Service {
-    /// Makes the service over a memory. The model, the embedder and the assistants are counted and traced.
+    /// Creates a service that uses `memory`. Calls to the model, the embedder and the assistants are counted and traced.
     #[must_use]
     pub fn new(
         memory: Memory,
@@ -77,8 +77,9 @@ impl Service {
         embedder: Option<Arc<dyn Embedder>>,
         assistants: Assistants,
     ) -> Self {
-        let (keys, audit, watch) = (Keys::new(&memory), AuditLog::new(&memory), assistants.watch().clone());
-        watch.telemetry.start(options.telemetry.as_ref());
+        let (keys, audit) = (Keys::new(&memory), AuditLog::new(&memory));
+        let instrumentation = assistants.instrumentation().clone();
+        instrumentation.telemetry.start(options.telemetry.as_ref());
         let inner = Inner {
             memory,
             options,
@@ -86,199 +87,203 @@ impl Service {
             rate_limits: RateLimits::default(),
             quotas: Quotas::default(),
             audit,
-            model: model.map(|model| watch.model(model)),
-            embedder: embedder.map(|embedder| watch.embedder(embedder)),
-            watch,
+            model: model.map(|model| instrumentation.wrap_model(model)),
+            embedder: embedder.map(|embedder| instrumentation.wrap_embedder(embedder)),
+            instrumentation,
             assistants,
-            resumed: Resumed::new(),
-            holds: watch::Sender::new(0),
+            resumptions: Resumptions::new(),
+            guards: watch::Sender::new(0),
             stopping: watch::Sender::new(None),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// The conversations.
+    /// Returns the memory.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.inner.memory
     }
 
-    /// The keys of callers.
+    /// Returns the API keys.
     #[must_use]
     pub fn keys(&self) -> &Keys {
         &self.inner.keys
     }
 
-    /// What was done that needs an administrator or an approver.
+    /// Returns the audit log.
     #[must_use]
     pub fn audit(&self) -> &AuditLog {
         &self.inner.audit
     }
 
-    /// What was counted.
+    /// Returns the metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
-        &self.inner.watch.metrics
+        &self.inner.instrumentation.metrics
     }
 
-    /// Takes spans.
+    /// Returns the tracer.
     #[must_use]
     pub fn telemetry(&self) -> &Telemetry {
-        &self.inner.watch.telemetry
+        &self.inner.instrumentation.telemetry
     }
 
-    /// What counts and traces calls.
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.inner.watch
+    /// Returns the instrumentation, which counts and traces calls.
+    pub(crate) fn instrumentation(&self) -> &Instrumentation {
+        &self.inner.instrumentation
     }
 
-    /// The model that answers, where one is configured.
+    /// Returns the configured model, if there is one.
     #[must_use]
     pub fn model(&self) -> Option<&Arc<dyn ChatModel>> {
         self.inner.model.as_ref()
     }
 
-    /// What makes points of words, where it is configured.
+    /// Returns the configured embedder, if there is one.
     #[must_use]
     pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.inner.embedder.as_ref()
     }
 
-    /// Who can be asked.
+    /// Returns the assistants.
     #[must_use]
     pub fn assistants(&self) -> &Assistants {
         &self.inner.assistants
     }
 
-    /// The turns that were cut off and that this instance goes on with.
-    pub(crate) fn resumed(&self) -> &Resumed {
-        &self.inner.resumed
+    /// Returns the limiter of the turns that this instance resumes concurrently.
+    pub(crate) fn resumptions(&self) -> &Resumptions {
+        &self.inner.resumptions
     }
 }
 
-/// Callers.
+/// Authentication, limits and auditing of callers.
 impl Service {
-    /// Says who shows a text, as a key or as a token of an issuer, and counts the request. `user` gives the user whom the
-    /// request names. `None` for a text that is neither.
+    /// Authenticates a caller by an API key or by a token of an issuer, and counts the request. `user` returns the user that the
+    /// request names. Returns `None` if the credential is neither a valid key nor a valid token.
     ///
     /// # Errors
-    /// `TooMany` over the caller's limits, `Forbidden` for a user for whom the caller does not act, those of the store.
-    pub async fn caller_of(
+    /// `TooMany` if a limit of the caller is exceeded, `Forbidden` if the caller may not act for the named user; errors of `user` and
+    /// of the store.
+    pub async fn authenticate(
         &self,
-        shown: &str,
+        credential: &str,
         user: impl FnOnce() -> Result<Option<UserId>>,
     ) -> Result<Option<Caller>> {
-        if let Some(key) = self.keys().find(shown).await? {
+        if let Some(key) = self.keys().find(credential).await? {
             self.count(&key.id, key.rate_limit, key.quota).await?;
-            return of_key(&key, user()?).map(Some);
+            return key_caller(&key, user()?).map(Some);
         }
         let now_seconds = self.memory().now().as_millis().div_euclid(1000);
         for issuer in &self.inner.options.token_issuers {
-            // Of tokens there are few: what they take is no part of each request.
-            if let Some(caller) = Box::pin(issuer.caller(shown, now_seconds)).await {
-                return Box::pin(self.of_token(caller, user()?)).await.map(Some);
+            // Boxed: tokens are rare, so the futures that check them should not enlarge those of all requests.
+            if let Some(caller) = Box::pin(issuer.authenticate(credential, now_seconds)).await {
+                return Box::pin(self.token_caller(caller, user()?)).await.map(Some);
             }
         }
         Ok(None)
     }
 
-    /// Lets in whom a door knows by itself, and counts the request.
+    /// Admits a caller that a door authenticated itself, and counts the request.
     ///
     /// # Errors
-    /// `TooMany` over the limits, those of the store.
+    /// `TooMany` if a limit is exceeded; errors of the store.
     pub async fn admit(&self, sender: Sender) -> Result<Caller> {
         self.count(&sender.name, None, None).await?;
         Ok(sender.into())
     }
 
-    /// Whether nobody calls without a key or a token of an issuer: there is an issuer, or a key was made at some time.
+    /// Whether all callers need a key or a token of an issuer. This is the case if an issuer is configured, or if a key was ever
+    /// created, even if it has been revoked.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn needs_key(&self) -> Result<bool> {
-        Ok(!self.inner.options.token_issuers.is_empty() || self.keys().is_any_known().await?)
+        Ok(!self.inner.options.token_issuers.is_empty() || self.keys().has_any().await?)
     }
 
-    /// A token is one user's, whom a request may repeat; that of the application may name one.
-    async fn of_token(&self, caller: Caller, named: Option<UserId>) -> Result<Caller> {
+    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may name only that user; a
+    /// request with a token of the application may name any user.
+    async fn token_caller(&self, caller: Caller, named_user: Option<UserId>) -> Result<Caller> {
         let is_user_named = matches!(caller.scope, Scope::Tenant(_));
-        let scope = match (caller.scope, named) {
-            (Scope::User(_, own), Some(named)) if own != named => return Err(other_user()),
+        let scope = match (caller.scope, named_user) {
+            (Scope::User(_, token_user), Some(named)) if token_user != named => return Err(other_user_error()),
             (Scope::Tenant(tenant), Some(user)) => Scope::User(tenant, user),
             (scope, _) => scope,
         };
-        let who = match &scope {
+        let name = match &scope {
             Scope::Tenant(tenant) => format!("token {tenant}"),
             Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
         };
-        self.count(&who, None, None).await?;
+        self.count(&name, None, None).await?;
         Ok(Caller { scope, is_user_named, ..caller })
     }
 
-    /// Counts a request of a caller against what they may make; without limits of their own, against those of all.
+    /// Counts a request of the caller with this name against the caller's limits, or against the default limits if the caller has
+    /// none.
     ///
     /// # Errors
-    /// `TooMany` with the time to wait, those of the store.
-    pub async fn count(&self, who: &str, rate: Option<RateLimit>, quota: Option<Quota>) -> Result<()> {
+    /// `TooMany` with the time to wait; errors of the store.
+    pub async fn count(&self, caller: &str, rate: Option<RateLimit>, quota: Option<Quota>) -> Result<()> {
         let Inner { options, memory, .. } = &*self.inner;
         if let Some(limit) = rate.or(options.rate_limit)
-            && let Err(wait) = self.inner.rate_limits.count(who, limit, Instant::now())
+            && let Err(wait) = self.inner.rate_limits.count(caller, limit, Instant::now())
         {
             return Err(too_many("rate_limited", "too many requests", wait));
         }
         let Some(quota) = quota.or(options.quota) else { return Ok(()) };
-        match Box::pin(self.inner.quotas.count(memory, who, quota)).await {
+        match Box::pin(self.inner.quotas.count(memory, caller, quota)).await {
             Ok(()) => Ok(()),
-            Err(Uncounted::Over(wait)) => Err(too_many("quota_exceeded", "the day's requests are used up", wait)),
+            Err(Uncounted::Exceeded(wait)) => Err(too_many("quota_exceeded", "daily request quota exceeded", wait)),
             Err(Uncounted::Store(error)) => Err(error.into()),
         }
     }
 
-    /// Writes an act of a caller down, does it, and writes down how it ended, as `outcome` says it. What cannot be written
-    /// down is not done.
+    /// Performs an action on behalf of a caller. Writes a record to the audit log before the action, and another with the outcome after
+    /// it. If the first record cannot be written, the action is not performed.
     ///
     /// # Errors
-    /// Those of the store, where nothing was done.
+    /// The errors of the store when writing the first record.
     pub async fn audited<T>(
         &self,
         caller: &Caller,
-        act: Act,
-        doing: impl Future<Output = T>,
+        action: AuditAction,
+        operation: impl Future<Output = T>,
         outcome: impl FnOnce(&T) -> String,
     ) -> Result<T> {
-        let begun = AuditRecord::begun(caller, act, self.memory().now());
-        self.audit().write(&begun).await?;
-        let done = doing.await;
-        let ended = AuditRecord { at: self.memory().now(), outcome: outcome(&done), ..begun };
+        let started = AuditRecord::started(caller, action, self.memory().now());
+        self.audit().write(&started).await?;
+        let result = operation.await;
+        let ended = AuditRecord { at: self.memory().now(), outcome: outcome(&result), ..started };
         if let Err(error) = self.audit().write(&ended).await {
-            tracing::error!(%error, act = ended.act, "how an act ended is not in the audit log");
+            tracing::error!(%error, act = ended.act, "cannot write the outcome of an action to the audit log");
         }
-        Ok(done)
+        Ok(result)
     }
 }
 
-/// The end.
+/// Interrupted turns and shutdown.
 impl Service {
-    /// Goes on with turns that were cut off, from now on until the service is asked to stop.
+    /// Resumes interrupted turns periodically until the service is asked to stop.
     pub fn resume_turns(&self) -> tokio::task::JoinHandle<()> {
         resuming::start(self)
     }
 
-    /// Has the end wait for whoever holds what this gives: for a turn, for what a door was told and does not do yet.
+    /// Returns a guard that delays shutdown until it is dropped. Doors hold one for each turn and each accepted request.
     #[must_use]
-    pub fn hold(&self) -> Hold {
-        self.inner.holds.send_modify(|holds| *holds += 1);
-        Hold(Arc::clone(&self.inner))
+    pub fn delay_shutdown(&self) -> ShutdownGuard {
+        self.inner.guards.send_modify(|count| *count += 1);
+        ShutdownGuard(Arc::clone(&self.inner))
     }
 
-    /// Waits until nobody holds the service and no turn is resumed.
-    pub async fn released(&self) {
-        // The sender lives as long as this service.
-        drop(self.inner.holds.subscribe().wait_for(|holds| *holds == 0).await);
-        self.resumed().over().await;
+    /// Waits until all guards are dropped and all resumed turns have ended.
+    pub async fn drained(&self) {
+        // Cannot fail: the service owns the sender.
+        drop(self.inner.guards.subscribe().wait_for(|count| *count == 0).await);
+        self.resumptions().finished().await;
     }
 
-    /// Asks everything to end.
+    /// Asks the service to stop.
     pub fn stop(&self) {
         self.inner.stopping.send_if_modified(|since| {
             let is_first = since.is_none();
@@ -287,40 +292,41 @@ impl Service {
         });
     }
 
-    /// Whether it is asked to stop.
+    /// Whether the service was asked to stop.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.inner.stopping.borrow().is_some()
     }
 
-    /// Waits until it is asked to stop.
+    /// Waits until the service is asked to stop.
     pub async fn stopped(&self) {
         let mut stopping = self.inner.stopping.subscribe();
-        // The sender lives as long as this service.
+        // Cannot fail: the service owns the sender.
         drop(stopping.wait_for(Option::is_some).await);
     }
 
-    /// Waits until a service that is asked to stop has hardly any time left: whoever still waits is told so.
-    pub async fn out_of_time(&self) {
-        self.stopping_for(self.inner.options.grace * 9 / 10).await;
+    /// Waits until 90% of the grace period has passed. Doors then inform clients that are still waiting.
+    pub async fn shutdown_deadline_near(&self) {
+        self.wait_after_stop(self.inner.options.grace * 9 / 10).await;
     }
 
-    /// Waits until whoever was told so has had time to hear it: who has not is left behind.
+    /// Waits until 95% of the grace period has passed. Doors then close the remaining connections.
     pub async fn shutdown_timed_out(&self) {
-        self.stopping_for(self.inner.options.grace * 19 / 20).await;
+        self.wait_after_stop(self.inner.options.grace * 19 / 20).await;
     }
 
-    async fn stopping_for(&self, time: Duration) {
+    /// Waits until `duration` has passed since the service was asked to stop.
+    async fn wait_after_stop(&self, duration: Duration) {
         self.stopped().await;
         let since = *self.inner.stopping.borrow();
-        tokio::time::sleep_until(since.unwrap_or_else(tokio::time::Instant::now) + time).await;
+        tokio::time::sleep_until(since.unwrap_or_else(tokio::time::Instant::now) + duration).await;
     }
 }
 
-fn of_key(key: &KeyRecord, named: Option<UserId>) -> Result<Caller> {
+fn key_caller(key: &KeyRecord, named_user: Option<UserId>) -> Result<Caller> {
     let KeyRecord { id, tenant, user, roles, .. } = key;
-    let scope = match (user, named) {
-        (Some(own), Some(named)) if *own != named => return Err(other_user()),
+    let scope = match (user, named_user) {
+        (Some(key_user), Some(named)) if *key_user != named => return Err(other_user_error()),
         (Some(user), _) => Scope::User(tenant.clone(), user.clone()),
         (None, Some(user)) => Scope::User(tenant.clone(), user),
         (None, None) => Scope::Tenant(tenant.clone()),
@@ -329,11 +335,11 @@ fn of_key(key: &KeyRecord, named: Option<UserId>) -> Result<Caller> {
     Ok(Caller { scope, is_user_named: user.is_none(), roles: roles.clone(), credential })
 }
 
-fn other_user() -> Error {
-    Error::forbidden("other_user", "this key acts for one user only, and not for that one")
+fn other_user_error() -> Error {
+    Error::forbidden("other_user", "this key is limited to another user")
 }
 
-/// More than a limit allows.
+/// Creates an error for an exceeded limit. `wait` is the time until the caller may retry.
 pub fn too_many(code: &'static str, message: &str, wait: Duration) -> Error {
     Error::new(ErrorKind::TooMany, code, message).retry_after(wait)
 }

@@ -1,11 +1,10 @@
-//! Traces: what a request took, and within it the turns of assistants and the calls of models, embedders and tools, by the
-//! conventions of OpenTelemetry.
+//! Tracing of requests, turns of assistants, and calls to models, embedders and tools, following the conventions of OpenTelemetry.
 //!
-//! Spans go to a collector by OTLP over HTTP, as JSON (`export`). They hold names, numbers and outcomes: no words of
-//! anyone, no ids of users, no keys. What is traced of assistants is counted too (`watched`).
+//! Spans are exported to a collector by OTLP over HTTP, as JSON (`export`). They contain names, numbers and outcomes, but no message
+//! content, no ids of users and no keys. The wrappers in `instrumented` trace and count the calls that assistants make.
 
 mod export;
-mod watched;
+mod instrumented;
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -16,18 +15,18 @@ use serde_json::{Value, json};
 use crate::hex::hex;
 use crate::outgoing::OutgoingProxy;
 use export::Exporter;
-pub(crate) use watched::Watch;
+pub(crate) use instrumented::Instrumentation;
 
-/// Where traces go.
+/// Where and how to export traces.
 #[derive(Clone)]
 pub struct TelemetryOptions {
-    /// The collector's address, such as `http://127.0.0.1:4318`; `/v1/traces` is added.
+    /// The base URL of the collector, such as `http://127.0.0.1:4318`; `/v1/traces` is appended.
     pub endpoint: String,
-    /// Headers to send, such as a key of the collector.
+    /// Headers to send, such as an API key of the collector.
     pub headers: Vec<(String, String)>,
-    /// What this server is called.
+    /// The service name of this server in traces.
     pub service: String,
-    /// Through which proxy it is reached, where it is not on this machine.
+    /// The proxy for requests to the collector. It is not used for a collector on this machine.
     pub proxy: Option<OutgoingProxy>,
 }
 
@@ -37,21 +36,21 @@ impl std::fmt::Debug for TelemetryOptions {
     }
 }
 
-/// Takes spans, and sends them once there is a collector.
+/// Creates spans and exports them if a collector is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Telemetry {
     exporter: Arc<OnceLock<Exporter>>,
 }
 
-/// The place of a span in its trace.
+/// The ids of a span and its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct SpanContext {
     trace: [u8; 16],
     span: [u8; 8],
 }
 
 tokio::task_local! {
-    static CURRENT: Place;
+    static CURRENT: SpanContext;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,47 +63,48 @@ enum SpanKind {
 /// A span that has not ended.
 #[derive(Debug)]
 pub struct Span {
-    place: Place,
+    context: SpanContext,
     parent: Option<[u8; 8]>,
     name: String,
     kind: SpanKind,
-    began: u128,
+    /// Nanoseconds since the Unix epoch.
+    started_at: u128,
     attributes: Vec<Value>,
     is_error: bool,
 }
 
 impl Telemetry {
-    /// Begins to send.
+    /// Starts to export spans.
     pub(crate) fn start(&self, options: Option<&TelemetryOptions>) {
         match options.map(Exporter::start) {
-            // Whoever has one already goes on with it.
+            // If an exporter was set before, it remains in use.
             Some(Some(exporter)) => drop(self.exporter.set(exporter)),
-            Some(None) => tracing::error!("no traces are sent: the collector's address or the proxy cannot be used"),
+            Some(None) => tracing::error!("traces are not exported: the collector's URL or the proxy is invalid"),
             None => {}
         }
     }
 
-    /// Begins the span of a request; `None` where nobody wants to know.
-    /// The caller's own place in a trace, as the W3C writes it, is asked for only then.
+    /// Starts the span of a request. Returns `None` without a collector. `traceparent` returns the W3C `traceparent` header of the
+    /// client; it is called only if there is a collector.
     pub fn begin_request<'a>(&self, traceparent: impl FnOnce() -> Option<&'a str>) -> Option<Span> {
         self.exporter.get()?;
-        Span::begin(traceparent().and_then(parse), SpanKind::Server)
+        Span::start(traceparent().and_then(parse_traceparent), SpanKind::Server)
     }
 
-    /// Begins a span within the one that is on its way here.
-    fn begin(&self, kind: SpanKind) -> Option<Span> {
+    /// Starts a child of the current span, or a new trace if there is no current span. Returns `None` without a collector.
+    fn start_child(&self, kind: SpanKind) -> Option<Span> {
         self.exporter.get()?;
-        Span::begin(CURRENT.try_with(|place| *place).ok(), kind)
+        Span::start(CURRENT.try_with(|context| *context).ok(), kind)
     }
 
-    /// Sends a span, which ends now.
+    /// Ends a span and exports it.
     pub fn end(&self, span: Span) {
         if let Some(exporter) = self.exporter.get() {
-            exporter.send(span.ended(nanoseconds()));
+            exporter.send(span.into_json(unix_nanoseconds()));
         }
     }
 
-    /// Sends what was not sent yet.
+    /// Exports all pending spans, and stops exporting.
     pub async fn flush(&self) {
         if let Some(exporter) = self.exporter.get() {
             exporter.flush().await;
@@ -113,55 +113,56 @@ impl Telemetry {
 }
 
 impl Span {
-    fn begin(parent: Option<Place>, kind: SpanKind) -> Option<Self> {
+    /// Starts a span. Returns `None` if the operating system provides no random bytes for its id.
+    fn start(parent: Option<SpanContext>, kind: SpanKind) -> Option<Self> {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
         getrandom::fill(&mut trace).and_then(|()| getrandom::fill(&mut span)).ok()?;
-        let place = Place { trace: parent.map_or(trace, |parent| parent.trace), span };
+        let context = SpanContext { trace: parent.map_or(trace, |parent| parent.trace), span };
         let parent = parent.map(|parent| parent.span);
         let (name, attributes) = (String::new(), Vec::new());
-        Some(Self { place, parent, name, kind, began: nanoseconds(), attributes, is_error: false })
+        Some(Self { context, parent, name, kind, started_at: unix_nanoseconds(), attributes, is_error: false })
     }
 
-    /// Gives it a name.
-    pub fn named(&mut self, name: String) {
+    /// Sets the name.
+    pub fn set_name(&mut self, name: String) {
         self.name = name;
     }
 
-    /// Says that it is about something that failed.
-    pub fn failed(&mut self) {
+    /// Marks the operation as failed.
+    pub fn set_failed(&mut self) {
         self.is_error = true;
     }
 
-    /// Adds an attribute that is a text.
-    pub fn text(&mut self, key: &str, value: &str) {
+    /// Adds a string attribute.
+    pub fn add_text(&mut self, key: &str, value: &str) {
         self.attributes.push(json!({ "key": key, "value": { "stringValue": value } }));
     }
 
-    /// Adds an attribute that is a number.
-    pub fn number(&mut self, key: &str, value: u64) {
-        // OTLP writes whole numbers as text, as JSON has no 64 bits.
+    /// Adds an integer attribute.
+    pub fn add_number(&mut self, key: &str, value: u64) {
+        // OTLP represents 64-bit integers as strings in JSON.
         self.attributes.push(json!({ "key": key, "value": { "intValue": value.to_string() } }));
     }
 
-    fn texts(&mut self, key: &str, values: &[&str]) {
+    fn add_texts(&mut self, key: &str, values: &[&str]) {
         let values: Vec<Value> = values.iter().map(|value| json!({ "stringValue": value })).collect();
         self.attributes.push(json!({ "key": key, "value": { "arrayValue": { "values": values } } }));
     }
 
-    fn decimal(&mut self, key: &str, value: f64) {
+    fn add_decimal(&mut self, key: &str, value: f64) {
         self.attributes.push(json!({ "key": key, "value": { "doubleValue": value } }));
     }
 
-    /// Runs what happens within this span.
-    pub async fn around<T>(&self, within: impl Future<Output = T>) -> T {
-        CURRENT.scope(self.place, within).await
+    /// Runs a future with this span as the current span.
+    pub async fn in_scope<T>(&self, future: impl Future<Output = T>) -> T {
+        CURRENT.scope(self.context, future).await
     }
 
-    fn ended(self, at: u128) -> Value {
-        let Self { place, parent, name, kind, began, attributes, is_error } = self;
+    fn into_json(self, ended_at: u128) -> Value {
+        let Self { context, parent, name, kind, started_at, attributes, is_error } = self;
         let mut span = json!({
-            "traceId": hex(&place.trace), "spanId": hex(&place.span), "name": name, "kind": kind as u8,
-            "startTimeUnixNano": began.to_string(), "endTimeUnixNano": at.to_string(), "attributes": attributes,
+            "traceId": hex(&context.trace), "spanId": hex(&context.span), "name": name, "kind": kind as u8,
+            "startTimeUnixNano": started_at.to_string(), "endTimeUnixNano": ended_at.to_string(), "attributes": attributes,
             "status": if is_error { json!({ "code": 2 }) } else { json!({}) },
         });
         if let Some(parent) = parent {
@@ -171,38 +172,39 @@ impl Span {
     }
 }
 
-/// Takes the span that this runs in along to another task.
-pub fn carried<T>(within: impl Future<Output = T>) -> impl Future<Output = T> {
-    let place = CURRENT.try_with(|place| *place).ok();
+/// Wraps a future so that it runs in the span that is current now, even if the future is spawned as another task.
+pub fn in_current_span<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let context = CURRENT.try_with(|context| *context).ok();
     async move {
-        match place {
-            Some(place) => CURRENT.scope(place, within).await,
-            None => within.await,
+        match context {
+            Some(context) => CURRENT.scope(context, future).await,
+            None => future.await,
         }
     }
 }
 
-/// Reads a `traceparent`, as the W3C has it.
-fn parse(text: &str) -> Option<Place> {
+/// Parses a W3C `traceparent` header; `None` if it is invalid.
+fn parse_traceparent(text: &str) -> Option<SpanContext> {
     let mut parts = text.split('-');
     let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
-    let place = Place { trace: unhex(trace)?, span: unhex(span)? };
-    let is_real = version.len() == 2 && version != "ff" && place.trace != [0; 16] && place.span != [0; 8];
-    is_real.then_some(place)
+    let context = SpanContext { trace: parse_hex(trace)?, span: parse_hex(span)? };
+    let is_valid = version.len() == 2 && version != "ff" && context.trace != [0; 16] && context.span != [0; 8];
+    is_valid.then_some(context)
 }
 
-fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != N * 2 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     let mut bytes = [0; N];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok()?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).ok()?;
     }
     Some(bytes)
 }
 
-fn nanoseconds() -> u128 {
+/// Returns the current time in nanoseconds since the Unix epoch.
+fn unix_nanoseconds() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
@@ -211,10 +213,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_callers_trace_is_gone_on_with_and_nonsense_is_not() {
-        let place = parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
-        assert_eq!(hex(&place.trace), "0af7651916cd43dd8448eb211c80319c");
-        for nonsense in [
+    fn valid_traceparent_is_parsed() {
+        let context = parse_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
+        assert_eq!(hex(&context.trace), "0af7651916cd43dd8448eb211c80319c");
+        for invalid in [
             "",
             "00",
             "00-0af7651916cd43dd8448eb211c80319c",
@@ -224,7 +226,7 @@ mod tests {
             "00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
             "00-💥af7651916cd43dd8448eb211c8031-b7ad6b7169203331-01",
         ] {
-            assert_eq!(parse(nonsense), None, "{nonsense}");
+            assert_eq!(parse_traceparent(invalid), None, "{invalid}");
         }
     }
 }

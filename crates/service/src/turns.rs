@@ -1,8 +1,8 @@
-//! Turns of assistants on behalf of clients: what was accepted is finished, whether the client waits for it or not.
+//! Turns of assistants for clients. An accepted request is completed whether or not the client waits for it.
 //!
-//! A turn runs in a task of its own, which holds what asked for it, a connection for example, so that a server that is asked
-//! to stop waits for it. A turn that a crash cut off lies in its thread's journal; instances look for such turns and go on with them,
-//! and so does whoever repeats the request, asks for the turn and may write, or begins the next one of the thread.
+//! Each turn runs in its own task. The task owns a guard, such as that of the connection, so that shutdown waits for the turn. A turn
+//! that a crash interrupted can be resumed from the journal of its thread. Instances resume such turns periodically; a turn is also
+//! resumed when a client retries the request, reads the turn with write access, or starts the next turn of the thread.
 
 mod asking;
 mod deciding;
@@ -19,88 +19,88 @@ use tokio::sync::mpsc;
 
 use crate::error::{Error, Result};
 use crate::service::Service;
-use crate::telemetry::{self, Watch};
+use crate::telemetry::{self, Instrumentation};
 
-/// What came of a request.
+/// The result of a request for a turn.
 #[derive(Debug)]
-pub struct Answered {
-    /// The turn as it ended, or as it waits.
+pub struct TurnResult {
+    /// The turn, which has ended or waits for an approval.
     pub turn: Turn,
-    /// Whether an earlier request had this turn.
+    /// Whether an earlier request started this turn.
     pub replayed: bool,
 }
 
-/// What is to be done.
+/// A request for a turn.
 #[derive(Debug)]
-pub enum Work {
-    /// An assistant is asked.
+pub enum TurnTask {
+    /// Asks an assistant.
     Ask(AskRequest),
-    /// An approval is decided about.
+    /// Decides on an approval.
     Decide(DecisionRequest),
 }
 
-/// What whoever waits is told.
+/// An update of a running turn.
 #[derive(Debug)]
 pub enum TurnUpdate {
-    /// Something happened on the way; the end is told by itself.
+    /// An event, except the end of the turn.
     Event(TurnEvent),
-    /// The turn is over, or waits.
-    End(Result<Box<Answered>>),
+    /// The turn has ended or waits for an approval.
+    End(Result<Box<TurnResult>>),
 }
 
-/// A turn on its way, as whoever waits hears of it.
-pub type Waiting = mpsc::UnboundedReceiver<TurnUpdate>;
+/// The updates of a running turn.
+pub type TurnUpdates = mpsc::UnboundedReceiver<TurnUpdate>;
 
-impl Work {
-    /// What counts and traces it, the assistant, and the thread.
-    fn watched(&self) -> (Watch, Agent, ThreadId) {
+impl TurnTask {
+    /// Returns the service's instrumentation, the agent and the thread of the turn.
+    fn instrumented_parts(&self) -> (Instrumentation, Agent, ThreadId) {
         let (service, agent, thread): (&Service, _, _) = match self {
             Self::Ask(AskRequest { service, agent, thread, .. })
             | Self::Decide(DecisionRequest { service, agent, thread, .. }) => (service, agent, thread),
         };
-        (service.watch().clone(), agent.clone(), *thread)
+        (service.instrumentation().clone(), agent.clone(), *thread)
     }
 
-    async fn run(self, events: EventSink<'_>) -> Result<Answered> {
+    async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         match self {
-            Self::Ask(asking) => asking.answer(events).await,
-            Self::Decide(deciding) => deciding.answer(events).await,
+            Self::Ask(request) => request.run(events).await,
+            Self::Decide(request) => request.run(events).await,
         }
     }
 }
 
-/// Begins. Nobody has to wait for the end; `held` is held until then.
-pub fn start(held: impl Send + 'static, work: Work) -> Waiting {
-    // What a turn says is bounded by what a turn may take.
-    let (sender, waiting) = mpsc::unbounded_channel();
-    tokio::spawn(telemetry::carried(async move {
-        let mut tell = |event| {
+/// Starts a turn in its own task, which continues if the returned receiver is dropped. `guard` is dropped when the turn ends.
+pub fn start(guard: impl Send + 'static, request: TurnTask) -> TurnUpdates {
+    // The channel needs no bound, because the limits of a turn also limit the number of its events.
+    let (sender, updates) = mpsc::unbounded_channel();
+    tokio::spawn(telemetry::in_current_span(async move {
+        let mut send_event = |event| {
             if !matches!(event, TurnEvent::Completed(_) | TurnEvent::Failed(_)) {
-                // A client that is gone hears nothing.
+                // Sending fails if the client is no longer waiting.
                 drop(sender.send(TurnUpdate::Event(event)));
             }
         };
-        let (watch, agent, thread) = work.watched();
-        let mut watched = watch.turn(&agent, thread);
-        let ended = Box::pin(watched.around(work.run(&mut tell))).await;
-        match &ended {
-            Ok(answered) if answered.replayed => watched.pass_over(),
-            Ok(answered) => watched.told(&answered.turn),
-            Err(error) => watched.failed(error.code),
+        let (instrumentation, agent, thread) = request.instrumented_parts();
+        let mut call = instrumentation.start_turn(&agent, thread);
+        let result = Box::pin(call.in_scope(request.run(&mut send_event))).await;
+        match &result {
+            Ok(result) if result.replayed => call.discard(),
+            Ok(result) => call.set_turn_outcome(&result.turn),
+            Err(error) => call.set_failed(error.code),
         }
-        drop(watched);
-        drop(sender.send(TurnUpdate::End(ended.map(Box::new))));
-        drop(held);
+        drop(call);
+        drop(sender.send(TurnUpdate::End(result.map(Box::new))));
+        drop(guard);
     }));
-    waiting
+    updates
 }
 
-/// Waits for the end.
-pub async fn whole(mut waiting: Waiting) -> Result<Box<Answered>> {
-    while let Some(told) = waiting.recv().await {
-        if let TurnUpdate::End(ended) = told {
-            return ended;
+/// Waits until a turn has ended or waits for an approval, and returns its result.
+pub async fn wait_for_result(mut updates: TurnUpdates) -> Result<Box<TurnResult>> {
+    while let Some(update) = updates.recv().await {
+        if let TurnUpdate::End(result) = update {
+            return result;
         }
     }
-    Err(Error::internal("a turn broke off"))
+    Err(Error::internal("the task of a turn ended without a result"))
 }

@@ -42,21 +42,21 @@ pub use threadkeep_core as core;
 pub use threadkeep_core::{
     AnswerFormat, ApproximateCounter, Backend, Bound, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest,
     Clock, Conflict, Content, DeltaSink, Embedder, EmbedderError, Expected, Finish, ImageReference, JsonText, Map,
-    Message, MessageId, MessageName, MessagePage, MessageQuery, ModelError, Namespace, OnCorrupt, OpenThread, Opened,
-    OrderBy, Owner, Part, Positions, RangeEnd, Record, RecordName, RecordOwner, Role, Sampling, Scope, Source,
-    StoreError, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp,
-    TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription, ToolEffect,
-    ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
+    Message, MessageId, MessagePage, MessageQuery, MessageRef, ModelError, Namespace, OnCorrupt, OpenOutcome,
+    OpenThread, OrderBy, Owner, Part, Positions, RangeEnd, Record, RecordName, RecordOwner, Role, Sampling, Scope,
+    Source, StoreError, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery,
+    Timestamp, TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription,
+    ToolEffect, ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
 };
 pub use threadkeep_dialogue as dialogue;
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
-    Analytics, AppendOptions, Appended, AssembledContext, BatchBuilder, ContextOptions, Draft, EraseOptions,
-    EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Placed, Preference, Prefetched,
-    Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions, SearchResults, Selection,
-    SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
-    ThreadsUpdate, Titles,
+    Analytics, AppendOptions, Appended, AppendedMessage, AssembledContext, BatchBuilder, ContextOptions, Draft,
+    EraseOptions, EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Preference,
+    Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions,
+    SearchResults, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent,
+    ThreadSelection, ThreadUpdate, ThreadsUpdate, Titles,
 };
 pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;

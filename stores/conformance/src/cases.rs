@@ -1,4 +1,4 @@
-//! The list of all cases. Nobody picks from it.
+//! The list of all cases.
 
 mod atomicity;
 mod changes;
@@ -16,6 +16,7 @@ mod golden;
 mod idempotency;
 mod keys;
 mod limits;
+mod maintenance;
 mod paging;
 mod positions;
 mod reading;
@@ -28,255 +29,254 @@ mod tags;
 mod threads;
 mod time_order;
 mod unsupported;
-mod upkeep;
 mod wake_ups;
 
-pub(crate) use self::content::{TEXTS, full};
-pub(crate) use self::dump_restore::eventful;
+pub(crate) use self::content::{TEXTS, full_content};
+pub(crate) use self::dump_restore::thread_with_history;
 
 use futures::future::BoxFuture;
 
-use crate::run::Stage;
+use crate::run::TestEnv;
 
-/// One case.
+/// A case and its name, `THEME::CASE`.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) run: for<'a> fn(&'a Stage<'a>) -> BoxFuture<'a, ()>,
+    pub(crate) run: for<'a> fn(&'a TestEnv<'a>) -> BoxFuture<'a, ()>,
 }
 
-/// Gives the list of all cases, by theme, to a macro of this crate, behind what else it is given.
+/// Calls a macro of this crate with the given arguments, followed by the list of all cases by theme.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_all_cases {
     ($macro:ident $given:tt) => {
         $crate::$macro! { $given
             atomicity {
-                nothing_of_a_refused_batch_is_visible,
-                all_of_an_accepted_batch_is_visible,
+                rejected_batches_have_no_effects,
+                accepted_batches_apply_every_operation,
                 preconditions_are_checked_in_order,
-                empty_batches_leave_no_trace,
+                empty_batches_have_no_effects,
             }
             decisions {
-                the_first_failure_in_order_decides,
-                positions_end_at_the_same_number,
+                the_first_failed_check_decides_the_error,
+                positions_have_a_maximum,
             }
             idempotency {
-                repeating_answers_the_same,
+                repeated_commits_return_the_first_outcome,
                 replays_survive_trimming_and_erasing,
-                another_fingerprint_is_a_conflict,
-                replays_come_before_preconditions,
-                records_end_with_the_window,
-                keys_belong_to_one_thread,
-                given_and_minted_keys_differ,
+                a_different_fingerprint_is_a_conflict,
+                replays_skip_preconditions,
+                outcomes_expire_after_the_window,
+                keys_are_scoped_to_a_thread,
+                given_and_minted_keys_do_not_collide,
             }
             positions {
                 positions_grow_without_gaps,
-                an_expected_seq_must_be_the_actual_one,
-                an_expected_change_must_be_the_actual_one,
-                external_ids_are_unique_in_their_thread,
-                message_ids_are_unique_in_their_thread,
+                an_expected_seq_must_match,
+                an_expected_change_must_match,
+                external_ids_are_unique_in_a_thread,
+                message_ids_are_unique_in_a_thread,
             }
             paging {
-                the_newest_come_in_ascending_order,
-                the_oldest_end_can_be_read,
+                newest_messages_are_listed_in_ascending_order,
+                oldest_messages_can_be_listed,
                 bounds_are_exclusive,
-                roles_are_filtered,
-                pages_are_stable_while_others_append,
+                pages_are_filtered_by_role,
+                pages_are_stable_during_appends,
                 gaps_do_not_shorten_pages,
                 an_empty_thread_has_an_empty_page,
-                long_pages_end_early,
+                pages_are_limited_by_bytes,
                 messages_are_found_by_name,
             }
             reading {
-                one_read_gives_what_many_give,
-                one_read_is_of_one_instant,
-                only_so_much_is_read_at_once,
+                a_combined_read_equals_separate_reads,
+                a_combined_read_is_a_snapshot,
+                a_combined_read_has_limits,
             }
             time_order {
-                equal_instants_keep_the_order_of_appending,
-                bounds_by_time_cut_both_orders,
-                instants_keep_their_microseconds,
+                equal_timestamps_keep_append_order,
+                time_bounds_apply_to_both_orders,
+                timestamps_keep_microseconds,
             }
             replace_erase_trim {
-                replacing_keeps_the_place,
-                what_is_not_there_cannot_be_edited,
-                erasing_leaves_a_tombstone_only,
-                trimming_leaves_nothing,
+                replacing_keeps_the_position,
+                missing_messages_cannot_be_edited,
+                erasing_leaves_only_a_tombstone,
+                trimming_leaves_no_tombstones,
                 trimming_may_leave_an_empty_thread,
-                trimming_below_the_first_does_nothing,
-                trimming_reaches_what_is_appended_with_it,
-                ids_are_checked_against_what_was_there_before,
+                trimming_below_the_first_position_removes_nothing,
+                trimming_applies_to_messages_of_the_same_batch,
+                ids_are_checked_against_the_state_before_the_batch,
             }
             threads {
-                opening_keeps_what_it_is_given,
+                opening_stores_all_fields,
                 unknown_threads_are_not_found,
-                patches_change_what_they_name,
-                deleting_takes_everything_along,
-                late_commits_find_nothing,
-                a_deleted_id_comes_back_after_the_window_only,
-                threads_are_listed_in_the_order_of_creation,
+                patches_change_only_named_fields,
+                deleting_a_thread_deletes_its_data,
+                commits_after_a_deletion_fail,
+                a_deleted_id_is_reserved_during_the_window,
+                threads_are_listed_in_creation_order,
                 threads_are_listed_by_recency,
-                a_full_last_page_has_no_next,
-                an_id_belongs_to_one_key,
+                a_full_last_page_has_no_cursor,
+                an_id_has_at_most_one_key,
             }
             keys {
-                one_of_many_openers_claims_a_key,
-                one_of_many_openers_makes_an_id,
+                concurrent_opens_of_a_key_create_one_thread,
+                concurrent_opens_of_an_id_create_one_thread,
                 each_owner_has_its_own_keys,
                 keys_are_compared_byte_by_byte,
             }
             scopes {
-                foreign_threads_answer_as_unknown_ones,
-                foreign_ids_and_keys_open_nothing,
+                foreign_threads_look_like_unknown_threads,
+                foreign_ids_and_keys_cannot_be_opened,
                 tenants_may_use_the_same_ids,
                 foreign_lists_are_empty,
-                foreign_records_are_out_of_reach,
+                foreign_records_are_inaccessible,
                 users_read_and_append_to_shared_threads,
                 users_open_and_list_shared_threads,
                 the_application_acts_for_its_users,
             }
             records {
-                a_user_has_records,
-                records_are_compared_and_set,
-                versions_never_come_back,
-                one_of_many_writers_wins,
-                one_of_many_commits_meets_its_condition,
-                namespaces_do_not_mix,
+                users_have_records,
+                records_support_compare_and_set,
+                versions_are_never_reused,
+                one_concurrent_writer_wins,
+                one_concurrent_commit_meets_its_condition,
+                namespaces_are_separate,
                 records_are_listed_in_byte_order,
-                absent_records_may_be_deleted,
-                another_user_has_other_records,
+                deleting_an_absent_record_succeeds,
+                each_user_has_separate_records,
             }
             derived {
-                a_derived_write_is_no_change_of_its_thread,
-                it_is_made_at_its_change_alone,
-                it_is_made_over_its_version_alone,
-                versions_never_come_back_whoever_writes,
-                only_who_may_change_a_thread_derives,
-                a_thread_that_is_over_derives_nothing,
+                a_derived_write_does_not_change_its_thread,
+                a_derived_write_requires_the_current_change,
+                a_derived_write_requires_the_current_version,
+                versions_are_never_reused_by_any_writer,
+                derived_writes_require_full_access,
+                derived_writes_require_a_live_thread,
                 derived_records_have_limits,
-                derived_records_go_with_their_thread,
-                a_derived_record_moves_with_its_thread,
-                one_of_many_that_derive_wins,
-                an_erasure_and_a_derived_write_race,
-                derived_text_that_was_scrubbed_is_gone,
+                derived_records_are_removed_with_their_thread,
+                derived_records_are_dumped_with_their_thread,
+                one_concurrent_derived_write_wins,
+                an_erasure_removes_text_derived_concurrently,
+                scrubbed_derived_text_is_gone,
             }
             expiry {
-                an_expired_thread_was_never_there,
+                an_expired_thread_is_invisible,
                 opening_replaces_an_expired_thread,
-                an_expiry_can_be_moved,
+                an_expiry_can_be_changed,
                 expired_threads_do_not_shorten_pages,
-                an_expired_record_was_never_there,
-                a_threads_records_expire_alone,
+                an_expired_record_is_invisible,
+                thread_records_expire_independently,
             }
             wake_ups {
-                commits_wake_those_who_listen,
-                a_stamp_is_another_one_after_anything_was_written,
-                a_stamp_of_records_is_another_one_after_one_was_written,
-                openings_and_deletions_wake_those_who_listen,
-                records_of_users_and_tenants_wake_those_who_listen,
-                a_slow_listener_disturbs_nobody,
+                commits_wake_listeners,
+                every_write_changes_the_stamp,
+                record_writes_change_the_records_stamp,
+                opens_and_deletions_wake_listeners,
+                user_and_tenant_records_wake_listeners,
+                a_slow_listener_does_not_block_writers,
             }
             changes {
-                each_effect_is_told,
-                changes_come_with_their_messages,
-                changes_that_bring_much_come_in_parts,
+                each_effect_is_logged,
+                changes_are_returned_with_their_messages,
+                large_changes_are_returned_in_parts,
                 a_new_thread_has_no_changes,
-                a_swept_past_answers_reset,
-                changed_threads_come_once_in_order,
-                changed_threads_are_those_of_the_scope,
+                swept_changes_return_a_reset,
+                changed_threads_are_listed_once_in_order,
+                changed_threads_are_limited_to_the_scope,
                 a_new_thread_counts_as_changed,
-                a_cursor_of_a_lost_past_answers_reset,
+                an_unusable_cursor_returns_a_reset,
             }
             dump_restore {
-                a_thread_moves_verbatim,
-                a_restored_thread_is_found_by_its_words,
-                an_unfinished_restoration_is_invisible,
-                a_first_chunk_discards_what_was_begun,
-                restoring_overwrites_no_thread,
-                records_move_verbatim,
+                a_thread_is_restored_verbatim,
+                a_restored_thread_is_searchable,
+                an_unfinished_restore_is_invisible,
+                a_first_chunk_discards_an_unfinished_restore,
+                restoring_does_not_overwrite_a_thread,
+                records_are_restored_verbatim,
                 tenants_and_owners_are_listed,
-                stored_text_is_taken_as_it_is,
+                stored_bodies_are_restored_unchanged,
             }
             snapshots {
-                a_snapshot_shows_the_store_as_it_was,
-                two_snapshots_show_two_instants,
+                a_snapshot_ignores_later_writes,
+                snapshots_are_independent,
                 a_snapshot_is_read_in_chunks_of_any_size,
-                what_has_expired_is_in_no_snapshot,
+                snapshots_exclude_expired_data,
             }
             search {
                 words_are_found,
-                words_mean_nothing_to_the_index,
-                only_the_own_scope_is_searched,
-                one_thread_can_be_searched,
-                what_is_gone_is_not_found,
+                terms_are_not_query_syntax,
+                only_the_scope_is_searched,
+                a_search_can_be_limited_to_a_thread,
+                removed_messages_are_not_found,
                 a_new_thread_does_not_inherit_hits,
-                rarer_terms_come_first,
-                descriptions_of_pictures_are_text,
-                searches_and_commits_go_on_together,
-                only_so_many_terms_are_looked_up,
+                rarer_terms_rank_first,
+                image_descriptions_are_indexed,
+                searches_run_concurrently_with_commits,
+                the_number_of_terms_is_limited,
             }
             collections {
-                entries_are_found_by_their_words,
-                an_entry_is_put_over_its_former_self,
-                collections_belong_to_their_scope,
-                the_nearest_are_found,
+                entries_are_found_by_words,
+                upserting_replaces_an_entry,
+                collections_are_scoped,
+                the_nearest_vectors_are_found,
                 entries_have_limits,
-                entries_outlive_a_repair,
+                entries_survive_a_repair,
                 removed_text_is_gone,
-                all_of_a_scope_goes_and_nothing_of_others,
-                all_text_of_a_scope_is_gone,
-                removing_all_and_adding_go_on_together,
+                remove_collections_affects_only_its_scope,
+                remove_collections_removes_all_text,
+                removals_run_concurrently_with_upserts,
             }
             content {
-                content_comes_back_whole,
+                content_round_trips,
                 raw_items_keep_every_byte,
-                numbers_come_back_exactly,
-                all_writing_of_the_world_is_kept,
-                long_messages_are_kept,
-                what_a_caller_gets_is_a_copy,
+                numbers_round_trip_exactly,
+                unicode_text_round_trips,
+                long_messages_round_trip,
+                returned_values_are_copies,
             }
             corrupt {
-                a_broken_message_is_told_of,
-                a_broken_thread_is_no_empty_one,
-                messages_carry_their_checksum,
-                a_changed_message_is_found,
-                swapped_contents_are_found,
-                messages_from_before_checksums_are_counted,
-                lost_positions_move_as_such,
+                a_corrupt_message_is_reported,
+                a_corrupt_thread_is_reported,
+                messages_have_checksums,
+                a_modified_message_is_detected,
+                swapped_contents_are_detected,
+                messages_without_checksums_are_counted,
+                lost_positions_are_restored,
             }
             limits {
                 messages_have_limits,
                 commits_have_limits,
                 threads_and_records_have_limits,
                 pages_have_limits,
-                nul_is_refused_everywhere,
-                nothing_is_named_twice_in_a_commit,
+                nul_is_rejected_everywhere,
+                commits_reject_duplicate_names,
             }
             tags {
-                a_tag_is_told_wherever_a_change_is,
-                a_number_that_was_given_twice_is_refused,
-                a_stale_driver_cannot_pass_the_fence,
-                a_derived_record_of_a_lost_past_is_refused,
-                a_reader_of_a_lost_past_is_told_to_begin_anew,
-                a_lost_commit_is_made_again_by_its_key,
-                what_has_no_tag_is_compared_by_its_number,
-                tags_move_with_their_thread,
+                every_change_number_has_its_tag,
+                a_reassigned_change_number_is_rejected,
+                a_stale_driver_is_fenced,
+                a_derived_write_at_a_lost_change_is_rejected,
+                a_reader_at_a_lost_change_gets_a_reset,
+                a_lost_commit_can_be_repeated_with_its_key,
+                untagged_changes_are_compared_by_number,
+                tags_are_dumped_with_their_thread,
             }
             unsupported {
-                vectors_are_not_for_messages,
-                messages_come_from_the_log_alone,
-                space_is_given_back_or_unsupported,
+                messages_do_not_support_vectors,
+                messages_cannot_be_upserted,
+                compaction_succeeds_or_is_unsupported,
             }
             concurrency {
-                writers_leave_no_gap,
-                threads_do_not_wait_for_or_mix_with_each_other,
+                concurrent_writers_leave_no_gaps,
+                threads_are_independent,
                 readers_see_whole_commits,
-                a_deletion_ends_all_writing,
-                dropped_writes_are_done_or_not_done,
+                a_deletion_stops_all_writers,
+                dropped_writes_are_atomic,
             }
             durability {
-                everything_is_there_after_reopening,
-                hints_end_with_the_store,
+                data_survives_reopening,
+                wake_ups_end_when_the_store_closes,
             }
             erasure {
                 erased_text_is_gone,
@@ -284,17 +284,17 @@ macro_rules! __with_all_cases {
                 trimmed_text_is_gone,
                 a_deleted_threads_text_is_gone,
                 an_expired_threads_text_is_gone,
-                former_titles_are_gone,
-                former_records_are_gone,
+                previous_titles_are_gone,
+                previous_record_values_are_gone,
             }
-            upkeep {
-                a_sweep_tells_what_it_removed,
-                a_healthy_store_verifies_clean,
-                a_repair_changes_no_truth,
-                driven_threads_are_found_wherever_they_are,
+            maintenance {
+                a_sweep_reports_what_it_removed,
+                a_healthy_store_has_no_findings,
+                a_repair_does_not_change_data,
+                driven_threads_are_listed_across_tenants,
             }
             golden {
-                what_was_written_is_read,
+                golden_files_are_readable,
             }
         }
     };
@@ -306,7 +306,7 @@ macro_rules! __list {
     ({} $($theme:ident { $($case:ident),+ $(,)? })+) => {
         &[$($(Case {
             name: concat!(stringify!($theme), "::", stringify!($case)),
-            run: |stage| Box::pin($theme::$case(stage)),
+            run: |env| Box::pin($theme::$case(env)),
         }),+),+]
     };
 }

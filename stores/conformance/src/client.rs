@@ -1,15 +1,15 @@
-//! A store as the cases use it: what may be repeated is repeated, with the same idempotency key.
+//! A client of a store that retries failed calls, with the same idempotency key.
 
 use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Conflict,
-    DerivedWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchQuery,
-    Snapshot, StoreError, SweepReport, Tagged, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
+    DerivedWrite, DrivenThread, Dump, IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace,
+    OpenOutcome, OpenThread, Owner, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer,
+    SearchQuery, Snapshot, StoreError, SweepReport, TaggedNumber, TenantId, Thread, ThreadId, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
 };
 
-/// So often a call is repeated; over `FaultyStore` at most about every third call fails.
+/// How often a call is attempted. With `FaultyStore`, about every third call fails at most.
 const ATTEMPTS: usize = 60;
 
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Client {
     backend: Backend,
 }
 
-pub(crate) async fn patiently<'a, T>(call: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
+pub(crate) async fn with_retries<'a, T>(call: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
     for _ in 0..ATTEMPTS {
         match call().await {
             Err(error) if error.is_retryable() || error.maybe_applied() => tokio::task::yield_now().await,
@@ -43,14 +43,14 @@ impl Client {
         batch: &Batch,
         now: Timestamp,
     ) -> Result<CommitOutcome> {
-        patiently(|| self.backend.store.commit(scope, thread, batch.clone(), now)).await
+        with_retries(|| self.backend.store.commit(scope, thread, batch.clone(), now)).await
     }
 
-    pub(crate) async fn open_thread(&self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<Opened> {
-        patiently(|| self.backend.store.open_thread(scope, open.clone(), now)).await
+    pub(crate) async fn open_thread(&self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<OpenOutcome> {
+        with_retries(|| self.backend.store.open_thread(scope, open.clone(), now)).await
     }
 
-    pub(crate) async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+    pub(crate) async fn find_thread(&self, scope: &Scope, name: &ThreadRef, now: Timestamp) -> Result<Option<Thread>> {
         let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
         Ok(view.map(|view| view.thread))
     }
@@ -58,15 +58,15 @@ impl Client {
     pub(crate) async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        patiently(|| self.backend.store.read_thread(scope, name, read, now)).await
+        with_retries(|| self.backend.store.read_thread(scope, name, read, now)).await
     }
 
     pub(crate) async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
-        patiently(|| self.backend.store.list_threads(scope, query, now)).await
+        with_retries(|| self.backend.store.list_threads(scope, query, now)).await
     }
 
     pub(crate) async fn list_changed_threads(
@@ -76,11 +76,11 @@ impl Client {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangedThreads> {
-        patiently(|| self.backend.store.list_changed_threads(scope, after, limit, now)).await
+        with_retries(|| self.backend.store.list_changed_threads(scope, after, limit, now)).await
     }
 
     pub(crate) async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-        patiently(|| self.backend.store.delete_thread(scope, thread, now)).await
+        with_retries(|| self.backend.store.delete_thread(scope, thread, now)).await
     }
 
     pub(crate) async fn list_messages(
@@ -90,41 +90,41 @@ impl Client {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        patiently(|| self.backend.store.list_messages(scope, thread, query, now)).await
+        with_retries(|| self.backend.store.list_messages(scope, thread, query, now)).await
     }
 
     pub(crate) async fn find_messages(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        patiently(|| self.backend.store.find_messages(scope, thread, names, now)).await
+        with_retries(|| self.backend.store.find_messages(scope, thread, names, now)).await
     }
 
     pub(crate) async fn list_changes(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: impl Into<Tagged>,
+        after: impl Into<TaggedNumber>,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
         let after = after.into();
-        patiently(|| self.backend.store.list_changes(scope, thread, after, limit, now)).await
+        with_retries(|| self.backend.store.list_changes(scope, thread, after, limit, now)).await
     }
 
     pub(crate) async fn list_changes_with_messages(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: impl Into<Tagged>,
+        after: impl Into<TaggedNumber>,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
         let after = after.into();
-        patiently(|| self.backend.store.list_changes_with_messages(scope, thread, after, limit, now)).await
+        with_retries(|| self.backend.store.list_changes_with_messages(scope, thread, after, limit, now)).await
     }
 
     pub(crate) async fn find_record(
@@ -135,11 +135,11 @@ impl Client {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        patiently(|| self.backend.store.find_record(scope, owner, namespace, key, now)).await
+        with_retries(|| self.backend.store.find_record(scope, owner, namespace, key, now)).await
     }
 
     pub(crate) async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        patiently(|| self.backend.store.list_records(scope, query, now)).await
+        with_retries(|| self.backend.store.list_records(scope, query, now)).await
     }
 
     pub(crate) async fn write_record(
@@ -148,10 +148,11 @@ impl Client {
         write: &RecordWrite,
         now: Timestamp,
     ) -> Result<WriteOutcome> {
-        patiently(|| self.backend.store.write_record(scope, write.clone(), now)).await
+        with_retries(|| self.backend.store.write_record(scope, write.clone(), now)).await
     }
 
-    /// Where a reply was lost and the repetition meets the record as it was to be written, the first attempt wrote it.
+    /// Writes a derived record. If a response was lost and the retry finds the record as requested, an earlier attempt
+    /// succeeded.
     pub(crate) async fn write_derived(
         &self,
         scope: &Scope,
@@ -177,7 +178,7 @@ impl Client {
                 answer => return answer,
             }
         }
-        panic!("no attempt of {ATTEMPTS} was answered");
+        panic!("all {ATTEMPTS} attempts failed");
     }
 
     pub(crate) fn stamp(&self) -> Option<u64> {
@@ -189,11 +190,11 @@ impl Client {
     }
 
     pub(crate) async fn wake_ups(&self) -> Result<WakeUps> {
-        patiently(|| self.backend.store.wake_ups()).await
+        with_retries(|| self.backend.store.wake_ups()).await
     }
 
     pub(crate) async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
-        patiently(|| self.backend.maintenance.list_tenants(after, limit)).await
+        with_retries(|| self.backend.maintenance.list_tenants(after, limit)).await
     }
 
     pub(crate) async fn list_owners(
@@ -202,7 +203,7 @@ impl Client {
         after: Option<&Owner>,
         limit: usize,
     ) -> Result<Vec<Owner>> {
-        patiently(|| self.backend.maintenance.list_owners(tenant, after, limit)).await
+        with_retries(|| self.backend.maintenance.list_owners(tenant, after, limit)).await
     }
 
     pub(crate) async fn list_driven_threads(
@@ -211,7 +212,7 @@ impl Client {
         limit: usize,
         now: Timestamp,
     ) -> Result<Vec<DrivenThread>> {
-        patiently(|| self.backend.maintenance.list_driven_threads(after, limit, now)).await
+        with_retries(|| self.backend.maintenance.list_driven_threads(after, limit, now)).await
     }
 
     pub(crate) async fn dump_thread(
@@ -221,58 +222,58 @@ impl Client {
         after: Option<u64>,
         limit: usize,
     ) -> Result<Dump> {
-        patiently(|| self.backend.maintenance.dump_thread(tenant, thread, after, limit)).await
+        with_retries(|| self.backend.maintenance.dump_thread(tenant, thread, after, limit)).await
     }
 
     pub(crate) async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
-        patiently(|| self.backend.maintenance.snapshot(now)).await
+        with_retries(|| self.backend.maintenance.snapshot(now)).await
     }
 
     pub(crate) async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<()> {
-        patiently(|| self.backend.maintenance.restore_thread(tenant, thread, chunk.clone())).await
+        with_retries(|| self.backend.maintenance.restore_thread(tenant, thread, chunk.clone())).await
     }
 
     pub(crate) async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: &Record) -> Result<()> {
-        patiently(|| self.backend.maintenance.restore_record(tenant, owner, record.clone())).await
+        with_retries(|| self.backend.maintenance.restore_record(tenant, owner, record.clone())).await
     }
 
     pub(crate) async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
-        patiently(|| self.backend.maintenance.sweep(now)).await
+        with_retries(|| self.backend.maintenance.sweep(now)).await
     }
 
     pub(crate) async fn verify(&self) -> Result<VerifyReport> {
-        patiently(|| self.backend.maintenance.verify()).await
+        with_retries(|| self.backend.maintenance.verify()).await
     }
 
     pub(crate) async fn repair(&self, now: Timestamp) -> Result<()> {
-        patiently(|| self.backend.maintenance.repair(now)).await
+        with_retries(|| self.backend.maintenance.repair(now)).await
     }
 
     pub(crate) async fn compact(&self) -> Result<()> {
-        patiently(|| self.backend.maintenance.compact()).await
+        with_retries(|| self.backend.maintenance.compact()).await
     }
 
     pub(crate) async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
-        patiently(|| self.backend.search.search(scope, query, now)).await
+        with_retries(|| self.backend.search.search(scope, query, now)).await
     }
 
     pub(crate) async fn upsert(&self, scope: &Scope, collection: &Collection, entries: &[IndexEntry]) -> Result<()> {
-        patiently(|| self.backend.search.upsert(scope, collection, entries.to_vec())).await
+        with_retries(|| self.backend.search.upsert(scope, collection, entries.to_vec())).await
     }
 
     pub(crate) async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
-        patiently(|| self.backend.search.remove(scope, collection, ids)).await
+        with_retries(|| self.backend.search.remove(scope, collection, ids)).await
     }
 
     pub(crate) async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
-        patiently(|| self.backend.search.remove_collections(scope)).await
+        with_retries(|| self.backend.search.remove_collections(scope)).await
     }
 
     pub(crate) async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
-        patiently(|| self.backend.search.catch_up(limit)).await
+        with_retries(|| self.backend.search.catch_up(limit)).await
     }
 
-    /// Lets the index reach the end of the log.
+    /// Indexes everything up to the end of the change log.
     pub(crate) async fn catch_up_fully(&self) {
         while !self.catch_up(1000).await.expect("the index catches up").done {}
     }

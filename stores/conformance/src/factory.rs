@@ -3,13 +3,13 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use threadkeep_core::Backend;
 
-/// Makes the stores that the suite runs over.
+/// Creates the stores that the suite tests.
 #[async_trait]
 pub trait Factory: Send + Sync {
-    /// Makes a fresh, empty store that shares nothing with any other.
+    /// Creates an empty store that shares no data with other stores.
     async fn create(&self) -> Box<dyn Instance>;
 
-    /// What stores of this kind can do beyond what all can.
+    /// The optional features of these stores.
     fn abilities(&self) -> Abilities;
 }
 
@@ -24,27 +24,27 @@ impl<F: Factory + ?Sized> Factory for &F {
     }
 }
 
-/// One store under test, with whatever it stands on. Dropping it may remove its data.
+/// A store under test and its files or server. Dropping it may remove the data.
 #[async_trait]
 pub trait Instance: Send + Sync {
     /// The open store.
     fn backend(&self) -> Backend;
 
-    /// Closes the store and opens the same data again; the suite holds no other handle by then. Called only where
+    /// Closes the store and opens its data again. The suite drops all other handles first. Called only if
     /// [`Abilities::durable`] is set.
     async fn reopen(self: Box<Self>) -> Box<dyn Instance>;
 
-    /// Every file that may hold bytes of this store; empty where there is none.
+    /// Lists all files that may contain data of this store. Empty for a store without files.
     fn files(&self) -> Vec<PathBuf>;
 }
 
-/// What a kind of store can do. What is not set must answer `Unsupported`.
+/// The optional features of a store. The methods of a feature that is not set must return `Unsupported`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// Its data outlives the process.
+    /// The data outlives the process.
     pub durable: bool,
-    /// `upsert` takes collections other than messages, and `search` finds in them by words and by vectors.
+    /// `upsert` accepts named collections, and `search` searches them by words and by vectors.
     pub named_collections: bool,
-    /// `compact` has space to give back.
+    /// `compact` reclaims space.
     pub compaction: bool,
 }

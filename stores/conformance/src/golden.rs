@@ -1,4 +1,4 @@
-//! Data as released versions wrote it. Every later version must read it.
+//! Data written by released versions. Every later version must read it.
 
 use std::io;
 use std::path::Path;
@@ -8,14 +8,14 @@ use threadkeep_core::exchange::{ExportedMessage, ExportedThread};
 use threadkeep_core::{Batch, Content, Dump, IdempotencyKey, PutRecord, Role, Thread};
 use uuid::Uuid;
 
-use crate::cases::{TEXTS, eventful, full};
+use crate::cases::{TEXTS, full_content, thread_with_history};
 use crate::client::Client;
 use crate::conversation::Conversation;
-use crate::given::{acme, adds, ana, app, at, batch, named, put, says, spoken, system};
-use crate::run::Subject;
+use crate::fixtures::{acme, ana, app, appending, at, batch, message_with, put, record_name, system, user_message};
+use crate::run::TestStore;
 use crate::{Factory, Instance};
 
-/// A thread as it was stored, and what is read from it.
+/// The dump of a thread and the expected result of reading it.
 pub(crate) struct Golden {
     pub(crate) name: &'static str,
     dump: &'static str,
@@ -32,11 +32,11 @@ macro_rules! golden {
     };
 }
 
-/// All golden files. One is added with each new format; none is ever changed or taken away.
+/// All golden files. Each new format adds files; existing ones are never changed or removed.
 pub(crate) const GOLDEN: &[Golden] =
     golden!["v1" / "eventful", "v1" / "content", "v1" / "texts", "v2" / "eventful", "v2" / "content", "v2" / "texts"];
 
-/// What is read from a thread.
+/// The expected result of reading a thread.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Expected {
     pub(crate) thread: ExportedThread,
@@ -45,15 +45,15 @@ pub(crate) struct Expected {
 
 impl Golden {
     pub(crate) fn dump(&self) -> Vec<Dump> {
-        serde_json::from_str(self.dump).expect("a golden dump is read by every later version")
+        serde_json::from_str(self.dump).expect("every version reads golden dumps")
     }
 
     pub(crate) fn expected(&self) -> Expected {
-        serde_json::from_str(self.expected).expect("golden messages are read by every later version")
+        serde_json::from_str(self.expected).expect("every version reads golden messages")
     }
 }
 
-/// Reads a thread whole.
+/// Reads a thread and all its messages.
 pub(crate) async fn read(conversation: &Conversation) -> Expected {
     let now = at(500);
     let messages = conversation.messages(now).await.into_iter().map(ExportedMessage::from).collect();
@@ -65,16 +65,16 @@ fn exported(thread: Thread) -> ExportedThread {
     ExportedThread { id, owner, key, title, metadata, state, created_at, expires_at }
 }
 
-/// Writes the golden files of the present format into a folder. Only for a format that has none yet.
+/// Writes the golden files of the current format to a folder. Use it only for a format that has none yet.
 ///
 /// # Errors
-/// What the file system says; a file that is there already is never overwritten.
+/// If a file exists already or cannot be written.
 pub async fn write_golden(factory: &dyn Factory, folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for name in ["eventful", "content", "texts"] {
         let instance: Box<dyn Instance> = factory.create().await;
-        let subject = Subject::new(instance, None);
-        let conversation = write_thread(&subject.client, name).await;
+        let store = TestStore::new(instance, None);
+        let conversation = write_thread(&store.client, name).await;
         write_new(&folder.join(format!("{name}.dump.json")), &conversation.dump(4).await)?;
         write_new(&folder.join(format!("{name}.expected.json")), &read(&conversation).await)?;
     }
@@ -83,32 +83,32 @@ pub async fn write_golden(factory: &dyn Factory, folder: &Path) -> io::Result<()
 
 async fn write_thread(client: &Client, name: &str) -> Conversation {
     if name == "eventful" {
-        return eventful(client).await;
+        return thread_with_history(client).await;
     }
     if name == "content" {
-        return write_contents(client).await;
+        return write_content_thread(client).await;
     }
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    let texts = (1..).zip(TEXTS).map(|(number, text)| says(number, text)).collect();
-    conversation.commit(&adds(texts), at(100)).await;
+    let texts = (1..).zip(TEXTS).map(|(number, text)| user_message(number, text)).collect();
+    conversation.commit(&appending(texts), at(100)).await;
     let lease = PutRecord { expires_at: Some(at(1_000_000)), ..put(system("run"), "lease", "1") };
     let minted = Batch {
-        key: IdempotencyKey::Minted(Uuid::from_u128(0x5000_0000_0000_0000_0000)),
+        key: IdempotencyKey::Generated(Uuid::from_u128(0x5000_0000_0000_0000_0000)),
         put: vec![lease, put(app("notes"), "gone", "2")],
         ..batch("minted")
     };
     conversation.commit(&minted, at(101)).await;
-    conversation.commit(&Batch { delete: vec![named(app("notes"), "gone")], ..batch("delete") }, at(102)).await;
+    conversation.commit(&Batch { delete: vec![record_name(app("notes"), "gone")], ..batch("delete") }, at(102)).await;
     conversation
 }
 
-/// A thread that a tenant's users share.
-async fn write_contents(client: &Client) -> Conversation {
+/// Writes a thread that the users of a tenant share, with every kind of content.
+async fn write_content_thread(client: &Client) -> Conversation {
     let conversation = Conversation::open(client, &acme(), 1, at(0)).await;
     let plain = Role::ALL.map(|role| Content::text(role, "plain"));
-    let contents = [full()].into_iter().chain(plain).chain(Role::ALL.map(Content::empty));
-    let messages = (1..).zip(contents).map(|(number, content)| spoken(number, content)).collect();
-    conversation.commit(&adds(messages), at(100)).await;
+    let contents = [full_content()].into_iter().chain(plain).chain(Role::ALL.map(Content::empty));
+    let messages = (1..).zip(contents).map(|(number, content)| message_with(number, content)).collect();
+    conversation.commit(&appending(messages), at(100)).await;
     conversation
 }
 

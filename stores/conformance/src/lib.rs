@@ -1,30 +1,29 @@
-//! The one suite that every store runs whole.
+//! The conformance test suite that every store runs.
 //!
 //! A store's `tests/conformance.rs` implements [`Factory`] and [`Instance`], invokes [`conformance_tests!`] and calls
-//! [`property_test`]. There is one list of cases (`cases.rs`), of which the macro makes a test each, and no way to pick from
-//! it; what a store cannot do it says in [`Abilities`], and then the same cases check that it answers so. Each case is two
-//! tests: over the store as it is, and over [`FaultyStore`], which loses replies, hides what an index has not reached, and drops or
-//! doubles wake-ups.
+//! [`property_test`]. The macro generates a test for every case in `cases.rs`; a store cannot select a subset. A store declares
+//! its optional features in [`Abilities`], and the cases check that everything else returns `Unsupported`. Each case runs twice:
+//! on the plain store, and on [`FaultyStore`], which loses responses, delays the search index, and drops or duplicates wake-ups.
 //!
-//! [`FailingOver`] loses commits that were acknowledged; the cases of `tags` run over it.
+//! The `tags` cases run on [`FailoverStore`], which loses acknowledged commits.
 //!
-//! Cases talk to the store through `Client`, which repeats what may be repeated, as the conversation manager does.
+//! Cases access the store through `Client`, which retries calls as the conversation manager does.
 #![warn(missing_docs)]
 
 mod cases;
 mod client;
 mod conversation;
 mod factory;
-mod failing_over;
-mod given;
+mod failover;
+mod faulty;
+mod fixtures;
 mod golden;
 mod property;
 mod run;
-mod weak;
 
 pub use factory::{Abilities, Factory, Instance};
-pub use failing_over::FailingOver;
+pub use failover::FailoverStore;
+pub use faulty::FaultyStore;
 pub use golden::write_golden;
 pub use property::property_test;
 pub use run::run_case;
-pub use weak::FaultyStore;

@@ -1,4 +1,4 @@
-//! Random sequences of operations, held against a plain model.
+//! Compares a store with a simple model over random sequences of operations.
 
 mod model;
 mod operation;
@@ -10,23 +10,23 @@ use proptest::prelude::{Just, Strategy, any};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use threadkeep_core::{
     ChangePage, Conflict, IDEMPOTENCY_WINDOW_MS, Message, MessageQuery, RecordOwner, RecordQuery, Result, StoreError,
-    Tagged, ThreadName, ThreadOrder, ThreadQuery, Timestamp,
+    TaggedNumber, ThreadOrder, ThreadQuery, ThreadRef, Timestamp,
 };
 use tokio::runtime::Handle;
 
 use self::model::Model;
 use self::operation::{Operation, any_operation, scopes, thread_of};
 use crate::client::Client;
-use crate::given::at;
+use crate::fixtures::at;
 use crate::run::new_seed;
 use crate::{Factory, FaultyStore};
 
-/// Carries out random operations of two tenants with two users each, and compares every answer with a plain model's.
+/// Executes random operations of two tenants with two users each, and compares every result with that of a simple model.
 ///
-/// Half of the sequences go over [`FaultyStore`]. Needs a runtime with several threads.
+/// Half of the sequences run on [`FaultyStore`]. Requires a multi-threaded runtime.
 ///
 /// # Panics
-/// With the shortest failing sequence that was found, and the seed.
+/// If a result differs. The message contains the shortest failing sequence that was found, and the seed.
 pub async fn property_test(factory: &dyn Factory, cases: u32) {
     let seed = new_seed();
     let config = Config {
@@ -36,63 +36,72 @@ pub async fn property_test(factory: &dyn Factory, cases: u32) {
         max_shrink_iters: 2000,
         ..Config::default()
     };
-    let weak_seed = proptest::prop_oneof![Just(None), any::<u64>().prop_map(Some)];
-    let sequences = (weak_seed, vec(any_operation(), 1..60));
-    let outcome = TestRunner::new(config).run(&sequences, |(weak_seed, operations)| {
-        let played = tokio::task::block_in_place(|| Handle::current().block_on(play(factory, weak_seed, operations)));
-        played.map_err(TestCaseError::fail)
+    let fault_seed = proptest::prop_oneof![Just(None), any::<u64>().prop_map(Some)];
+    let sequences = (fault_seed, vec(any_operation(), 1..60));
+    let outcome = TestRunner::new(config).run(&sequences, |(fault_seed, operations)| {
+        let outcome =
+            tokio::task::block_in_place(|| Handle::current().block_on(run_sequence(factory, fault_seed, operations)));
+        outcome.map_err(TestCaseError::fail)
     });
     if let Err(error) = outcome {
-        panic!("with seed {seed}: {error}");
+        panic!("seed {seed}: {error}");
     }
 }
 
-async fn play(factory: &dyn Factory, weak_seed: Option<u64>, operations: Vec<Operation>) -> Result<(), String> {
+async fn run_sequence(
+    factory: &dyn Factory,
+    fault_seed: Option<u64>,
+    operations: Vec<Operation>,
+) -> Result<(), String> {
     let instance = factory.create().await;
-    let backend = match weak_seed {
+    let backend = match fault_seed {
         None => instance.backend(),
-        Some(seed) => FaultyStore::over(instance.backend(), seed),
+        Some(seed) => FaultyStore::wrap(instance.backend(), seed),
     };
-    let mut play =
-        Play { client: Client::new(backend), model: Model::default(), now: at(0), is_weak: weak_seed.is_some() };
+    let mut sequence = Sequence {
+        client: Client::new(backend),
+        model: Model::default(),
+        now: at(0),
+        has_faults: fault_seed.is_some(),
+    };
     for operation in operations {
-        play.now = play.now.plus_ms(1000);
-        let told = format!("{operation:?}");
-        play.step(operation).await.map_err(|difference| format!("{difference}\nafter {told}"))?;
+        sequence.now = sequence.now.plus_ms(1000);
+        let description = format!("{operation:?}");
+        sequence.step(operation).await.map_err(|difference| format!("{difference}\nafter {description}"))?;
     }
-    play.compare_everything().await
+    sequence.compare_everything().await
 }
 
-/// A store and its model, side by side.
-struct Play {
+/// A sequence of operations on a store and on its model.
+struct Sequence {
     client: Client,
     model: Model,
     now: Timestamp,
-    is_weak: bool,
+    has_faults: bool,
 }
 
-impl Play {
+impl Sequence {
     async fn step(&mut self, operation: Operation) -> Result<(), String> {
         let now = self.now;
-        self.model.forget(now);
+        self.model.remove_expired(now);
         match operation {
             Operation::Open(scope, open) => {
                 let answer = self.client.open_thread(&scope, &open, now).await;
-                same(answer, self.model.open_thread(&scope, &open, now))
+                compare(answer, self.model.open_thread(&scope, &open, now))
             }
             Operation::Commit(scope, thread, commit) => {
                 let batch = commit.batch(self.model.positions(scope.tenant_id(), thread), now);
                 let mut answer = self.client.commit(&scope, thread, &batch, now).await;
                 let expected = self.model.commit(&scope, thread, &batch, now);
-                if let (Ok(answer), Ok(expected), true) = (&mut answer, &expected, self.is_weak) {
-                    // Where a reply was lost, the store's answer is that of the repetition.
+                if let (Ok(answer), Ok(expected), true) = (&mut answer, &expected, self.has_faults) {
+                    // If a response was lost, the store returns the outcome of the retry.
                     answer.replayed = expected.replayed;
                 }
-                same(answer, expected)
+                compare(answer, expected)
             }
             Operation::Delete(scope, thread) => {
                 let answer = self.client.delete_thread(&scope, thread, now).await;
-                same(answer, self.model.delete_thread(&scope, thread, now))
+                compare(answer, self.model.delete_thread(&scope, thread, now))
             }
             Operation::Write(scope, write) => {
                 let write = write.with_version(&self.model, &scope);
@@ -102,12 +111,12 @@ impl Play {
             Operation::Derive(scope, thread, derive) => {
                 let write = derive.write(&self.model, &scope, thread);
                 let answer = self.client.write_derived(&scope, thread, &write, now).await;
-                same(answer, self.model.write_derived(&scope, thread, &write))
+                compare(answer, self.model.write_derived(&scope, thread, &write))
             }
             Operation::Read(scope, thread, query) => {
                 let answer = self.client.list_messages(&scope, thread, &query, now).await;
                 let answer = answer.map(|page| (page.messages, page.more, page.positions));
-                same(answer, self.model.list_messages(&scope, thread, &query))
+                compare(answer, self.model.list_messages(&scope, thread, &query))
             }
             Operation::Wait(ms) => {
                 self.now = now.plus_ms(ms);
@@ -120,19 +129,19 @@ impl Play {
         }
     }
 
-    /// Looks at everything that anyone can see.
+    /// Compares everything that is visible in any scope.
     async fn compare_everything(&mut self) -> Result<(), String> {
-        self.model.forget(self.now);
+        self.model.remove_expired(self.now);
         for scope in scopes() {
             for number in 0..operation::THREADS {
                 let id = thread_of(number);
-                let answer = self.client.find_thread(&scope, &ThreadName::Id(id), self.now).await;
-                same(answer, Ok(self.model.find_thread(&scope, id)))?;
+                let answer = self.client.find_thread(&scope, &ThreadRef::Id(id), self.now).await;
+                compare(answer, Ok(self.model.find_thread(&scope, id)))?;
                 let query = MessageQuery::newest(1000);
                 let answer = self.client.list_messages(&scope, id, &query, self.now).await;
                 let answer: Result<(Vec<Message>, bool, _)> =
                     answer.map(|page| (page.messages, page.more, page.positions));
-                same(answer, self.model.list_messages(&scope, id, &query))?;
+                compare(answer, self.model.list_messages(&scope, id, &query))?;
                 self.compare_changes(&scope, id).await?;
                 self.compare_records(&scope, RecordOwner::Thread(id)).await?;
             }
@@ -142,7 +151,7 @@ impl Play {
             for order in [ThreadOrder::Created, ThreadOrder::Recent] {
                 let answer = self.client.list_threads(&scope, &ThreadQuery::new(order, 1000), self.now).await;
                 let answer = answer.map(|page| page.threads);
-                same(answer, Ok(self.model.list_threads(&scope, order)))?;
+                compare(answer, Ok(self.model.list_threads(&scope, order)))?;
             }
         }
         let report = self.client.verify().await.map_err(|error| error.to_string())?;
@@ -151,7 +160,7 @@ impl Play {
 
     async fn compare_records(&self, scope: &threadkeep_core::Scope, owner: RecordOwner) -> Result<(), String> {
         let answer = self.client.list_records(scope, &RecordQuery::of(owner.clone()), self.now).await;
-        same(answer, Ok(self.model.list_records(scope, &owner)))
+        compare(answer, Ok(self.model.list_records(scope, &owner)))
     }
 
     async fn compare_changes(
@@ -160,38 +169,38 @@ impl Play {
         id: threadkeep_core::ThreadId,
     ) -> Result<(), String> {
         for after in 0..8 {
-            let after = Tagged::from(after);
+            let after = TaggedNumber::from(after);
             let answer = self.client.list_changes(scope, id, after, 1000, self.now).await;
             let expected = self.model.list_changes(scope, id, after);
-            // What is older than the window may be kept until a sweep, or not.
+            // The store may or may not retain changes older than the window until the next sweep.
             if let (Ok(ChangePage::Reset { .. }), Ok(ChangePage::Changes { changes, .. })) = (&answer, &expected)
                 && changes.first().is_some_and(|first| first.at.plus_ms(IDEMPOTENCY_WINDOW_MS) < self.now)
             {
                 continue;
             }
-            same(answer, expected)?;
+            compare(answer, expected)?;
             let answer = self.client.list_changes_with_messages(scope, id, after, 1000, self.now).await;
-            same(answer.map(|read| read.page), self.model.list_changes(scope, id, after))?;
+            compare(answer.map(|read| read.page), self.model.list_changes(scope, id, after))?;
         }
         Ok(())
     }
 }
 
-/// What an error is for whoever compares: its kind, and a conflict's actual state.
-fn class(error: &StoreError) -> String {
+/// The parts of an error that must be equal: its kind, and the actual state of a conflict.
+fn comparable(error: &StoreError) -> String {
     match error {
-        // Of several ids that are taken, any may be told.
-        StoreError::Conflict(Conflict::MessageId { .. } | Conflict::ExternalId { .. }) => "an id is taken".to_owned(),
+        // If several ids are in use, the store may report any of them.
+        StoreError::Conflict(Conflict::MessageId { .. } | Conflict::ExternalId { .. }) => "id in use".to_owned(),
         StoreError::Invalid { .. } => "invalid".to_owned(),
         StoreError::Denied(_) => "denied".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
-fn same<T: PartialEq + Debug>(answer: Result<T>, expected: Result<T>) -> Result<(), String> {
+fn compare<T: PartialEq + Debug>(answer: Result<T>, expected: Result<T>) -> Result<(), String> {
     match (answer, expected) {
         (Ok(answer), Ok(expected)) if answer == expected => Ok(()),
-        (Err(answer), Err(expected)) if class(&answer) == class(&expected) => Ok(()),
-        (answer, expected) => Err(format!("the store answers {answer:?}\nthe model answers {expected:?}")),
+        (Err(answer), Err(expected)) if comparable(&answer) == comparable(&expected) => Ok(()),
+        (answer, expected) => Err(format!("the store returned {answer:?}\nthe model returned {expected:?}")),
     }
 }

@@ -9,13 +9,13 @@ use crate::cases::{CASES, Case};
 use crate::client::Client;
 use crate::{Abilities, Factory, FaultyStore, Instance};
 
-/// Longer than any case takes; a case that waits for ever fails instead of hanging the run.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// Longer than any case takes. A case that hangs fails instead of blocking the run.
+const CASE_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Makes a test of every case: `plain::THEME::CASE` over the store as it is, `weak::THEME::CASE` over [`FaultyStore`].
+/// Generates two tests for every case: `plain::THEME::CASE` runs on the plain store, `faulty::THEME::CASE` on [`FaultyStore`].
 ///
-/// Takes the path, from the crate's root, of an async function that gives a [`Factory`], or `None` where what the store stands on
-/// is to be left out of this run.
+/// Takes the path, from the crate root, of an async function that returns a [`Factory`], or `None` to skip the tests, for
+/// example if a required server is not available.
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:path) => {
@@ -35,7 +35,7 @@ macro_rules! __tests {
                 })+
             })+
         }
-        mod weak {
+        mod faulty {
             $(mod $theme {
                 $(#[test]
                 fn $case() {
@@ -46,112 +46,112 @@ macro_rules! __tests {
     };
 }
 
-/// Runs one case in a runtime of its own.
+/// Runs one case in its own runtime.
 ///
 /// # Panics
-/// When it fails, with the seed.
+/// If the case fails. The message contains the seed.
 #[doc(hidden)]
-pub fn run_case<F: Factory>(name: &str, factory: impl Future<Output = Option<F>>, is_weak: bool) {
-    let case = CASES.iter().find(|case| case.name == name).expect("tests are made of the list");
+pub fn run_case<F: Factory>(name: &str, factory: impl Future<Output = Option<F>>, has_faults: bool) {
+    let case = CASES.iter().find(|case| case.name == name).expect("the tests are generated from CASES");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
         let Some(factory) = factory.await else { return };
-        let stage = Stage { factory: &factory, weak_seed: is_weak.then(new_seed) };
-        if let Err(reason) = run(case, &stage).await {
-            panic!("{name} {}: {reason}", stage.describe());
+        let env = TestEnv { factory: &factory, fault_seed: has_faults.then(new_seed) };
+        if let Err(reason) = run(case, &env).await {
+            panic!("{name} {}: {reason}", env.describe());
         }
     });
 }
 
-async fn run(case: &Case, stage: &Stage<'_>) -> Result<(), String> {
-    let guarded = AssertUnwindSafe((case.run)(stage)).catch_unwind();
-    match tokio::time::timeout(PATIENCE, guarded).await {
+async fn run(case: &Case, env: &TestEnv<'_>) -> Result<(), String> {
+    let guarded = AssertUnwindSafe((case.run)(env)).catch_unwind();
+    match tokio::time::timeout(CASE_TIMEOUT, guarded).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(panic)) => Err(words_of(&*panic)),
-        Err(_) => Err(format!("did not end within {} s", PATIENCE.as_secs())),
+        Ok(Err(panic)) => Err(panic_message(&*panic)),
+        Err(_) => Err(format!("timed out after {} s", CASE_TIMEOUT.as_secs())),
     }
 }
 
-fn words_of(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").to_owned()
+    text.unwrap_or("panic without a message").to_owned()
 }
 
 pub(crate) fn new_seed() -> u64 {
     Uuid::new_v4().as_u64_pair().0
 }
 
-/// Where a case runs: it makes stores, plain or weak.
-pub(crate) struct Stage<'a> {
+/// The environment of a case. Creates the stores, with or without faults.
+pub(crate) struct TestEnv<'a> {
     factory: &'a dyn Factory,
-    weak_seed: Option<u64>,
+    fault_seed: Option<u64>,
 }
 
-impl Stage<'_> {
-    /// Makes a fresh store.
-    pub(crate) async fn open(&self) -> Subject {
-        Subject::new(self.factory.create().await, self.weak_seed)
+impl TestEnv<'_> {
+    /// Creates an empty store, with faults if the case runs with faults.
+    pub(crate) async fn open(&self) -> TestStore {
+        TestStore::new(self.factory.create().await, self.fault_seed)
     }
 
-    /// Makes a fresh store that is not weak, to be a part of one.
-    pub(crate) async fn open_plain(&self) -> Subject {
-        Subject::new(self.factory.create().await, None)
+    /// Creates an empty store without faults.
+    pub(crate) async fn open_plain(&self) -> TestStore {
+        TestStore::new(self.factory.create().await, None)
     }
 
-    pub(crate) fn weak_seed(&self) -> Option<u64> {
-        self.weak_seed
+    pub(crate) fn fault_seed(&self) -> Option<u64> {
+        self.fault_seed
     }
 
     pub(crate) fn abilities(&self) -> Abilities {
         self.factory.abilities()
     }
 
-    pub(crate) fn is_weak(&self) -> bool {
-        self.weak_seed.is_some()
+    pub(crate) fn has_faults(&self) -> bool {
+        self.fault_seed.is_some()
     }
 
     fn describe(&self) -> String {
-        match self.weak_seed {
+        match self.fault_seed {
             None => "(plain)".to_owned(),
-            Some(seed) => format!("(weak, seed {seed})"),
+            Some(seed) => format!("(faulty, seed {seed})"),
         }
     }
 }
 
-/// One store that a case works on.
-pub(crate) struct Subject {
+/// A store under test and the client that accesses it.
+pub(crate) struct TestStore {
     pub(crate) client: Client,
     instance: Box<dyn Instance>,
-    weak_seed: Option<u64>,
+    fault_seed: Option<u64>,
 }
 
-impl Subject {
-    pub(crate) fn new(instance: Box<dyn Instance>, weak_seed: Option<u64>) -> Self {
+impl TestStore {
+    pub(crate) fn new(instance: Box<dyn Instance>, fault_seed: Option<u64>) -> Self {
         let backend = instance.backend();
-        let backend = match weak_seed {
+        let backend = match fault_seed {
             None => backend,
-            Some(seed) => FaultyStore::over(backend, seed),
+            Some(seed) => FaultyStore::wrap(backend, seed),
         };
-        Self { client: Client::new(backend), instance, weak_seed }
+        Self { client: Client::new(backend), instance, fault_seed }
     }
 
-    /// Closes the store and opens the same data again. The case must have dropped every clone of the client.
+    /// Closes the store and opens its data again. The case must drop all clones of the client first.
     pub(crate) async fn reopen(self) -> Self {
-        let Self { client, instance, weak_seed } = self;
+        let Self { client, instance, fault_seed } = self;
         drop(client);
-        Self::new(instance.reopen().await, weak_seed)
+        Self::new(instance.reopen().await, fault_seed)
     }
 
     pub(crate) fn has_files(&self) -> bool {
         !self.instance.files().is_empty()
     }
 
-    /// Whether any of the store's files holds these bytes, in whatever case of letters.
-    pub(crate) fn files_hold(&self, bytes: &[u8]) -> bool {
+    /// Whether any of the store's files contains these bytes, ignoring ASCII case.
+    pub(crate) fn files_contain(&self, bytes: &[u8]) -> bool {
         self.instance.files().iter().any(|file| {
-            // A file may vanish between being listed and being read, as a write-ahead log does when it is closed.
-            let held = std::fs::read(file).unwrap_or_default();
-            held.windows(bytes.len()).any(|window| window.eq_ignore_ascii_case(bytes))
+            // A file may disappear after it was listed, for example a write-ahead log when it is closed.
+            let content = std::fs::read(file).unwrap_or_default();
+            content.windows(bytes.len()).any(|window| window.eq_ignore_ascii_case(bytes))
         })
     }
 }

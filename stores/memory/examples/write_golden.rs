@@ -1,6 +1,6 @@
-//! Writes the golden files of the present format: `cargo run --example write_golden -- FOLDER`.
+//! Writes the golden files of the current format: `cargo run --example write_golden -- FOLDER`.
 //!
-//! Only for a format that has none yet; a golden file that is there is never changed.
+//! Use it only for a format that has none yet. Existing golden files are never changed.
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,6 @@ impl Instance for Open {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let folder = std::env::args().nth(1).ok_or_else(|| std::io::Error::other("name the folder to write into"))?;
+    let folder = std::env::args().nth(1).ok_or_else(|| std::io::Error::other("usage: write_golden FOLDER"))?;
     write_golden(&InMemory, Path::new(&folder)).await
 }

@@ -1,10 +1,10 @@
-//! Keeps conversations in RAM, for as long as somebody holds the store.
+//! Stores conversations in memory until the last handle of the store is dropped.
 //!
-//! This is the reference: each promise of [`threadkeep_core::Store`] in the plainest code that keeps it. Everything
-//! stands in ordered maps behind one lock. Content is kept as the codec's text, so a dump is verbatim and what a caller
-//! gets is a copy. There is no index: a search reads the log, so it is never behind. Nothing is written to disk.
+//! This is the reference implementation of [`threadkeep_core::Store`], simple rather than fast. All data is in ordered maps
+//! behind one lock. Content is stored as the codec's text, so dumps are verbatim and callers get copies. There is no search
+//! index: a search scans all messages, so it never lags. Nothing is written to disk.
 //!
-//! Start with [`MemoryStore::open`]; then `state.rs` for what is kept, and `state/commit.rs` for how a thread changes.
+//! Start with [`MemoryStore::open`], then read `state.rs` for the data structures and `state/commit.rs` for commits.
 #![warn(missing_docs)]
 
 mod maintenance;
@@ -22,10 +22,10 @@ use tokio::sync::broadcast;
 
 use crate::state::State;
 
-/// How many hints a listener may leave unread before they become one [`WakeUp::Anything`].
-const WAKE_UPS_HELD: usize = 1024;
+/// How many unread wake-ups a listener may have before it gets one [`WakeUp::Anything`] instead.
+const WAKE_UP_CAPACITY: usize = 1024;
 
-/// A store in RAM. Its clones share the same conversations.
+/// A store in memory. Clones share the same conversations.
 ///
 /// ```
 /// # async fn example() -> threadkeep_core::Result<()> {
@@ -49,21 +49,21 @@ struct Shared {
 }
 
 impl MemoryStore {
-    /// Opens an empty store; all three ports look at the same conversations.
+    /// Opens an empty store. All three ports of the backend access the same conversations.
     #[must_use]
     pub fn open() -> Backend {
-        let (wake_ups, _) = broadcast::channel(WAKE_UPS_HELD);
+        let (wake_ups, _) = broadcast::channel(WAKE_UP_CAPACITY);
         let store = Self { shared: Arc::new(Shared { state: Mutex::new(State::new()), wake_ups }) };
         Backend { store: Arc::new(store.clone()), maintenance: Arc::new(store.clone()), search: Arc::new(store) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().expect("nothing panics while it holds the lock")
+        self.shared.state.lock().expect("no code panics while it holds the lock")
     }
 
     fn wake(&self, wake_up: Option<WakeUp>) {
         if let Some(wake_up) = wake_up {
-            // Without a listener there is nobody to tell, which is no failure.
+            // Sending fails if there is no listener, which is not an error.
             let _ = self.shared.wake_ups.send(wake_up);
         }
     }

@@ -30,10 +30,10 @@ impl Maintenance for MemoryStore {
         self.state().dump_thread(tenant, thread, after, limit)
     }
 
-    /// Copies everything: simple rather than fast.
+    /// Copies the whole state: simple rather than fast.
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
         let state = self.state().clone();
-        Ok(Box::new(MemorySnapshot::of(state, now)))
+        Ok(Box::new(MemorySnapshot::new(state, now)))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
@@ -54,7 +54,7 @@ impl Maintenance for MemoryStore {
         Ok(self.state().verify())
     }
 
-    /// Does nothing: what is derived here is made anew by every write.
+    /// Does nothing: derived data is updated by every write.
     async fn repair(&self, _now: Timestamp) -> Result<()> {
         Ok(())
     }

@@ -10,8 +10,8 @@ use crate::MemoryStore;
 use crate::state::State;
 use crate::state::read::decode;
 
-/// As many of a query's terms are looked up.
-const TERMS: usize = 32;
+/// How many terms of a query are looked up. Further ones are ignored.
+const MAX_TERMS: usize = 32;
 
 #[async_trait]
 impl SearchIndex for MemoryStore {
@@ -45,17 +45,18 @@ impl SearchIndex for MemoryStore {
     }
 }
 
-/// A message that holds some of the terms, by their places in the query.
+/// A message that contains at least one of the terms.
 struct Match {
     hit: SearchHit,
+    /// Indexes of the matched terms in the query.
     terms: Vec<usize>,
 }
 
 fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
     let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
     let mut matches = Vec::new();
-    for (thread, kept) in state.searched_threads(scope, query.thread, now) {
-        for message in kept.entries.values().filter_map(decode).flatten() {
+    for (thread, stored) in state.searched_threads(scope, query.thread, now) {
+        for message in stored.entries.values().filter_map(decode).flatten() {
             answer.documents += 1;
             let terms = matched_terms(&message.plain_text(), query);
             for &term in &terms {
@@ -71,14 +72,14 @@ fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Se
     answer
 }
 
-/// The places of the query's terms that a text holds.
+/// Returns the indexes of the query's terms that a text contains.
 pub(crate) fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize> {
-    let held: BTreeSet<String> = text::indexed_terms(plain_text).into_iter().collect();
-    let asked = query.terms.iter().take(TERMS).enumerate();
-    asked.filter(|(_, term)| held.contains(*term)).map(|(place, _)| place).collect()
+    let indexed: BTreeSet<String> = text::indexed_terms(plain_text).into_iter().collect();
+    let terms = query.terms.iter().take(MAX_TERMS).enumerate();
+    terms.filter(|(_, term)| indexed.contains(*term)).map(|(index, _)| index).collect()
 }
 
-/// Orders what holds the rarer terms first.
+/// A sort key that ranks matches of rarer terms first.
 pub(crate) fn by_rarity(terms: &[usize], frequencies: &[u64]) -> Option<u64> {
     terms.iter().map(|term| frequencies[*term]).min()
 }

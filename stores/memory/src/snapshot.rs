@@ -1,4 +1,4 @@
-//! The state as it was.
+//! Snapshots of the whole state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use threadkeep_core::{
 
 use crate::state::State;
 
-/// A copy of everything.
+/// A copy of the state.
 pub(crate) struct MemorySnapshot {
     state: State,
     now: Timestamp,
@@ -21,7 +21,7 @@ pub(crate) struct MemorySnapshot {
 }
 
 impl MemorySnapshot {
-    pub(crate) fn of(state: State, now: Timestamp) -> Self {
+    pub(crate) fn new(state: State, now: Timestamp) -> Self {
         Self { threads: state.threads_by_creation(now), state, now, unreadable: Unreadable::default() }
     }
 }
@@ -43,7 +43,7 @@ impl Snapshot for MemorySnapshot {
     }
 
     fn unreadable(&self) -> Vec<Finding> {
-        self.unreadable.found()
+        self.unreadable.findings()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {
@@ -56,7 +56,7 @@ impl Snapshot for MemorySnapshot {
         limits::check_page(limit)?;
         let later = self.threads.range(after.map_or(0, |after| after.saturating_add(1))..);
         let listed = later.filter_map(|(place, (tenant, id))| match self.state.thread(tenant, *id) {
-            Ok(thread) => Some(ListedThread { place: *place, tenant: tenant.clone(), thread }),
+            Ok(thread) => Some(ListedThread { number: *place, tenant: tenant.clone(), thread }),
             Err(error) => {
                 self.unreadable.add(Some(*id), error.to_string());
                 None
@@ -72,7 +72,7 @@ impl Snapshot for MemorySnapshot {
             let (tenant, id) = self.threads.get(place).ok_or(StoreError::NotFound(Kind::Thread))?;
             let after = after.filter(|_| number == 0);
             let mut dump = self.state.dump_thread(tenant, *id, after, entries)?;
-            end_after(&mut dump, bytes);
+            truncate_after(&mut dump, bytes);
             entries = entries.saturating_sub(dump.entries.len());
             bytes = bytes.saturating_sub(entry_bytes(&dump));
             let is_full = dump.next.is_some() || entries == 0 || bytes == 0;
@@ -101,8 +101,8 @@ fn text_bytes(entry: &DumpEntry) -> usize {
     }
 }
 
-/// Leaves out what comes after the entry that reaches so many bytes.
-fn end_after(dump: &mut Dump, bytes: usize) {
+/// Truncates a dump after the entry that reaches this many bytes.
+fn truncate_after(dump: &mut Dump, bytes: usize) {
     let mut sum = 0;
     let reached = dump.entries.iter().position(|entry| {
         sum += text_bytes(entry);

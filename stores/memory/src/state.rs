@@ -1,4 +1,4 @@
-//! What the store keeps.
+//! The data of the store.
 
 pub(crate) mod collections;
 mod commit;
@@ -20,46 +20,46 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
-/// Everything that one store holds.
+/// All data of one store.
 #[derive(Clone)]
 pub(crate) struct State {
-    /// Tells this store's cursors from those of any other.
+    /// Distinguishes this store's cursors from those of other stores.
     incarnation: Uuid,
-    /// Grows with everything that happens to any thread; orders [`State::list_changed_threads`].
+    /// Increases with every change of any thread. Orders [`State::list_changed_threads`].
     stamp: u64,
-    /// Deletions up to this stamp are no longer remembered.
-    forgotten_stamp: u64,
-    /// The last version given to a record of a user or a tenant.
+    /// The highest stamp of a swept deletion. Cursors before it are unusable.
+    swept_stamp: u64,
+    /// The last version assigned to a record of a user or a tenant.
     record_version: u64,
     tenants: BTreeMap<TenantId, Tenant>,
 }
 
-/// What belongs to one tenant.
+/// The data of one tenant.
 #[derive(Clone, Default)]
 struct Tenant {
-    threads: BTreeMap<ThreadId, KeptThread>,
-    graves: BTreeMap<ThreadId, Grave>,
+    threads: BTreeMap<ThreadId, StoredThread>,
+    deleted: BTreeMap<ThreadId, DeletedThread>,
     records: BTreeMap<(RecordOwner, Namespace, String), Record>,
-    /// Entries by their owner, their collection's name and their id.
+    /// Entries of collections by owner, name of the collection and id.
     entries: BTreeMap<(Owner, String, String), IndexEntry>,
-    /// Threads whose last chunk has not come yet.
-    unfinished: BTreeMap<ThreadId, KeptThread>,
+    /// Threads being restored, whose last chunk has not been received.
+    unfinished: BTreeMap<ThreadId, StoredThread>,
 }
 
-/// A thread with all that belongs to it.
+/// A thread and all its data.
 #[derive(Clone)]
-pub(crate) struct KeptThread {
+pub(crate) struct StoredThread {
     pub(crate) row: DumpedThread,
     records: BTreeMap<RecordName, Record>,
-    /// By change position: the change log and the idempotency records in one.
+    /// The change log and the idempotency records, by change.
     commits: BTreeMap<u64, DumpedCommit>,
     /// By position.
     pub(crate) entries: BTreeMap<u64, DumpEntry>,
-    /// The stamp of its coming into this store; orders [`State::list_threads`].
+    /// The stamp of its creation or restore. Orders [`State::list_threads`].
     first_stamp: u64,
-    /// The stamp of the last thing that happened to it.
+    /// The stamp of its last change.
     stamp: u64,
-    /// Derived from `commits`: the newest one of each key.
+    /// Derived from `commits`: the newest change of each key.
     commit_of_key: BTreeMap<IdempotencyKey, u64>,
     /// Derived from `entries`, tombstones included.
     seq_of_id: BTreeMap<MessageId, u64>,
@@ -67,9 +67,9 @@ pub(crate) struct KeptThread {
     seq_of_external_id: BTreeMap<String, u64>,
 }
 
-/// What is left of a deleted thread.
+/// A deleted thread, stored until it is swept after the idempotency window.
 #[derive(Clone)]
-struct Grave {
+struct DeletedThread {
     owner: Owner,
     deleted_at: Timestamp,
     stamp: u64,
@@ -77,25 +77,25 @@ struct Grave {
 
 impl State {
     pub(crate) fn new() -> Self {
-        Self { incarnation: Uuid::new_v4(), stamp: 0, forgotten_stamp: 0, record_version: 0, tenants: BTreeMap::new() }
+        Self { incarnation: Uuid::new_v4(), stamp: 0, swept_stamp: 0, record_version: 0, tenants: BTreeMap::new() }
     }
 
-    /// The thread, if the scope reaches it and it has not expired, with what the caller may do.
-    fn reach(&self, scope: &Scope, id: ThreadId, now: Timestamp) -> Result<(&KeptThread, Access)> {
-        let kept = self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.threads.get(&id));
-        let kept = kept.filter(|kept| kept.is_live(now)).ok_or(StoreError::NotFound(Kind::Thread))?;
-        match scope.access(&kept.row.owner) {
+    /// Finds a thread that is in the scope and has not expired, and the access of the scope to it.
+    fn find_live(&self, scope: &Scope, id: ThreadId, now: Timestamp) -> Result<(&StoredThread, Access)> {
+        let stored = self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.threads.get(&id));
+        let stored = stored.filter(|stored| stored.is_live(now)).ok_or(StoreError::NotFound(Kind::Thread))?;
+        match scope.access(&stored.row.owner) {
             Access::None => Err(StoreError::NotFound(Kind::Thread)),
-            access => Ok((kept, access)),
+            access => Ok((stored, access)),
         }
     }
 
-    /// The threads that the scope has in full, expired ones left out.
+    /// The threads that the scope has full access to, without expired ones.
     pub(crate) fn full_threads<'a>(
         &'a self,
         scope: &'a Scope,
         now: Timestamp,
-    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+    ) -> impl Iterator<Item = (ThreadId, &'a StoredThread)> {
         self.live_threads(scope, Access::Full, now)
     }
 
@@ -104,20 +104,20 @@ impl State {
         scope: &'a Scope,
         least: Access,
         now: Timestamp,
-    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+    ) -> impl Iterator<Item = (ThreadId, &'a StoredThread)> {
         let threads = self.tenants.get(scope.tenant_id()).into_iter().flat_map(|tenant| &tenant.threads);
         threads
-            .filter(move |(_, kept)| kept.is_live(now) && scope.access(&kept.row.owner) >= least)
-            .map(|(id, kept)| (*id, kept))
+            .filter(move |(_, stored)| stored.is_live(now) && scope.access(&stored.row.owner) >= least)
+            .map(|(id, stored)| (*id, stored))
     }
 
-    /// The threads that a search looks through: those that the scope has in full, or one that it may read.
+    /// The threads that a search includes: those with full access, or a single one with at least read access.
     pub(crate) fn searched_threads<'a>(
         &'a self,
         scope: &'a Scope,
         only: Option<ThreadId>,
         now: Timestamp,
-    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+    ) -> impl Iterator<Item = (ThreadId, &'a StoredThread)> {
         let least = if only.is_some() { Access::Append } else { Access::Full };
         self.live_threads(scope, least, now).filter(move |(id, _)| only.is_none_or(|only| only == *id))
     }
@@ -128,7 +128,7 @@ impl State {
     }
 }
 
-impl KeptThread {
+impl StoredThread {
     fn new(row: DumpedThread, stamp: u64) -> Self {
         Self {
             row,
@@ -211,12 +211,12 @@ impl KeptThread {
     }
 }
 
-/// Whether something is over, swept or not.
+/// Whether a thread or record has expired, swept or not.
 fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
     expires_at.is_some_and(|expires_at| expires_at <= now)
 }
 
-/// Whether what happened at `at` is longer ago than it has to be remembered.
+/// Whether `at` is before the start of the idempotency window.
 fn is_beyond_window(at: Timestamp, now: Timestamp) -> bool {
     at.plus_ms(IDEMPOTENCY_WINDOW_MS) < now
 }

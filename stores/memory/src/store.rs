@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
-    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner, RecordQuery, RecordWrite, Result,
-    Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    WakeUp, WakeUps, WriteOutcome,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessagePage,
+    MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record, RecordOwner, RecordQuery, RecordWrite,
+    Result, Scope, Store, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView,
+    Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -16,7 +16,7 @@ impl Store for MemoryStore {
         Ok(outcome)
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         let (opened, wake_up) = self.state().open_thread(scope, open, now)?;
         self.wake(wake_up);
         Ok(opened)
@@ -25,7 +25,7 @@ impl Store for MemoryStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -66,7 +66,7 @@ impl Store for MemoryStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.state().find_messages(scope, thread, names, now)
@@ -76,7 +76,7 @@ impl Store for MemoryStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -87,7 +87,7 @@ impl Store for MemoryStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

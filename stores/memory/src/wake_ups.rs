@@ -2,7 +2,7 @@ use futures::stream;
 use threadkeep_core::{WakeUp, WakeUps};
 use tokio::sync::broadcast::{Sender, error::RecvError};
 
-/// Listens from this moment on; a listener that fell behind hears that anything may have changed.
+/// Subscribes to later wake-ups. A listener that lags receives [`WakeUp::Anything`].
 pub(crate) fn listen(sender: &Sender<WakeUp>) -> WakeUps {
     Box::pin(stream::unfold(sender.subscribe(), |mut receiver| async move {
         match receiver.recv().await {

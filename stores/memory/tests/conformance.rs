@@ -1,4 +1,4 @@
-//! The reference store against the suite.
+//! Runs the conformance suite on the in-memory store.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ impl Instance for Open {
     }
 
     async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
-        unreachable!("what is in memory does not outlive the store")
+        unreachable!("the store is not durable")
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -45,6 +45,6 @@ async fn in_memory() -> Option<InMemory> {
 conformance_tests!(crate::in_memory);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn does_what_a_plain_model_does() {
+async fn store_matches_the_model() {
     property_test(&InMemory, 64).await;
 }

@@ -1,12 +1,12 @@
-//! What changed: in one thread by its change log, over all threads by the transactions that changed them.
+//! Lists the changes of one thread, from its change log, and the changed threads of a scope, by transaction.
 //!
-//! Transactions become visible in another order than they were begun in, so a number that each takes when it begins cannot
-//! tell a reader how far it has come. A cursor therefore holds PostgreSQL's own snapshot: what was not visible in it is
-//! what came after it. So nothing is missed, however long a transaction took.
+//! Transactions become visible in a different order than they started, so a number assigned at the start cannot serve as a
+//! cursor. A cursor therefore contains PostgreSQL's snapshot: everything that is not visible in the snapshot comes after the
+//! cursor. No change is missed, however long its transaction took.
 
 use threadkeep_core::{
-    Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, Tagged, ThreadId, Timestamp,
-    UserCursor, limits,
+    Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, TaggedNumber, ThreadId,
+    Timestamp, UserCursor, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -20,7 +20,7 @@ pub(crate) async fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangePage> {
@@ -37,18 +37,19 @@ pub(crate) async fn list(
         (&signed(limit as u64), Type::INT8),
     ];
     let rows = shared.call(sql, &values).await?;
-    page_of_changes(&rows, 0, after)
+    change_page(&rows, 0, after)
 }
 
-/// Reads rows that each tell where the thread stands, how far its log is forgotten, the tag that it has at `after`, and a change.
-pub(crate) fn page_of_changes(rows: &[Row], first_column: usize, after: Tagged) -> Result<ChangePage> {
+/// Reads rows that each contain the thread's positions, the end of the removed part of its log, the tag of its change at
+/// `after`, and a change.
+pub(crate) fn change_page(rows: &[Row], first_column: usize, after: TaggedNumber) -> Result<ChangePage> {
     let column = |number: usize| first_column + number;
     let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
     let positions = positions(first, column(0))?;
-    if after.number < unsigned(first, column(4))? || !positions.continue_from(after, row::tag(first, column(5))?) {
+    if after.number < unsigned(first, column(4))? || !positions.can_continue_from(after, row::tag(first, column(5))?) {
         return Ok(ChangePage::Reset { positions });
     }
-    // Where nothing follows, the one row tells of the thread alone.
+    // Without changes there is one row, which only describes the thread.
     let is_empty = get::<Option<i64>>(first, column(6))?.is_none();
     let changes = rows.iter().filter(|_| !is_empty).map(|row| change(row, column(6))).collect::<Result<_>>()?;
     Ok(ChangePage::Changes { changes, positions })
@@ -61,13 +62,13 @@ fn change(row: &Row, first_column: usize) -> Result<Change> {
     if count > 0 {
         effects.push(Effect::Appended { first_seq, count });
     }
-    effects.extend(row::effects(get(row, column(4))?)?);
+    effects.extend(row::decode_effects(get(row, column(4))?)?);
     let (at, tag) = (row::timestamp(row, column(1))?, row::tag(row, column(5))?);
     Ok(Change { change: unsigned(row, column(0))?, tag, at, effects })
 }
 
-/// Where the data is, the snapshot of this transaction, and the last deletion that is forgotten.
-const PRESENT: &str = "SELECT threadkeep.home(), pg_current_snapshot()::text, value, \
+/// Selects the server's identity, this transaction's snapshot, the newest removed deletion, and the stamp offset.
+const CURRENT_SNAPSHOT: &str = "SELECT threadkeep.home(), pg_current_snapshot()::text, value, \
                        (SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
                        FROM threadkeep.marks WHERE name = 'forgotten_stamp'";
 
@@ -94,30 +95,31 @@ pub(crate) async fn list_threads(
             (&user, Type::TEXT),
         ];
         let values = &values[..if user.is_some() { 5 } else { 4 }];
-        let is_past = "SELECT threadkeep.is_before(value, $1::text::pg_snapshot) AND \
+        let is_valid = "SELECT threadkeep.is_before(value, $1::text::pg_snapshot) AND \
                        pg_snapshot_xmax($1::text::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
                        FROM threadkeep.marks WHERE name = 'forgotten_stamp'";
-        let answers = shared.read(&caller, &[(PRESENT, &[]), (is_past, &[values[1].clone()]), (&sql, values)]).await;
+        let answers =
+            shared.read(&caller, &[(CURRENT_SNAPSHOT, &[]), (is_valid, &[values[1].clone()]), (&sql, values)]).await;
         match answers {
             Ok(answers) => {
-                let present = Present::read(&answers[0])?;
-                if present.home == cursor.home && answers[1].first().is_some_and(|row| get(row, 0).unwrap_or(false)) {
-                    return page(&answers[2], &present, limit);
+                let current = CurrentSnapshot::read(&answers[0])?;
+                if current.home == cursor.home && answers[1].first().is_some_and(|row| get(row, 0).unwrap_or(false)) {
+                    return page(&answers[2], &current, limit);
                 }
             }
-            // Digits that are no snapshot: no cursor of ours.
+            // The digits are not a snapshot, so the cursor is not from this store.
             Err(error) if error.code() == Some(&SqlState::INVALID_TEXT_REPRESENTATION) => {}
             Err(error) => return Err(error),
         }
     }
-    let answers = shared.read(&caller, &[(PRESENT, &[])]).await?;
-    let cursor = Present::read(&answers[0])?.cursor();
+    let answers = shared.read(&caller, &[(CURRENT_SNAPSHOT, &[])]).await?;
+    let cursor = CurrentSnapshot::read(&answers[0])?.cursor();
     Ok(ChangedThreads { threads: Vec::new(), cursor, more: false, reset: after.is_some() })
 }
 
-/// By owner where one is asked for, so that the index of the stamps leads to the answer.
-fn changed_sql(of_owner: bool) -> String {
-    let (of_stamp, of_deleted) = if of_owner { ("AND s.owner = $5", "AND d.owner = $5") } else { ("", "") };
+/// Returns the statement that lists changed threads, with a condition on the owner that an index supports.
+fn changed_sql(has_owner: bool) -> String {
+    let (of_stamp, of_deleted) = if has_owner { ("AND s.owner = $5", "AND d.owner = $5") } else { ("", "") };
     let lower = "(SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
                  + pg_snapshot_xmin($2::text::pg_snapshot)::text::bigint";
     format!(
@@ -133,21 +135,22 @@ fn changed_sql(of_owner: bool) -> String {
     )
 }
 
-fn page(rows: &[Row], present: &Present, limit: usize) -> Result<ChangedThreads> {
+fn page(rows: &[Row], current: &CurrentSnapshot, limit: usize) -> Result<ChangedThreads> {
     let more = rows.len() > limit;
     let mut threads = Vec::with_capacity(rows.len().min(limit));
     let mut last = 0;
     for row in rows.iter().take(limit) {
         last = get(row, 0)?;
-        let is_gone: bool = get(row, 7)?;
-        let positions = if is_gone { None } else { Some(positions(row, 3)?) };
+        let is_deleted: bool = get(row, 7)?;
+        let positions = if is_deleted { None } else { Some(positions(row, 3)?) };
         threads.push(ChangedThread { id: ThreadId(get(row, 1)?), owner: row::owner(get(row, 2)?)?, positions });
     }
-    let cursor = if more { present.cursor_up_to(last) } else { present.cursor() };
+    let cursor = if more { current.cursor_through(last) } else { current.cursor() };
     Ok(ChangedThreads { threads, cursor, more, reset: false })
 }
 
 struct Cursor {
+    /// The identity of the server that issued it.
     home: String,
     snapshot: String,
 }
@@ -160,16 +163,16 @@ impl Cursor {
     }
 }
 
-/// Where a reader stands now.
-struct Present {
+/// The state at the time of a read.
+struct CurrentSnapshot {
     home: String,
-    /// `xmin:xmax:xip,…`: all below the first and none from the second on had ended, and of those between, all but the
-    /// third.
+    /// `xmin:xmax:xip,…`: transactions below `xmin` are visible, those from `xmax` on are not; of those between, all are
+    /// visible except the `xip`.
     snapshot: String,
     stamp_offset: i64,
 }
 
-impl Present {
+impl CurrentSnapshot {
     fn read(rows: &[Row]) -> Result<Self> {
         let row = rows.first().ok_or_else(|| StoreError::corrupt("marks", "missing"))?;
         Ok(Self { home: get(row, 0)?, snapshot: get(row, 1)?, stamp_offset: get(row, 3)? })
@@ -179,8 +182,8 @@ impl Present {
         UserCursor(format!("{}.{}", self.home, self.snapshot))
     }
 
-    /// The snapshot as if nothing after a stamp had happened yet.
-    fn cursor_up_to(&self, stamp: i64) -> UserCursor {
+    /// Returns a cursor with the snapshot reduced to transactions up to a stamp.
+    fn cursor_through(&self, stamp: i64) -> UserCursor {
         let end = (stamp - self.stamp_offset).unsigned_abs() + 1;
         let mut parts = self.snapshot.split(':');
         let (first, _, running) = (parts.next().unwrap_or(""), parts.next(), parts.next().unwrap_or(""));
@@ -195,10 +198,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_ends_at_its_last_stamp() {
-        let present =
-            |snapshot: &str| Present { home: "h".to_owned(), snapshot: snapshot.to_owned(), stamp_offset: 10 };
-        assert_eq!(present("100:120:100,105,117").cursor_up_to(120).0, "h.100:111:100,105");
-        assert_eq!(present("100:120:").cursor_up_to(109).0, "h.100:100:");
+    fn cursor_through_reduces_the_snapshot() {
+        let current =
+            |snapshot: &str| CurrentSnapshot { home: "h".to_owned(), snapshot: snapshot.to_owned(), stamp_offset: 10 };
+        assert_eq!(current("100:120:100,105,117").cursor_through(120).0, "h.100:111:100,105");
+        assert_eq!(current("100:120:").cursor_through(109).0, "h.100:100:");
     }
 }

@@ -1,8 +1,7 @@
-//! Collections that an application fills: entries with their words in an index of their own, and where they have one, the
-//! point of their meaning.
+//! Collections that an application fills: entries with text, which is indexed, and optionally an embedding.
 //!
-//! Points stand as plain numbers. Where the extension pgvector is, the server compares them and gives the nearest; where it
-//! is not, they are compared here, up to a bound. Either way the answer is the exact one, the same as over any other store.
+//! Vectors are stored as arrays. With the pgvector extension the server finds the nearest ones; without it they are compared
+//! here, up to a limit. Either way the result is exact and the same as in any other store.
 
 mod search;
 
@@ -15,7 +14,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{get, owner_name, signed};
 pub(crate) use search::search;
 
-/// Entries whose words are taken anew in one transaction.
+/// The number of entries that are removed or reindexed in one transaction.
 const STEP: i64 = 500;
 
 pub(crate) async fn upsert(
@@ -27,7 +26,7 @@ pub(crate) async fn upsert(
     let name = collection.name()?;
     IndexEntry::check_all(&entries)?;
     let (caller, owner) = (Caller::of(scope), scope.default_owner());
-    let columns = Columns::of(&entries)?;
+    let columns = EntryColumns::of(&entries)?;
     let sql = "SELECT threadkeep.put_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     let values: [Parameter<'_>; 10] = [
         (&caller.tenant, Type::TEXT),
@@ -39,23 +38,23 @@ pub(crate) async fn upsert(
         (&columns.fields, Type::TEXT_ARRAY),
         (&columns.terms, Type::TEXT_ARRAY),
         (&columns.models, Type::TEXT_ARRAY),
-        (&columns.points, Type::TEXT_ARRAY),
+        (&columns.vectors, Type::TEXT_ARRAY),
     ];
     shared.write(sql, &values).await.map(drop)
 }
 
-/// Entries as the columns that a function takes.
+/// Entries as columns, for `threadkeep.put_entries`.
 #[derive(Default)]
-struct Columns<'a> {
+struct EntryColumns<'a> {
     ids: Vec<&'a str>,
     texts: Vec<&'a str>,
     fields: Vec<Option<String>>,
     terms: Vec<String>,
     models: Vec<Option<&'a str>>,
-    points: Vec<Option<String>>,
+    vectors: Vec<Option<String>>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> EntryColumns<'a> {
     fn of(entries: &'a [IndexEntry]) -> Result<Self> {
         let mut columns = Self::default();
         for entry in entries {
@@ -64,32 +63,34 @@ impl<'a> Columns<'a> {
             columns.fields.push(match entry.fields.is_empty() {
                 true => None,
                 false => Some(
-                    serde_json::to_string(&entry.fields).map_err(|_| StoreError::invalid("entry fields", "no JSON"))?,
+                    serde_json::to_string(&entry.fields)
+                        .map_err(|_| StoreError::invalid("entry fields", "not JSON"))?,
                 ),
             });
             columns.terms.push(terms_of(&entry.text));
-            // Nothing is near to a point without a direction, so it need not be kept.
-            let point = entry.embedding.as_ref().and_then(|said| Some((said.model.as_str(), scaled(&said.vector)?)));
-            columns.models.push(point.as_ref().map(|(model, _)| *model));
-            columns.points.push(point.map(|(_, point)| array_text(&point)));
+            // A zero vector is similar to nothing, so it is not stored.
+            let embedding = entry.embedding.as_ref();
+            let vector = embedding.and_then(|embedding| Some((embedding.model.as_str(), scale(&embedding.vector)?)));
+            columns.models.push(vector.as_ref().map(|(model, _)| *model));
+            columns.vectors.push(vector.map(|(_, vector)| array_text(&vector)));
         }
         Ok(columns)
     }
 }
 
-/// A point as PostgreSQL writes an array: each number as the shortest text that is read as the same number.
-fn array_text(point: &[f32]) -> String {
-    let numbers: Vec<String> = point.iter().map(f32::to_string).collect();
+/// Formats a vector as a PostgreSQL array, with the shortest text for each number that parses to the same number.
+fn array_text(vector: &[f32]) -> String {
+    let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
     format!("{{{}}}", numbers.join(","))
 }
 
-fn terms_of(said: &str) -> String {
-    text::indexed_terms(said).join(" ")
+fn terms_of(entry_text: &str) -> String {
+    text::indexed_terms(entry_text).join(" ")
 }
 
-/// A vector of the same direction whose largest number is between a half and two, so that comparing in single precision
-/// neither overflows nor vanishes; `None` without a direction. Scaled by a power of two, which no digit is lost by.
-fn scaled(vector: &[f32]) -> Option<Vec<f32>> {
+/// Scales a vector so that its largest number is between 0.5 and 2, which avoids overflow and underflow when it is compared
+/// in single precision. The factor is a power of two, so that no precision is lost. `None` for a zero vector.
+fn scale(vector: &[f32]) -> Option<Vec<f32>> {
     let largest = vector.iter().map(|number| f64::from(number.abs())).fold(0.0, f64::max);
     let exponent = if largest > 0.0 { largest.log2().floor() as i32 } else { return None };
     let factor = 2.0_f64.powi(-exponent);
@@ -100,7 +101,7 @@ pub(crate) async fn remove(shared: &Shared, scope: &Scope, collection: &Collecti
     let name = collection.name()?;
     limits::check_bytes("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
     let (caller, owner) = (Caller::of(scope), scope.default_owner());
-    // What no entry can be called is not there; PostgreSQL would refuse it.
+    // PostgreSQL rejects text with a NUL, and no entry has such an id.
     let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| !id.contains('\0')).collect();
     let values: [Parameter<'_>; 5] = [
         (&caller.tenant, Type::TEXT),
@@ -110,11 +111,11 @@ pub(crate) async fn remove(shared: &Shared, scope: &Scope, collection: &Collecti
         (&ids, Type::TEXT_ARRAY),
     ];
     let rows = shared.write("SELECT threadkeep.remove_entries($1, $2, $3, $4, $5)", &values).await?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;
     Ok(get::<i64>(row, 0)?.unsigned_abs())
 }
 
-/// Removes all that an owner has in collections, in steps.
+/// Removes all collections of an owner, in steps.
 pub(crate) async fn remove_all(shared: &Shared, scope: &Scope) -> Result<u64> {
     let (tenant, owner) = (scope.tenant_id().as_str(), scope.default_owner());
     let owner = owner_name(&owner);
@@ -122,30 +123,30 @@ pub(crate) async fn remove_all(shared: &Shared, scope: &Scope) -> Result<u64> {
     loop {
         let values: [Parameter<'_>; 3] = [(&tenant, Type::TEXT), (&owner, Type::TEXT), (&STEP, Type::INT8)];
         let removing = shared.transact(Caller::of(scope), async |transaction| {
-            let rows = transaction.query_typed(REMOVE_SOME, &values).await?;
+            let rows = transaction.query_typed(REMOVE_ENTRIES, &values).await?;
             rows.first().map_or(Ok(0), |row| get::<i64>(row, 0))
         });
-        match removing.await.map_err(PostgresError::of_write)? {
+        match removing.await.map_err(PostgresError::into_write_error)? {
             0 => break,
             step => removed += step.unsigned_abs(),
         }
     }
-    let has_names = "SELECT EXISTS (SELECT 1 FROM threadkeep.collections WHERE tenant = $1 AND owner = $2)";
+    let has_collections = "SELECT EXISTS (SELECT 1 FROM threadkeep.collections WHERE tenant = $1 AND owner = $2)";
     let values: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&owner, Type::TEXT)];
-    let answers = shared.read(&Caller::of(scope), &[(has_names, &values)]).await?;
+    let answers = shared.read(&Caller::of(scope), &[(has_collections, &values)]).await?;
     if answers[0].first().map_or(Ok(false), |row| get(row, 0))? {
         let removing = shared.transact(Caller::of(scope), async |transaction| {
-            transaction.batch_execute(HOLD_NAMES).await?;
-            transaction.query_typed(REMOVE_NAMES, &values).await?;
+            transaction.batch_execute(LOCK_COLLECTIONS).await?;
+            transaction.query_typed(REMOVE_EMPTY, &values).await?;
             Ok(())
         });
-        removing.await.map_err(PostgresError::of_write)?;
+        removing.await.map_err(PostgresError::into_write_error)?;
     }
     Ok(removed)
 }
 
-// The part's row is what its writers wait for.
-const REMOVE_SOME: &str = "WITH part AS MATERIALIZED ( \
+// Locks the collection's row, for which its writers wait.
+const REMOVE_ENTRIES: &str = "WITH part AS MATERIALIZED ( \
        SELECT c.no FROM threadkeep.collections c WHERE c.tenant = $1 AND c.owner = $2 \
        AND EXISTS (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = c.no) ORDER BY c.no LIMIT 1 FOR NO KEY UPDATE \
      ), removed AS MATERIALIZED ( \
@@ -154,24 +155,24 @@ const REMOVE_SOME: &str = "WITH part AS MATERIALIZED ( \
      ), counted AS ( \
        UPDATE threadkeep.collections c SET entry_count = c.entry_count - r.count FROM removed r WHERE c.no = r.no \
      ) SELECT count FROM removed";
-// Whoever adds to a part makes its row and then reads it: a row that goes in between would fail that. So whoever writes
-// parts is waited for, and kept waiting for the moment that this takes.
-const HOLD_NAMES: &str = "LOCK TABLE threadkeep.collections IN EXCLUSIVE MODE";
-const REMOVE_NAMES: &str = "DELETE FROM threadkeep.collections c WHERE c.tenant = $1 AND c.owner = $2 \
+// A writer inserts the collection's row if it is missing and then reads it, which fails if the row is deleted in between. The
+// lock therefore waits for current writers and blocks new ones.
+const LOCK_COLLECTIONS: &str = "LOCK TABLE threadkeep.collections IN EXCLUSIVE MODE";
+const REMOVE_EMPTY: &str = "DELETE FROM threadkeep.collections c WHERE c.tenant = $1 AND c.owner = $2 \
      AND NOT EXISTS (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = c.no)";
 
-/// Makes what is derived of entries again: their words, and how many there are.
+/// Rebuilds what is derived from the entries: their terms and their count.
 pub(crate) async fn rebuild(shared: &Shared) -> Result<()> {
     let mut after = (0, 0);
-    while let Some(last) = rebuild_words(shared, after).await? {
+    while let Some(last) = rebuild_terms(shared, after).await? {
         after = last;
     }
     let counting =
-        shared.transact(Caller::keeper(), async |transaction| Ok(transaction.batch_execute(RECOUNT).await?));
-    counting.await.map_err(PostgresError::of_write)
+        shared.transact(Caller::maintenance(), async |transaction| Ok(transaction.batch_execute(RECOUNT).await?));
+    counting.await.map_err(PostgresError::into_write_error)
 }
 
-// The parts' rows are what writers wait for, so nothing is written in between.
+// Locks the collections' rows, for which writers wait.
 const RECOUNT: &str = "SELECT 1 FROM threadkeep.collections ORDER BY no FOR NO KEY UPDATE;
     DELETE FROM threadkeep.entry_terms t WHERE NOT EXISTS
       (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = t.collection_no AND e.no = t.no);
@@ -182,10 +183,10 @@ const RECOUNT: &str = "SELECT 1 FROM threadkeep.collections ORDER BY no FOR NO K
       LEFT JOIN threadkeep.entries e ON e.collection_no = c.no GROUP BY c.no) AS n
       WHERE n.no = c.no AND n.count <> c.entry_count";
 
-/// Takes the words of the entries after one anew; the last of them, or `None` at the end.
-async fn rebuild_words(shared: &Shared, after: (i64, i64)) -> Result<Option<(i64, i64)>> {
-    let rebuilding = shared.transact(Caller::keeper(), async |transaction| rebuild_step(transaction, after).await);
-    rebuilding.await.map_err(PostgresError::of_write)
+/// Rebuilds the terms of some entries after the given one. Returns the last of them, or `None` at the end.
+async fn rebuild_terms(shared: &Shared, after: (i64, i64)) -> Result<Option<(i64, i64)>> {
+    let rebuilding = shared.transact(Caller::maintenance(), async |transaction| rebuild_step(transaction, after).await);
+    rebuilding.await.map_err(PostgresError::into_write_error)
 }
 
 async fn rebuild_step(transaction: &Transaction<'_>, after: (i64, i64)) -> error::Result<Option<(i64, i64)>> {
@@ -193,9 +194,9 @@ async fn rebuild_step(transaction: &Transaction<'_>, after: (i64, i64)) -> error
                ORDER BY collection_no, no LIMIT $3 FOR KEY SHARE";
     let values: [Parameter<'_>; 3] = [(&after.0, Type::INT8), (&after.1, Type::INT8), (&STEP, Type::INT8)];
     let rows = transaction.query_typed(sql, &values).await?;
-    let (mut parts, mut numbers, mut terms): (Vec<i64>, Vec<i64>, Vec<String>) = Default::default();
+    let (mut collections, mut numbers, mut terms): (Vec<i64>, Vec<i64>, Vec<String>) = Default::default();
     for row in &rows {
-        parts.push(get(row, 0)?);
+        collections.push(get(row, 0)?);
         numbers.push(get(row, 1)?);
         terms.push(terms_of(get(row, 2)?));
     }
@@ -205,10 +206,10 @@ async fn rebuild_step(transaction: &Transaction<'_>, after: (i64, i64)) -> error
                JOIN threadkeep.entries e USING (collection_no, no) \
                ON CONFLICT (collection_no, no) DO UPDATE SET terms = excluded.terms WHERE t.terms <> excluded.terms";
     let values: [Parameter<'_>; 3] =
-        [(&parts, Type::INT8_ARRAY), (&numbers, Type::INT8_ARRAY), (&terms, Type::TEXT_ARRAY)];
+        [(&collections, Type::INT8_ARRAY), (&numbers, Type::INT8_ARRAY), (&terms, Type::TEXT_ARRAY)];
     transaction.query_typed(sql, &values).await?;
     let is_last = signed(rows.len() as u64) < STEP;
-    Ok(parts.last().copied().zip(numbers.last().copied()).filter(|_| !is_last))
+    Ok(collections.last().copied().zip(numbers.last().copied()).filter(|_| !is_last))
 }
 
 #[cfg(test)]
@@ -218,16 +219,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scaling_keeps_the_direction_to_the_last_digit() {
-        assert_eq!(scaled(&[0.0, -0.0]), None);
-        assert_eq!(scaled(&[1.5, -0.25]), Some(vec![1.5, -0.25]));
+    fn scale_preserves_direction_exactly() {
+        assert_eq!(scale(&[0.0, -0.0]), None);
+        assert_eq!(scale(&[1.5, -0.25]), Some(vec![1.5, -0.25]));
         for factor in [f32::MIN_POSITIVE, 1e-30, 0.1, 1.0, 3.0, 1e30] {
             let vector: Vec<f32> = [0.3, -0.7, 2.9, 0.001].map(|number: f32| number * factor).to_vec();
-            let scaled = scaled(&vector).unwrap();
+            let scaled = scale(&vector).unwrap();
             assert!(scaled.iter().any(|number| (0.5..=2.0).contains(&number.abs())), "{scaled:?}");
             let other = [0.9, 0.2, -0.4, 7.0];
             assert_eq!(similarity(&scaled, &other), similarity(&vector, &other));
         }
-        assert!(scaled(&[f32::MAX, f32::MIN]).unwrap().iter().all(|number| number.is_finite()));
+        assert!(scale(&[f32::MAX, f32::MIN]).unwrap().iter().all(|number| number.is_finite()));
     }
 }

@@ -1,4 +1,4 @@
-//! How a thread changes: one call of `threadkeep.commit`, which makes every check before the first write.
+//! Commits to a thread: one call of `threadkeep.commit`, which makes all checks before the first write.
 
 mod call;
 
@@ -9,17 +9,17 @@ use threadkeep_core::{
 };
 use tokio_postgres::Row;
 
+use crate::commit_batcher;
 use crate::error::{self, PostgresError};
-use crate::lanes;
 use crate::pool::{Parameter, Shared};
 use crate::row::{self, get, unsigned};
 use crate::threads;
 
-pub(crate) use call::Call;
+pub(crate) use call::CommitCall;
 use call::SQL;
 
-/// How often the words of a thread are made anew because somebody else changed them meanwhile.
-const ATTEMPTS: usize = 100;
+/// The maximum number of attempts when concurrent commits change what a patch or a replacement is computed from.
+const MAX_ATTEMPTS: usize = 100;
 
 pub(crate) async fn commit(
     shared: &Arc<Shared>,
@@ -28,9 +28,9 @@ pub(crate) async fn commit(
     batch: Batch,
     now: Timestamp,
 ) -> Result<CommitOutcome> {
-    let mut call = Arc::new(Call::new(scope, thread, batch, now)?);
-    for _ in 0..ATTEMPTS {
-        let row = lanes::call(shared, &call).await?;
+    let mut call = Arc::new(CommitCall::new(scope, thread, batch, now)?);
+    for _ in 0..MAX_ATTEMPTS {
+        let row = commit_batcher::call(shared, &call).await?;
         let outcome: String = get(&row, 0)?;
         match outcome.as_str() {
             "done" | "replayed" => {
@@ -46,22 +46,22 @@ pub(crate) async fn commit(
                 }
                 return Ok(outcome);
             }
-            "words" => Arc::make_mut(&mut call).patch_words(get(&row, 7)?)?,
-            "replaced" => Arc::make_mut(&mut call).check_replacements(get(&row, 7)?)?,
-            _ => return Err(refusal(&outcome, &row, &call.batch)?),
+            "words" => Arc::make_mut(&mut call).patch_body(get(&row, 7)?)?,
+            "replaced" => Arc::make_mut(&mut call).set_replacement_checksums(get(&row, 7)?)?,
+            _ => return Err(rejection(&outcome, &row, &call.batch)?),
         }
     }
     Err(StoreError::unavailable(threadkeep_core::Reason::Busy))
 }
 
-/// Whether another transaction held the thread, so that nothing was done.
+/// Whether the commit was not executed because another transaction had locked the thread.
 pub(crate) fn is_locked(row: &Row) -> bool {
     get::<&str>(row, 0).is_ok_and(|outcome| outcome == "locked")
 }
 
-/// What stood in the way.
-fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, PostgresError> {
-    let place = || -> Result<usize, PostgresError> { Ok(get::<i32>(row, 4)?.unsigned_abs() as usize - 1) };
+/// Converts the outcome of a rejected commit into an error.
+fn rejection(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, PostgresError> {
+    let index = || -> Result<usize, PostgresError> { Ok(get::<i32>(row, 4)?.unsigned_abs() as usize - 1) };
     Ok(match outcome {
         "thread" => StoreError::NotFound(Kind::Thread),
         "denied" => StoreError::Denied("changing a shared thread other than by adding messages"),
@@ -71,16 +71,16 @@ fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Postgr
             match batch.expected {
                 Some(Expected::Seq(expected)) => Conflict::Seq { expected, actual: actual.number }.into(),
                 Some(Expected::Change(expected)) => Conflict::Change { expected, actual }.into(),
-                None => StoreError::corrupt("answer", "an expectation that was not given"),
+                None => StoreError::corrupt("query result", "a conflict without an expected position"),
             }
         }
         "document" => {
-            let RecordName { namespace, key } = batch.require[place()?].name.clone();
+            let RecordName { namespace, key } = batch.require[index()?].name.clone();
             let actual: Option<i64> = get(row, 5)?;
             let actual = actual.map(|actual| row::tagged(row, actual, 8)).transpose()?;
             Conflict::Record { namespace, key, actual }.into()
         }
-        "message_id" => Conflict::MessageId { id: batch.append[place()?].id, seq: unsigned(row, 5)? }.into(),
+        "message_id" => Conflict::MessageId { id: batch.append[index()?].id, seq: unsigned(row, 5)? }.into(),
         "external_id" => Conflict::ExternalId { seq: unsigned(row, 5)? }.into(),
         "message" => StoreError::NotFound(Kind::Message),
         "trim" => StoreError::invalid("trim_below", "beyond the end of the thread"),
@@ -89,21 +89,21 @@ fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Postgr
             max: limits::LAST_POSITION,
             actual: unsigned(row, 5)?,
         },
-        _ => StoreError::corrupt("answer", "of no kind that this version knows"),
+        _ => StoreError::corrupt("query result", "unknown outcome"),
     })
 }
 
-/// Makes one call in a transaction of its own, and waits for whoever holds the thread if that is wanted.
-pub(crate) async fn fly_alone(shared: &Shared, call: &Call, waits: bool) -> Result<Row> {
+/// Executes one call in its own transaction. `waits` says whether to wait if another transaction has locked the thread.
+pub(crate) async fn execute_alone(shared: &Shared, call: &CommitCall, waits: bool) -> Result<Row> {
     let rows = shared.write(SQL, &call.parameters(&waits, &call.is_deferred())).await?;
-    rows.into_iter().next().ok_or_else(|| StoreError::corrupt("answer", "of no row"))
+    rows.into_iter().next().ok_or_else(|| StoreError::corrupt("query result", "no row"))
 }
 
-/// Makes several calls in one transaction: all of them or none.
-pub(crate) async fn fly_together(shared: &Shared, calls: &[Arc<Call>]) -> error::Result<Vec<Row>> {
-    // A commit that must be on the disk takes along what it is with.
+/// Executes several calls in one transaction, atomically.
+pub(crate) async fn execute_batch(shared: &Shared, calls: &[Arc<CommitCall>]) -> error::Result<Vec<Row>> {
+    // One urgent commit makes the whole transaction wait for the disk.
     let is_deferred = calls.iter().all(|call| call.is_deferred());
     let values: Vec<_> = calls.iter().map(|call| call.parameters(&false, &is_deferred)).collect();
     let values: Vec<&[Parameter<'_>]> = values.iter().map(Vec::as_slice).collect();
-    shared.write_together(SQL, &values).await
+    shared.write_batch(SQL, &values).await
 }

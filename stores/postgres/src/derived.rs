@@ -9,7 +9,7 @@ use crate::row::{self, get, signed};
 const SQL: &str = "SELECT outcome, actual, tag \
                    FROM threadkeep.write_derived($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
-/// Writes a derived record of a thread, and nothing else of it, in one flight.
+/// Writes a derived record of a thread in one round trip. Changes nothing else of the thread.
 pub(crate) async fn write(
     shared: &Shared,
     scope: &Scope,
@@ -35,7 +35,7 @@ pub(crate) async fn write(
         (&write.expected.and_then(row::stored_tag), Type::INT4),
     ];
     let rows = shared.write(SQL, &values).await?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;
     let actual = get::<Option<i64>>(row, 1)?.map(|actual| row::tagged(row, actual, 2)).transpose()?;
     Err(match (get::<&str>(row, 0)?, actual) {
         ("done", _) => return Ok(WriteOutcome { version, tag: row::tag(row, 2)? }),
@@ -43,6 +43,6 @@ pub(crate) async fn write(
         ("denied", _) => StoreError::Denied("changing a shared thread other than by adding messages"),
         ("change", Some(actual)) => Conflict::Change { expected: write.at_change, actual }.into(),
         ("document", actual) => Conflict::Record { namespace, key, actual }.into(),
-        _ => StoreError::corrupt("answer", "of no kind that this version knows"),
+        _ => StoreError::corrupt("query result", "unknown outcome"),
     })
 }

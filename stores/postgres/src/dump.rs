@@ -1,4 +1,4 @@
-//! Threads verbatim, out.
+//! Dumps threads verbatim.
 
 use threadkeep_core::{
     Checksum, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, Kind, MessageId, StoreError,
@@ -12,7 +12,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::records::record;
 use crate::row::{self, get, instant, message_columns, positions, signed, timestamp, unsigned};
 
-/// The number of a thread that is not being restored.
+/// Selects the number of a thread that is not being restored.
 const NUMBER: &str = "(SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring)";
 
 pub(crate) async fn dump(
@@ -49,38 +49,38 @@ pub(crate) async fn dump(
     if after.is_none() {
         statements.extend([(records_sql.as_str(), &values[..2]), (commits_sql.as_str(), &values[..2])]);
     }
-    let answers = shared.read(&Caller::keeper(), &statements).await?;
-    let found = answers[0].first().ok_or(StoreError::NotFound(Kind::Thread))?;
-    let stands_at = positions(found, 3)?;
+    let answers = shared.read(&Caller::maintenance(), &statements).await?;
+    let thread_row = answers[0].first().ok_or(StoreError::NotFound(Kind::Thread))?;
+    let positions = positions(thread_row, 3)?;
     let entries = answers[1].iter().take(limit).map(entry).collect::<Result<Vec<_>>>()?;
     let next = entries.last().map(DumpEntry::seq).filter(|_| answers[1].len() > limit);
     if after.is_some() {
-        return Ok(Dump { entries, next, ..Dump::default() }.with_lost(after.unwrap_or(0), stands_at));
+        return Ok(Dump { entries, next, ..Dump::default() }.with_lost(after.unwrap_or(0), positions));
     }
-    let mut chunk = Dump { thread: Some(dumped_thread(found)?), entries, next, ..Dump::default() };
+    let mut chunk = Dump { thread: Some(dumped_thread(thread_row)?), entries, next, ..Dump::default() };
     answers[2].iter().try_for_each(|row| add_record(&mut chunk, row))?;
     answers[3].iter().try_for_each(|row| add_commit(&mut chunk, row))?;
-    Ok(chunk.with_lost(0, stands_at))
+    Ok(chunk.with_lost(0, positions))
 }
 
-/// Adds a record, or names it where it cannot be read.
+/// Adds a record, or lists it as unreadable.
 pub(crate) fn add_record(chunk: &mut Dump, row: &Row) -> Result<()> {
     match record(row) {
         Ok(record) => chunk.records.push(record),
         Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
-            chunk.unreadable.push(format!("a document: {error}"));
+            chunk.unreadable.push(format!("record: {error}"));
         }
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// Adds a record of the change log, or names it where it cannot be read.
+/// Adds a change log entry, or lists it as unreadable.
 pub(crate) fn add_commit(chunk: &mut Dump, row: &Row) -> Result<()> {
     match dumped_commit(row) {
         Ok(commit) => chunk.commits.push(commit),
         Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
-            chunk.unreadable.push(format!("a record of the change log: {error}"));
+            chunk.unreadable.push(format!("change log entry: {error}"));
         }
         Err(error) => return Err(error),
     }
@@ -109,7 +109,7 @@ fn dumped_commit(row: &Row) -> Result<DumpedCommit> {
         fingerprint: Fingerprint(get::<i64>(row, 3)?.to_be_bytes()),
         first_seq: unsigned(row, 4)?,
         count: unsigned(row, 5)?,
-        effects: row::effects(get(row, 6)?)?,
+        effects: row::decode_effects(get(row, 6)?)?,
     })
 }
 

@@ -1,8 +1,8 @@
-//! The index of words follows the log behind its own watermark, off the commit path.
+//! The search index, which follows the change log off the commit path, tracked by a watermark.
 //!
-//! A message's terms are taken from its text here, by the same analysis in every store, and stand in a `tsvector` as they
-//! are. Messages are read and analysed without a lock; `threadkeep.index_messages` then takes them only if the thread is
-//! still as it was.
+//! A message's text is analysed here, by the same analysis as in every store, and its terms are stored verbatim in a
+//! `tsvector`. Messages are read and analysed without a lock; `threadkeep.index_messages` then writes the terms only if the
+//! thread has not changed in the meantime.
 
 use std::collections::HashMap;
 
@@ -16,26 +16,28 @@ use crate::error::{PostgresError, Result};
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{get, signed};
 
-/// Messages indexed in one transaction.
+/// The maximum number of messages indexed in one transaction.
 const STEP: usize = 1_000;
-/// Threads looked at in one.
-const THREADS: i64 = 200;
-/// Whoever indexes holds this; it belongs to the database.
+/// The maximum number of threads indexed in one transaction.
+const MAX_THREADS: i64 = 200;
+/// The lock that indexing holds; advisory locks are per database.
 const LOCK: i64 = 0x7468_6b70_0001;
-/// Transactions of others after which the watermark is moved though there was nothing to index.
-const IDLE: i64 = 10_000;
+/// The number of transactions after which the watermark is advanced even if there was nothing to index.
+const WATERMARK_LAG: i64 = 10_000;
 
-/// A thread's messages on their way into the index.
-struct Portion {
+/// Messages of a thread that are to be indexed.
+struct ThreadPortion {
     thread_no: i64,
     change: i64,
+    /// The last position indexed before.
     indexed: i64,
     from: i64,
-    upto: i64,
-    is_whole: bool,
+    through: i64,
+    /// Whether it reaches the end of the thread.
+    is_complete: bool,
 }
 
-/// Indexes at most about `limit` messages.
+/// Indexes approximately `limit` messages.
 pub(crate) async fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, StoreError> {
     let mut indexed = 0;
     loop {
@@ -43,45 +45,46 @@ pub(crate) async fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, S
         if step == 0 {
             return Ok(CatchUp { indexed, done: false });
         }
-        let done = step_forward(shared, step).await.map_err(PostgresError::of_write)?;
-        indexed += done.messages;
-        if done.is_all {
+        let outcome = index_batch(shared, step).await.map_err(PostgresError::into_write_error)?;
+        indexed += outcome.messages;
+        if outcome.is_complete {
             return Ok(CatchUp { indexed, done: true });
         }
-        if done.messages == 0 && !done.moved {
+        if outcome.messages == 0 && !outcome.has_progressed {
             return Ok(CatchUp { indexed, done: false });
         }
     }
 }
 
-struct Step {
+struct BatchOutcome {
     messages: u64,
-    /// Whether anything was indexed, were it a thread without messages.
-    moved: bool,
-    is_all: bool,
+    /// Whether the next batch will differ, because a thread was indexed or has changed in the meantime.
+    has_progressed: bool,
+    /// Whether nothing is left to index.
+    is_complete: bool,
 }
 
-async fn step_forward(shared: &Shared, limit: usize) -> Result<Step> {
-    let caller = Caller::keeper();
-    let looked = look(shared, &caller, limit).await?;
-    if looked.portions.is_empty() && looked.present - looked.watermark < IDLE {
-        return Ok(Step { messages: 0, moved: false, is_all: true });
+async fn index_batch(shared: &Shared, limit: usize) -> Result<BatchOutcome> {
+    let caller = Caller::maintenance();
+    let batch = read_batch(shared, &caller, limit).await?;
+    if batch.portions.is_empty() && batch.present - batch.watermark < WATERMARK_LAG {
+        return Ok(BatchOutcome { messages: 0, has_progressed: false, is_complete: true });
     }
-    let lines = read_lines(shared, &caller, &looked.portions).await?;
-    shared.transact(caller, async |transaction| write(transaction, &looked, &lines).await).await
+    let lines = read_lines(shared, &caller, &batch.portions).await?;
+    shared.transact(caller, async |transaction| write(transaction, &batch, &lines).await).await
 }
 
-/// What there is to index, in the order of change.
-struct Looked {
-    portions: Vec<Portion>,
-    /// Whether these are all.
+/// The next portions to index, in the order of change.
+struct IndexBatch {
+    portions: Vec<ThreadPortion>,
+    /// Whether no unindexed messages remain after it.
     is_complete: bool,
     watermark: i64,
-    /// Below this stamp everything was seen.
+    /// The stamp below which all changes were visible.
     present: i64,
 }
 
-async fn look(shared: &Shared, caller: &Caller, limit: usize) -> Result<Looked> {
+async fn read_batch(shared: &Shared, caller: &Caller, limit: usize) -> Result<IndexBatch> {
     let marks = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint \
                  + (SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset'), value \
                  FROM threadkeep.marks WHERE name = 'index_stamp'";
@@ -89,47 +92,54 @@ async fn look(shared: &Shared, caller: &Caller, limit: usize) -> Result<Looked> 
                JOIN threadkeep.threads t ON t.no = s.thread_no LEFT JOIN threadkeep.indexed i ON i.thread_no = t.no \
                WHERE s.stamp >= (SELECT value FROM threadkeep.marks WHERE name = 'index_stamp') \
                AND t.seq > coalesce(i.seq, 0) AND NOT t.restoring ORDER BY s.stamp LIMIT $1";
-    let values: [Parameter<'_>; 1] = [(&THREADS, Type::INT8)];
+    let values: [Parameter<'_>; 1] = [(&MAX_THREADS, Type::INT8)];
     let answers = shared.read(caller, &[(marks, &[]), (sql, &values)]).await?;
     let marks = answers[0].first().ok_or_else(|| StoreError::corrupt("marks", "missing"))?;
-    let mut looked = Looked {
+    let mut batch = IndexBatch {
         portions: Vec::new(),
-        is_complete: (answers[1].len() as i64) < THREADS,
+        is_complete: (answers[1].len() as i64) < MAX_THREADS,
         present: get(marks, 0)?,
         watermark: get(marks, 1)?,
     };
     let mut left = signed(limit as u64);
     for row in &answers[1] {
         if left == 0 {
-            looked.is_complete = false;
+            batch.is_complete = false;
             break;
         }
         let portion = portion(row, left)?;
-        left -= (portion.upto - portion.from + 1).clamp(0, left);
-        looked.is_complete &= portion.is_whole;
-        looked.portions.push(portion);
+        left -= (portion.through - portion.from + 1).clamp(0, left);
+        batch.is_complete &= portion.is_complete;
+        batch.portions.push(portion);
     }
-    Ok(looked)
+    Ok(batch)
 }
 
-fn portion(row: &Row, left: i64) -> Result<Portion> {
+fn portion(row: &Row, left: i64) -> Result<ThreadPortion> {
     let (seq, first_seq, indexed): (i64, i64, i64) = (get(row, 1)?, get(row, 3)?, get(row, 4)?);
     let from = (indexed + 1).max(first_seq);
-    let upto = seq.min(from.saturating_add(left - 1));
-    Ok(Portion { thread_no: get(row, 0)?, change: get(row, 2)?, indexed, from, upto, is_whole: upto == seq })
+    let through = seq.min(from.saturating_add(left - 1));
+    Ok(ThreadPortion {
+        thread_no: get(row, 0)?,
+        change: get(row, 2)?,
+        indexed,
+        from,
+        through,
+        is_complete: through == seq,
+    })
 }
 
 type Lines = HashMap<i64, (Vec<i64>, Vec<String>)>;
 
-async fn read_lines(shared: &Shared, caller: &Caller, portions: &[Portion]) -> Result<Lines> {
-    let column = |value: fn(&Portion) -> i64| -> Vec<i64> { portions.iter().map(value).collect() };
+async fn read_lines(shared: &Shared, caller: &Caller, portions: &[ThreadPortion]) -> Result<Lines> {
+    let column = |value: fn(&ThreadPortion) -> i64| -> Vec<i64> { portions.iter().map(value).collect() };
     let (numbers, from) = (column(|portion| portion.thread_no), column(|portion| portion.from));
-    let upto = column(|portion| portion.upto);
+    let through = column(|portion| portion.through);
     let sql = "SELECT m.thread_no, m.seq, m.body FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) \
                AS p (no, first, last) JOIN threadkeep.messages m ON m.thread_no = p.no \
                AND m.seq BETWEEN p.first AND p.last WHERE m.body IS NOT NULL";
     let values: [Parameter<'_>; 3] =
-        [(&numbers, Type::INT8_ARRAY), (&from, Type::INT8_ARRAY), (&upto, Type::INT8_ARRAY)];
+        [(&numbers, Type::INT8_ARRAY), (&from, Type::INT8_ARRAY), (&through, Type::INT8_ARRAY)];
     let answers = shared.read(caller, &[(sql, &values)]).await?;
     let mut lines = Lines::new();
     for row in &answers[0] {
@@ -140,47 +150,46 @@ async fn read_lines(shared: &Shared, caller: &Caller, portions: &[Portion]) -> R
     Ok(lines)
 }
 
-/// What is indexed of a message. Nothing for one that does not decode: `verify` tells of it.
+/// Returns the terms of a message, separated by spaces; none for a message that does not decode, which `verify` reports.
 fn terms_of(body: &str) -> String {
     let content = codec::decode_content(body);
     content.map(|content| text::indexed_terms(&content.plain_text()).join(" ")).unwrap_or_default()
 }
 
-async fn write(transaction: &Transaction<'_>, looked: &Looked, lines: &Lines) -> Result<Step> {
+async fn write(transaction: &Transaction<'_>, batch: &IndexBatch, lines: &Lines) -> Result<BatchOutcome> {
     let lock: [Parameter<'_>; 1] = [(&LOCK, Type::INT8)];
     transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &lock).await?;
-    let mut step = Step { messages: 0, moved: false, is_all: looked.is_complete };
-    let nothing = (Vec::new(), Vec::new());
-    for portion in &looked.portions {
-        let (seqs, terms) = lines.get(&portion.thread_no).unwrap_or(&nothing);
+    let mut outcome = BatchOutcome { messages: 0, has_progressed: false, is_complete: batch.is_complete };
+    let no_lines = (Vec::new(), Vec::new());
+    for portion in &batch.portions {
+        let (seqs, terms) = lines.get(&portion.thread_no).unwrap_or(&no_lines);
         let values: [Parameter<'_>; 6] = [
             (&portion.thread_no, Type::INT8),
             (&portion.change, Type::INT8),
             (&portion.indexed, Type::INT8),
-            (&portion.upto, Type::INT8),
+            (&portion.through, Type::INT8),
             (seqs, Type::INT8_ARRAY),
             (terms, Type::TEXT_ARRAY),
         ];
         let sql = "SELECT threadkeep.index_messages($1, $2, $3, $4, $5, $6)";
         let rows = transaction.query_typed(sql, &values).await?;
         if rows.first().is_some_and(|row| get(row, 0).unwrap_or(false)) {
-            step.messages += seqs.len() as u64;
-            step.moved = true;
+            outcome.messages += seqs.len() as u64;
         } else {
-            step.is_all = false;
-            // Overtaken, so the next look is at something else.
-            step.moved = true;
+            outcome.is_complete = false;
         }
+        // A rejected portion is outdated, so the next batch will differ too.
+        outcome.has_progressed = true;
     }
-    if step.is_all {
-        let present: [Parameter<'_>; 1] = [(&looked.present, Type::INT8)];
+    if outcome.is_complete {
+        let present: [Parameter<'_>; 1] = [(&batch.present, Type::INT8)];
         let sql = "UPDATE threadkeep.marks SET value = $1 WHERE name = 'index_stamp' AND value < $1";
         transaction.query_typed(sql, &present).await?;
     }
-    Ok(step)
+    Ok(outcome)
 }
 
-/// Forgets the whole index; it is built again as it is caught up.
+/// Clears the index of messages. Catching up rebuilds it.
 pub(crate) async fn reset(transaction: &Transaction<'_>) -> Result<()> {
     let lock: [Parameter<'_>; 1] = [(&LOCK, Type::INT8)];
     transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &lock).await?;
@@ -193,23 +202,23 @@ pub(crate) async fn reset(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Starts the index anew when it was made by another analysis of words.
+/// Resets the indexes if they were built by another version of the text analysis.
 pub(crate) async fn check_analysis(shared: &Shared) -> Result<()> {
     let version = i64::from(text::ANALYSIS_VERSION);
-    let caller = Caller::keeper();
+    let caller = Caller::maintenance();
     let find = "SELECT value FROM threadkeep.marks WHERE name = 'analysis'";
     let answers = shared.read(&caller, &[(find, &[])]).await?;
-    let made_by: Option<i64> = answers[0].first().map(|row| get(row, 0)).transpose()?;
-    if made_by == Some(version) {
+    let built_by: Option<i64> = answers[0].first().map(|row| get(row, 0)).transpose()?;
+    if built_by == Some(version) {
         return Ok(());
     }
-    if made_by.is_some() {
-        // Before it is noted: should this be cut off, the next to open does it again.
+    if built_by.is_some() {
+        // Before the new version is recorded, so that it is repeated if it is interrupted.
         collections::rebuild(shared).await?;
     }
     shared
         .transact(caller, async |transaction| {
-            if made_by.is_some() {
+            if built_by.is_some() {
                 reset(transaction).await?;
             }
             let values: [Parameter<'_>; 1] = [(&version, Type::INT8)];

@@ -1,26 +1,25 @@
-//! Keeps conversations in PostgreSQL: the store for several instances, Supabase included.
+//! Conversations in PostgreSQL, including Supabase: the store for several instances.
 //!
-//! Start with [`PostgresStore::open`]. `schema/` holds the tables and the functions that run beside them, `commit` how a
-//! thread changes, `lanes` how many commits share a transaction, `following` how many
-//! subscribers share a look, `collections` what applications fill, `pool` how a call becomes
-//! one flight, `listen` and `notify` how instances wake each other, `index` how
-//! search follows the log off the commit path.
+//! Start with [`PostgresStore::open`]. `schema/` contains the tables and the SQL functions. `commit` describes how a thread
+//! changes, `commit_batcher` how commits share a transaction, `change_reader` how subscribers share a read of the change
+//! log, `collections` the entries that applications store, `pool` how a call takes a single round trip, `listen` and
+//! `notify` how instances wake each other, and `index` how the search index follows the change log off the commit path.
 //!
-//! Every call runs as a role that owns nothing, under row security, in a scope that is set in the same transaction: what a
-//! statement forgets to ask for, the database still refuses. Hot calls are one function call each, so that they are one
-//! round trip and their plans are kept by the server, also behind a pooler that allows no prepared statements.
+//! Every call runs as a role that owns nothing, under row-level security, in a scope that is set in the same transaction: if a
+//! statement lacks a condition, the database still denies access. Frequent operations are one function call each, so that
+//! they take one round trip and the server caches their plans, even behind a pooler without prepared statements.
 #![warn(missing_docs)]
 
+mod background;
+mod change_reader;
 mod changes;
 mod collections;
 mod commit;
+mod commit_batcher;
 mod derived;
 mod dump;
 mod error;
-mod following;
 mod index;
-mod keeper;
-mod lanes;
 mod listen;
 mod maintenance;
 mod messages;
@@ -47,23 +46,23 @@ use threadkeep_core::{Backend, Result};
 pub use crate::options::{Listen, PostgresOptions};
 use crate::pool::Shared;
 
-/// A store in one PostgreSQL database. Cheap to clone; its connections are closed with the last clone.
+/// A store in a PostgreSQL database. Cheap to clone; dropping the last clone closes its connections.
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl PostgresStore {
-    /// SQL by which the owner of the tables removes everything that was ever kept, and leaves them as they were made.
+    /// SQL that deletes all data and resets the tables to their initial state. Must be run by the owner of the tables.
     pub const EMPTY: &str = include_str!("schema/empty.sql");
 
-    /// Opens the database that a URL names, and brings its schema up to date where the role may do so.
+    /// Opens the database at a URL, and creates or migrates its schema if the role has the privileges.
     ///
-    /// [`PostgresOptions::from_url`] says what a URL can hold. Needs a tokio runtime, in which it leaves tasks running.
+    /// [`PostgresOptions::from_url`] describes the URL. Requires a tokio runtime, in which it spawns tasks.
     ///
     /// # Errors
-    /// `Invalid` for a URL that is none and for credentials that are refused, `Incompatible` when the schema is missing
-    /// and may not be made or was written by a later version, `Unavailable` when the server cannot be reached.
+    /// `Invalid` for an invalid URL or rejected credentials, `Incompatible` if the schema is missing or outdated and cannot be
+    /// migrated or was written by a later version, `Unavailable` if the server cannot be reached.
     pub async fn open(url: &str) -> Result<Self> {
         Self::open_with(PostgresOptions::from_url(url)?).await
     }
@@ -71,16 +70,16 @@ impl PostgresStore {
     /// Opens a database with options.
     ///
     /// # Errors
-    /// As [`PostgresStore::open`].
+    /// The same as [`PostgresStore::open`].
     pub async fn open_with(options: PostgresOptions) -> Result<Self> {
         let shared = Shared::open(options)?;
         schema::prepare(&shared).await?;
         notify::start(&shared);
-        keeper::start(&shared);
+        background::start(&shared);
         Ok(Self { shared })
     }
 
-    /// All that this store offers, as everyone holds it.
+    /// Returns the store behind the backend-independent ports.
     #[must_use]
     pub fn backend(&self) -> Backend {
         let this = Arc::new(self.clone());

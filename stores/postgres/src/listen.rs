@@ -1,4 +1,4 @@
-//! Hears what other instances did: by notifications on a connection of its own, or by looking now and then.
+//! Receives other instances' commits: by notifications on a dedicated connection, or by polling.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::options::Listen;
 use crate::pool::{Caller, Shared};
 use crate::row::get;
 
-/// Between two attempts to connect again.
+/// The initial delay between two attempts to reconnect.
 const BACKOFF: Duration = Duration::from_millis(200);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
-/// How often a silent connection is asked whether it is still there.
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// The interval and the timeout of the check that the connection is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Starts with the first who listens.
+/// The listening task. Started by the first subscriber.
 #[derive(Default)]
 pub(crate) struct Listener {
     is_started: Mutex<bool>,
 }
 
-/// Makes sure that other instances are heard from now on.
+/// Starts listening if it has not started yet. Waits until notifications are received.
 pub(crate) async fn ensure(shared: &Arc<Shared>) -> Result<()> {
     let mut is_started = shared.listener.is_started.lock().await;
     if *is_started {
@@ -36,12 +36,12 @@ pub(crate) async fn ensure(shared: &Arc<Shared>) -> Result<()> {
         Listen::Notify => {
             let (ready, mut is_ready) = watch::channel(false);
             shared.spawn(listen(Arc::downgrade(shared), ready));
-            // A server that is away now is told of as "anything" once it is back.
+            // If the server cannot be reached now, subscribers receive `WakeUp::Anything` once it is.
             drop(tokio::time::timeout(shared.options.connect_timeout, is_ready.wait_for(|ready| *ready)).await);
         }
         Listen::Poll => {
-            let seen = last_stamps(shared).await?;
-            shared.spawn(poll(Arc::downgrade(shared), shared.options.poll_interval, seen));
+            let stamps = last_stamps(shared).await?;
+            shared.spawn(poll(Arc::downgrade(shared), shared.options.poll_interval, stamps));
         }
         Listen::Off => {}
     }
@@ -58,44 +58,44 @@ async fn listen(weak: Weak<Shared>, ready: watch::Sender<bool>) {
         drop(shared);
         if let Ok((client, mut connection)) = connected {
             backoff = BACKOFF;
-            let told = weak.clone();
+            let target = weak.clone();
             let mut messages = poll_fn(move |context| connection.poll_message(context));
             let driving = Box::pin(async move {
                 while let Some(Ok(message)) = messages.next().await {
-                    pass_on(&told, message);
+                    forward(&target, message);
                 }
             });
-            let listening = Box::pin(stay(&weak, &client, &ready, is_first));
+            let listening = Box::pin(listen_on(&weak, &client, &ready, is_first));
             drop(select(driving, listening).await);
         }
         is_first = false;
         tokio::time::sleep(backoff).await;
-        backoff = (backoff * 2).min(LONGEST_BACKOFF);
+        backoff = (backoff * 2).min(MAX_BACKOFF);
     }
 }
 
-/// Listens for as long as the connection answers.
-async fn stay(weak: &Weak<Shared>, client: &Client, ready: &watch::Sender<bool>, is_first: bool) -> Result<()> {
+/// Listens until the connection fails.
+async fn listen_on(weak: &Weak<Shared>, client: &Client, ready: &watch::Sender<bool>, is_first: bool) -> Result<()> {
     let rows = client.query_typed("SELECT threadkeep.channel()", &[]).await?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
-    // Made by the schema, of letters, digits and a line.
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;
+    // Needs no quoting: the schema generates it from letters, digits and an underscore.
     client.batch_execute(&format!("LISTEN {}", get::<&str>(row, 0)?)).await?;
     if !is_first {
-        // What was told while nobody listened is lost.
+        // Notifications sent while it was disconnected are lost.
         send(weak, WakeUp::Anything);
     }
     ready.send_replace(true);
     loop {
         tokio::time::sleep(HEARTBEAT).await;
-        tokio::time::timeout(HEARTBEAT, client.batch_execute("")).await.map_err(|_| PostgresError::Silence)??;
+        tokio::time::timeout(HEARTBEAT, client.batch_execute("")).await.map_err(|_| PostgresError::NoResponse)??;
     }
 }
 
-fn pass_on(weak: &Weak<Shared>, message: AsyncMessage) {
+fn forward(weak: &Weak<Shared>, message: AsyncMessage) {
     let AsyncMessage::Notification(notification) = message else { return };
     let Some(shared) = weak.upgrade() else { return };
-    for wake_up in shared.outbox.read(notification.payload()) {
-        // Nobody listening any more is no failure.
+    for wake_up in shared.outbox.decode(notification.payload()) {
+        // Sending fails only without subscribers.
         drop(shared.wake_ups.send(wake_up));
     }
 }
@@ -106,7 +106,7 @@ fn send(weak: &Weak<Shared>, wake_up: WakeUp) {
     }
 }
 
-async fn poll(weak: Weak<Shared>, interval: Duration, mut seen: (i64, i64)) {
+async fn poll(weak: Weak<Shared>, interval: Duration, mut stamps: (i64, i64)) {
     loop {
         tokio::time::sleep(interval).await;
         let Some(shared) = weak.upgrade() else { return };
@@ -114,20 +114,20 @@ async fn poll(weak: Weak<Shared>, interval: Duration, mut seen: (i64, i64)) {
             continue;
         }
         if let Ok(last) = last_stamps(&shared).await
-            && last != seen
+            && last != stamps
         {
-            seen = last;
+            stamps = last;
             drop(shared.wake_ups.send(WakeUp::Anything));
         }
     }
 }
 
-/// The newest stamps of changes and of deletions. One that is given later may be lower for a moment: then the look after
-/// it, or the subscriber's own, finds the change.
+/// Reads the newest stamps of changes and of deletions. A stamp that becomes visible later may be lower and leave these
+/// unchanged; the next change, or the subscriber's own read, then finds it.
 async fn last_stamps(shared: &Shared) -> Result<(i64, i64)> {
     let sql = "SELECT coalesce((SELECT stamp FROM threadkeep.stamps ORDER BY stamp DESC LIMIT 1), 0), \
                coalesce((SELECT max(stamp) FROM threadkeep.deleted_threads), 0)";
-    let answers = shared.read(&Caller::keeper(), &[(sql, &[])]).await?;
+    let answers = shared.read(&Caller::maintenance(), &[(sql, &[])]).await?;
     let row = &answers[0][0];
     Ok((get(row, 0)?, get(row, 1)?))
 }

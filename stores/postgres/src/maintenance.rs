@@ -17,7 +17,7 @@ impl Maintenance for PostgresStore {
         let sql = "SELECT tenant FROM threadkeep.owners WHERE owner = '' AND tenant > $1 ORDER BY tenant LIMIT $2";
         let after = after.map_or("", TenantId::as_str);
         let values: [Parameter<'_>; 2] = [(&after, Type::TEXT), (&signed(limit as u64), Type::INT8)];
-        let answers = self.shared.read(&Caller::keeper(), &[(sql, &values)]).await?;
+        let answers = self.shared.read(&Caller::maintenance(), &[(sql, &values)]).await?;
         verify::names(&answers[0])?.into_iter().map(TenantId::from_stored).collect()
     }
 
@@ -27,7 +27,7 @@ impl Maintenance for PostgresStore {
                    ORDER BY owner LIMIT $3";
         let values: [Parameter<'_>; 3] =
             [(&tenant.as_str(), Type::TEXT), (&after.map(owner_name), Type::TEXT), (&signed(limit as u64), Type::INT8)];
-        let answers = self.shared.read(&Caller::keeper(), &[(sql, &values)]).await?;
+        let answers = self.shared.read(&Caller::maintenance(), &[(sql, &values)]).await?;
         let owners = verify::names(&answers[0])?.iter().map(|name| row::owner(name)).collect::<error::Result<_>>();
         Ok(owners?)
     }
@@ -39,7 +39,7 @@ impl Maintenance for PostgresStore {
         now: Timestamp,
     ) -> Result<Vec<DrivenThread>> {
         limits::check_page(limit)?;
-        Ok(records::list_of_drivers(&self.shared, after, limit, now).await?)
+        Ok(records::list_driven_threads(&self.shared, after, limit, now).await?)
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
@@ -47,7 +47,7 @@ impl Maintenance for PostgresStore {
     }
 
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
-        Ok(Box::new(PostgresSnapshot::take(&self.shared, now).await?))
+        Ok(Box::new(PostgresSnapshot::open(&self.shared, now).await?))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
@@ -57,7 +57,7 @@ impl Maintenance for PostgresStore {
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
         let owner = match owner {
             RecordOwner::Thread(_) => {
-                return Err(StoreError::invalid("document owner", "a thread's documents are restored with it"));
+                return Err(StoreError::invalid("record owner", "a thread's records are restored with the thread"));
             }
             RecordOwner::User(user) => user.as_str(),
             RecordOwner::Tenant => "",
@@ -77,8 +77,8 @@ impl Maintenance for PostgresStore {
         verify::repair(&self.shared).await
     }
 
-    /// The server's own housekeeping, which only the tables' owner may ask for.
+    /// Not supported: only the tables' owner may run VACUUM.
     async fn compact(&self) -> Result<()> {
-        Err(StoreError::Unsupported("compaction: VACUUM is the business of the database's operator"))
+        Err(StoreError::Unsupported("compaction; the database's operator can run VACUUM"))
     }
 }

@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, RangeEnd, Role, Scope,
-    StoreError, ThreadId, Timestamp, limits,
+    Bound, CorruptRow, Kind, Message, MessagePage, MessageQuery, MessageRef, OrderBy, PageBuilder, RangeEnd, Role,
+    Scope, StoreError, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -24,14 +24,14 @@ pub(crate) async fn list(
     Ok(page.ok_or(StoreError::NotFound(Kind::Thread))?)
 }
 
-/// What `threadkeep.list_messages` is given, but for the thread.
+/// The parameters of `threadkeep.list_messages` except the thread.
 pub(crate) struct PageCall {
     caller: Caller,
     now: i64,
     positions: (i64, i64),
-    instants: (i64, i64),
+    times: (i64, i64),
     roles: i32,
-    by_instant: bool,
+    by_time: bool,
     newest: bool,
     limit: i32,
     bytes: i64,
@@ -55,16 +55,16 @@ impl PageCall {
             caller: Caller::of(scope),
             now: now.as_micros(),
             positions: (first, last),
-            instants: (after, before),
+            times: (after, before),
             roles: i32::from(Role::stored_mask(&query.roles)),
-            by_instant: query.order == OrderBy::Time,
+            by_time: query.order == OrderBy::Time,
             newest: query.take == RangeEnd::Newest,
             limit: i32::try_from(query.limit + 1).unwrap_or(i32::MAX),
             bytes: signed(limits::PAGE_BYTES as u64),
         }
     }
 
-    /// `thread` gives the thread's id, of `$3` and whatever comes behind the other values.
+    /// Returns the statement. `thread` is an SQL expression for the thread's id, which may use `$3` and parameters after `$13`.
     pub(crate) fn sql(thread: &str) -> String {
         format!(
             "SELECT thread_seq, change, first_seq, thread_tag, seq, id, external_id, revision, created_at, body \
@@ -80,10 +80,10 @@ impl PageCall {
             (&self.now, Type::INT8),
             (&self.positions.0, Type::INT8),
             (&self.positions.1, Type::INT8),
-            (&self.instants.0, Type::INT8),
-            (&self.instants.1, Type::INT8),
+            (&self.times.0, Type::INT8),
+            (&self.times.1, Type::INT8),
             (&self.roles, Type::INT4),
-            (&self.by_instant, Type::BOOL),
+            (&self.by_time, Type::BOOL),
             (&self.newest, Type::BOOL),
             (&self.limit, Type::INT4),
             (&self.bytes, Type::INT8),
@@ -91,14 +91,14 @@ impl PageCall {
     }
 }
 
-/// Reads the rows of a [`PageCall`]; `None` where there is no thread.
+/// Reads the rows of a [`PageCall`]; `None` if there is no thread.
 pub(crate) fn page(rows: &[Row], query: &MessageQuery) -> Result<Option<MessagePage>> {
     let Some(first) = rows.first() else { return Ok(None) };
-    let mut page = PageFill::new(query, row::positions(first, 0)?);
-    // Where there is no message, the one row tells of the thread alone.
+    let mut page = PageBuilder::new(query, row::positions(first, 0)?);
+    // Without messages there is one row, which only describes the thread.
     let is_empty = get::<Option<i64>>(first, 4)?.is_none();
     for row in rows.iter().filter(|_| !is_empty) {
-        // The server leaves out the text of what has no room.
+        // The server omits the text of messages that exceed the size limit.
         let bytes = get::<Option<&str>>(row, 9)?.map_or(0, str::len);
         if !page.push(bytes, || row::message(row, 4))? {
             break;
@@ -111,7 +111,7 @@ pub(crate) async fn find(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    names: &[MessageName],
+    names: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
     limits::check_bytes("message names", names.len(), limits::PAGE)?;
@@ -150,24 +150,24 @@ pub(crate) async fn find(
     Ok(messages.map_err(StoreError::from)?)
 }
 
-fn seq(name: &MessageName) -> Option<i64> {
+fn seq(name: &MessageRef) -> Option<i64> {
     match name {
-        MessageName::Seq(seq) => Some(signed(*seq)),
+        MessageRef::Seq(seq) => Some(signed(*seq)),
         _ => None,
     }
 }
 
-fn id(name: &MessageName) -> Option<Uuid> {
+fn id(name: &MessageRef) -> Option<Uuid> {
     match name {
-        MessageName::Id(id) => Some(id.0),
+        MessageRef::Id(id) => Some(id.0),
         _ => None,
     }
 }
 
-fn external_id(name: &MessageName) -> Option<&str> {
+fn external_id(name: &MessageRef) -> Option<&str> {
     match name {
-        // What PostgreSQL cannot hold, no message is called.
-        MessageName::External(name) if !name.contains('\0') => Some(name),
+        // PostgreSQL rejects text with a NUL, and no message has such an id.
+        MessageRef::External(name) if !name.contains('\0') => Some(name),
         _ => None,
     }
 }

@@ -1,5 +1,5 @@
-//! Tells other instances which threads changed: after the commit, many at once, and outside its transaction, where a
-//! notification would make every commit of the database wait for every other.
+//! Notifies other instances of changed threads and records, in batches after the commit. Not in the transaction itself:
+//! PostgreSQL serializes the commits of transactions that notify.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +14,24 @@ use crate::options::Listen;
 use crate::pool::{Parameter, Shared};
 use crate::row::{self, get};
 
-/// Bytes of one notification; PostgreSQL takes less than 8,000.
+/// The maximum size of a payload; PostgreSQL's limit is just below 8,000 bytes.
 const PAYLOAD_BYTES: usize = 7_500;
-/// Threads that wait to be told of; of more, it is told that anything may have changed.
-const PENDING: usize = 10_000;
+/// The maximum number of pending wake-ups; beyond it they are replaced by one [`WakeUp::Anything`].
+const MAX_PENDING: usize = 10_000;
+/// The encoding of [`WakeUp::Anything`].
 const ANYTHING: &str = "*";
-/// Stands in place of a thread where a record of an owner is meant.
+/// Marks a record of an owner, in place of a thread id.
 const RECORD: &str = "document";
-/// What comes so soon after a notification goes with the next one. Each costs the server, and whoever hears it, about as much
-/// as a commit does.
-const GATHERING: Duration = Duration::from_millis(3);
-/// As long as nobody listens; whoever begins to may hear its first hint so much later.
-const GATHERING_UNHEARD: Duration = Duration::from_millis(25);
+/// The interval between notifications. A notification costs the server and each listener about as much as a commit.
+const BATCH_INTERVAL: Duration = Duration::from_millis(3);
+/// The interval without listeners, by which the first wake-up of a new listener may be delayed.
+const IDLE_BATCH_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Hints on their way out.
+/// Wake-ups waiting to be sent.
 pub(crate) struct Outbox {
-    /// Who sends: an instance knows its own changes already.
+    /// Identifies the sender, so that an instance ignores its own notifications.
     instance: Uuid,
-    /// By what a hint is about, up to which change; `None` where that is unknown.
+    /// The encoded subject of each wake-up with the newest change; `None` if that is unknown.
     pending: Mutex<HashMap<String, Option<u64>>>,
     filled: Arc<Notify>,
 }
@@ -45,22 +45,22 @@ impl Default for Outbox {
 impl Outbox {
     pub(crate) fn put(&self, wake_up: &WakeUp) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if pending.len() >= PENDING {
+        if pending.len() >= MAX_PENDING {
             pending.clear();
             pending.insert(ANYTHING.to_owned(), None);
         } else {
-            let (about, change) = line(wake_up);
-            let told = pending.entry(about).or_insert(change);
-            *told = told.zip(change).map(|(told, change)| told.max(change));
+            let (subject, change) = encode(wake_up);
+            let newest = pending.entry(subject).or_insert(change);
+            *newest = newest.zip(change).map(|(newest, change)| newest.max(change));
         }
         self.filled.notify_one();
     }
 
-    fn take(&self) -> Vec<String> {
-        let lines = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+    fn take_payloads(&self) -> Vec<String> {
+        let pending = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         let mut payloads: Vec<String> = Vec::new();
-        for (about, change) in lines {
-            let line = change.map_or(about.clone(), |change| format!("{about}\t{change}"));
+        for (subject, change) in pending {
+            let line = change.map_or(subject.clone(), |change| format!("{subject}\t{change}"));
             match payloads.last_mut() {
                 Some(payload) if payload.len() + line.len() < PAYLOAD_BYTES => {
                     payload.push('\n');
@@ -72,8 +72,8 @@ impl Outbox {
         payloads
     }
 
-    /// What another instance told; nothing of what this one did.
-    pub(crate) fn read(&self, payload: &str) -> Vec<WakeUp> {
+    /// Decodes a payload; returns nothing for a payload of this instance.
+    pub(crate) fn decode(&self, payload: &str) -> Vec<WakeUp> {
         let mut lines = payload.split('\n');
         if lines.next() == Some(&self.instance.to_string()) {
             return Vec::new();
@@ -91,33 +91,33 @@ pub(crate) fn start(shared: &Arc<Shared>) {
         loop {
             filled.notified().await;
             let Some(shared) = weak.upgrade() else { return };
-            let is_heard = send(&shared).await;
+            let has_listeners = send(&shared).await;
             drop(shared);
-            tokio::time::sleep(if is_heard { GATHERING } else { GATHERING_UNHEARD }).await;
+            tokio::time::sleep(if has_listeners { BATCH_INTERVAL } else { IDLE_BATCH_INTERVAL }).await;
         }
     });
 }
 
-/// Says whether anybody listens, as far as is known.
+/// Sends pending wake-ups. Returns whether there may be listeners.
 async fn send(shared: &Shared) -> bool {
-    let payloads = shared.outbox.take();
+    let payloads = shared.outbox.take_payloads();
     if payloads.is_empty() {
         return true;
     }
     let values: [Parameter<'_>; 1] = [(&payloads, Type::TEXT_ARRAY)];
-    // Hints that are lost are made up for by those who look now and then.
+    // Errors are ignored: subscribers also poll at long intervals.
     let rows = shared.call("SELECT threadkeep.tell($1)", &values).await;
-    let answer = rows.ok().and_then(|rows| rows.first().and_then(|row| get(row, 0).ok()));
-    answer.unwrap_or(true)
+    let has_listeners = rows.ok().and_then(|rows| rows.first().and_then(|row| get(row, 0).ok()));
+    has_listeners.unwrap_or(true)
 }
 
-// Names hold no control characters, so a tab and a line feed part them.
-fn line(wake_up: &WakeUp) -> (String, Option<u64>) {
+/// Encodes a wake-up as a subject and a change. Names contain no control characters, so tabs and line feeds are separators.
+fn encode(wake_up: &WakeUp) -> (String, Option<u64>) {
     match wake_up {
         WakeUp::Thread { tenant, owner, thread, change } => {
             (format!("{tenant}\t{thread}\t{}", row::owner_name(owner)), *change)
         }
-        // To an instance of version 0.1 this is anything, as no thread is called so.
+        // An instance of version 0.1 decodes this as `Anything`, because it is not a thread id.
         WakeUp::Record { tenant, owner, name: RecordName { namespace, key } } => {
             (format!("{tenant}\t{RECORD}\t{}\t{namespace}\t{key}", row::owner_name(owner)), None)
         }
@@ -128,13 +128,13 @@ fn line(wake_up: &WakeUp) -> (String, Option<u64>) {
 fn parse(line: &str) -> Option<WakeUp> {
     let mut parts = line.split('\t');
     let tenant = TenantId::from_stored(parts.next()?).ok()?;
-    let about = parts.next()?;
+    let subject = parts.next()?;
     let owner: Owner = row::owner(parts.next()?).ok()?;
-    if about == RECORD {
+    if subject == RECORD {
         let (namespace, key) = (parts.next()?.parse().ok()?, parts.next()?.to_owned());
         return Some(WakeUp::Record { tenant, owner, name: RecordName { namespace, key } });
     }
-    let thread: ThreadId = about.parse().ok()?;
+    let thread: ThreadId = subject.parse().ok()?;
     let change = parts.next().map(str::parse).transpose().ok()?;
     Some(WakeUp::Thread { tenant, owner, thread, change })
 }
@@ -153,33 +153,33 @@ mod tests {
     }
 
     #[test]
-    fn what_one_instance_puts_another_reads() {
+    fn payloads_decode_on_other_instances_only() {
         let (one, other) = (Outbox::default(), Outbox::default());
-        // Of what comes twice the later is told, and that nobody knows it where one does not.
-        let told = |number: u128| (!number.is_multiple_of(3)).then_some(7);
+        // Two wake-ups for a thread are merged into the newer change, or an unknown change if one of them is unknown.
+        let merged = |number: u128| (!number.is_multiple_of(3)).then_some(7);
         for number in 0..500 {
-            one.put(&wake_up(number, told(number)));
+            one.put(&wake_up(number, merged(number)));
             one.put(&wake_up(number, Some(number as u64 % 7)));
         }
-        let payloads = one.take();
+        let payloads = one.take_payloads();
         assert!(payloads.len() > 1 && payloads.iter().all(|payload| payload.len() < 8_000));
-        let read: Vec<WakeUp> = payloads.iter().flat_map(|payload| other.read(payload)).collect();
-        assert_eq!(read.len(), 500);
-        assert!((0..500).all(|number| read.contains(&wake_up(number, told(number)))));
-        assert_eq!(payloads.iter().flat_map(|payload| one.read(payload)).count(), 0);
-        assert_eq!(one.take(), Vec::<String>::new());
+        let decoded: Vec<WakeUp> = payloads.iter().flat_map(|payload| other.decode(payload)).collect();
+        assert_eq!(decoded.len(), 500);
+        assert!((0..500).all(|number| decoded.contains(&wake_up(number, merged(number)))));
+        assert_eq!(payloads.iter().flat_map(|payload| one.decode(payload)).count(), 0);
+        assert_eq!(one.take_payloads(), Vec::<String>::new());
     }
 
     #[test]
-    fn too_many_are_anything() {
+    fn too_many_wake_ups_become_anything() {
         let (one, other) = (Outbox::default(), Outbox::default());
-        (0..=PENDING as u128).for_each(|number| one.put(&wake_up(number, None)));
-        assert_eq!(other.read(&one.take()[0]), [WakeUp::Anything]);
+        (0..=MAX_PENDING as u128).for_each(|number| one.put(&wake_up(number, None)));
+        assert_eq!(other.decode(&one.take_payloads()[0]), [WakeUp::Anything]);
         let name = RecordName { namespace: "system/openai.background".parse().unwrap(), key: "resp 1".to_owned() };
         let (tenant, owner) = (TenantId::new("acme").unwrap(), row::owner("zoë").unwrap());
         let record = WakeUp::Record { tenant, owner, name };
         one.put(&record);
-        assert_eq!(other.read(&one.take()[0]), [record]);
-        assert_eq!(other.read("somebody\nnonsense"), [WakeUp::Anything]);
+        assert_eq!(other.decode(&one.take_payloads()[0]), [record]);
+        assert_eq!(other.decode("unknown\nnonsense"), [WakeUp::Anything]);
     }
 }

@@ -1,4 +1,4 @@
-//! Connections, and how a call becomes one flight on one of them.
+//! The connection pool, and the execution of calls in a single round trip.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,21 +19,21 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{PostgresError, Result};
 use crate::options::PostgresOptions;
-use crate::{following::Following, lanes::Lanes, listen::Listener, notify::Outbox, tls};
+use crate::{change_reader::ChangeReader, commit_batcher::CommitBatcher, listen::Listener, notify::Outbox, tls};
 
-/// Hints a slow listener may fall behind by before it is told "anything".
+/// Wake-ups buffered for a slow listener; one that falls further behind receives [`WakeUp::Anything`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
-/// How much longer than the server's own limit an answer is waited for, so that the server is the one to end a statement.
+/// Added to the server's statement timeout on the client side, so that normally the server cancels the statement.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// What `threadkeep.enter` would otherwise set for each transaction.
+/// The settings that `threadkeep.enter` would otherwise make in each transaction.
 const SETTINGS: &str = "-c search_path=threadkeep,\\ pg_catalog -c enable_seqscan=off \
                         -c plan_cache_mode=force_generic_plan -c jit=off -c lock_timeout=10s";
 
-/// A value for a statement, with its type: so told, a statement needs no round trip of its own to be understood.
+/// A parameter of a statement, with its type. Given the types, preparing a statement takes no separate round trip.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// On whose behalf a transaction runs, as `threadkeep.enter` takes it.
+/// The scope of a transaction, as passed to `threadkeep.enter`.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) tenant: String,
@@ -49,13 +49,13 @@ impl Caller {
         Self { tenant: scope.tenant_id().as_str().to_owned(), name }
     }
 
-    /// Maintenance, which sees every tenant.
-    pub(crate) fn keeper() -> Self {
+    /// The caller of maintenance operations, which may access every tenant.
+    pub(crate) fn maintenance() -> Self {
         Self { tenant: String::new(), name: "keeper".to_owned() }
     }
 }
 
-/// What all clones of a store share.
+/// State shared by all clones of a store.
 pub(crate) struct Shared {
     pool: Pool,
     tls: MakeRustlsConnect,
@@ -63,10 +63,11 @@ pub(crate) struct Shared {
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
     pub(crate) outbox: Outbox,
     pub(crate) listener: Listener,
-    pub(crate) lanes: Lanes,
-    pub(crate) following: Following,
-    /// Counts this process's commits, so that the keeper sees when nobody commits.
+    pub(crate) commit_batcher: CommitBatcher,
+    pub(crate) change_reader: ChangeReader,
+    /// The number of writes of this instance, by which the background task detects idle periods.
     pub(crate) activity: AtomicU64,
+    /// Notified of each write.
     pub(crate) active: Arc<Notify>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -77,17 +78,21 @@ impl Shared {
         let mut server = options.server.clone();
         server.connect_timeout(options.connect_timeout);
         if options.prepare && server.get_options().is_none() {
-            // A pooler takes no options; there, and beyond the server's limit, our own patience ends the wait.
+            // Poolers reject options. Without them, and if the server does not respond, the timeout in `bounded` applies.
             server.options(format!("-c statement_timeout={}ms {SETTINGS}", options.statement_timeout.as_millis()));
         }
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(server, tls.clone(), recycling);
-        let patience = Some(options.connect_timeout);
+        let connect_timeout = Some(options.connect_timeout);
         let pool = Pool::builder(manager)
             .max_size(options.pool_size)
-            // The connection that was used last has its plans at hand, in the server's memory and in its processor.
+            // The most recently used connection is the most likely to have its plans in the server's CPU caches.
             .queue_mode(QueueMode::Lifo)
-            .timeouts(Timeouts { wait: Some(options.statement_timeout), create: patience, recycle: patience })
+            .timeouts(Timeouts {
+                wait: Some(options.statement_timeout),
+                create: connect_timeout,
+                recycle: connect_timeout,
+            })
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|_| StoreError::unavailable(Reason::Closed))?;
@@ -97,8 +102,8 @@ impl Shared {
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
             outbox: Outbox::default(),
             listener: Listener::default(),
-            lanes: Lanes::of(options.pool_size),
-            following: Following::default(),
+            commit_batcher: CommitBatcher::new(options.pool_size),
+            change_reader: ChangeReader::default(),
             activity: AtomicU64::new(0),
             active: Arc::default(),
             tasks: Mutex::default(),
@@ -106,7 +111,7 @@ impl Shared {
         }))
     }
 
-    /// Keeps a task for as long as the store is open.
+    /// Spawns a task that is aborted when the store is closed.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let task = tokio::spawn(task).abort_handle();
         self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(task);
@@ -117,115 +122,117 @@ impl Shared {
         self.active.notify_one();
     }
 
-    /// A connection of its own, past any pooler, and the task that drives it.
+    /// Opens a connection outside the pool that bypasses any pooler. The caller must drive the returned future.
     pub(crate) async fn connect_directly(
         &self,
     ) -> Result<(Client, tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>)> {
-        let connecting = self.options.direct_server();
-        let connecting = connecting.connect(self.tls.clone());
-        let connected = tokio::time::timeout(self.options.connect_timeout, connecting).await;
-        Ok(connected.map_err(|_| PostgresError::Silence)??)
+        let server = self.options.direct_server();
+        let result = tokio::time::timeout(self.options.connect_timeout, server.connect(self.tls.clone())).await;
+        Ok(result.map_err(|_| PostgresError::NoResponse)??)
     }
 
-    /// Runs one statement that reads.
+    /// Runs one statement.
     pub(crate) async fn call(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
         let client = self.pool.get().await?;
         self.bounded(client, async |client| {
             let statement = self.statement(client, sql, parameters).await?;
-            Ok(ask(client, &statement, sql, parameters).await?)
+            Ok(query(client, &statement, sql, parameters).await?)
         })
         .await
     }
 
-    /// Runs one statement that writes, all of it or nothing.
+    /// Runs one statement that writes, atomically.
     pub(crate) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, StoreError> {
         self.note_activity();
-        self.call(sql, parameters).await.map_err(PostgresError::of_write)
+        self.call(sql, parameters).await.map_err(PostgresError::into_write_error)
     }
 
-    /// Runs one statement with several sets of values that write, all of it or nothing, in one flight; one row each.
-    pub(crate) async fn write_together(&self, sql: &str, sets: &[&[Parameter<'_>]]) -> Result<Vec<Row>> {
+    /// Runs one statement that writes with each of several parameter lists, atomically and in one round trip. Returns one row
+    /// for each list.
+    pub(crate) async fn write_batch(&self, sql: &str, lists: &[&[Parameter<'_>]]) -> Result<Vec<Row>> {
         let client = self.pool.get().await?;
         self.bounded(client, async |client| {
-            let Some(first) = sets.first() else { return Ok(Vec::new()) };
+            let Some(first) = lists.first() else { return Ok(Vec::new()) };
             let statement = self.statement(client, sql, first).await?;
-            let calls = sets.iter().map(|values| ask(client, &statement, sql, values));
-            let (begun, rows, ended) =
-                futures::join!(client.batch_execute("BEGIN"), in_order(calls), client.batch_execute("COMMIT"),);
-            begun?;
+            let calls = lists.iter().map(|parameters| query(client, &statement, sql, parameters));
+            let (begin, rows, commit) =
+                futures::join!(client.batch_execute("BEGIN"), join_in_order(calls), client.batch_execute("COMMIT"),);
+            begin?;
             let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
-            ended?;
+            commit?;
             Ok(rows.into_iter().flatten().collect())
         })
         .await
     }
 
-    /// Runs statements that read, in the scope of a caller and in one snapshot, in one flight.
+    /// Runs statements that read, in the caller's scope, in one snapshot and in one round trip.
     pub(crate) async fn read(&self, caller: &Caller, statements: &[(&str, &[Parameter<'_>])]) -> Result<Vec<Vec<Row>>> {
         let client = self.pool.get().await?;
         self.bounded(client, async |client| {
-            let entering = entering(caller);
-            let enter = self.statement(client, ENTER, &entering).await?;
+            let enter_parameters = enter_parameters(caller);
+            let enter = self.statement(client, ENTER, &enter_parameters).await?;
             let mut prepared = Vec::with_capacity(statements.len());
-            for (sql, values) in statements {
-                prepared.push(self.statement(client, sql, values).await?);
+            for (sql, parameters) in statements {
+                prepared.push(self.statement(client, sql, parameters).await?);
             }
-            let reading =
-                statements.iter().zip(&prepared).map(|((sql, values), prepared)| ask(client, prepared, sql, values));
-            // All are sent before the first answer is waited for. Should one fail, the end undoes what there is of it.
-            let (begun, entered, answers, ended) = futures::join!(
+            let reads = statements
+                .iter()
+                .zip(&prepared)
+                .map(|((sql, parameters), prepared)| query(client, prepared, sql, parameters));
+            // All statements are sent before the first response arrives. If one fails, the COMMIT rolls back.
+            let (begin, entered, results, commit) = futures::join!(
                 client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
-                ask(client, &enter, ENTER, &entering),
-                in_order(reading),
+                query(client, &enter, ENTER, &enter_parameters),
+                join_in_order(reads),
                 client.batch_execute("COMMIT"),
             );
-            begun?;
+            begin?;
             entered?;
-            let answers = answers.into_iter().collect::<Result<_, _>>()?;
-            ended?;
-            Ok(answers)
+            let results = results.into_iter().collect::<Result<_, _>>()?;
+            commit?;
+            Ok(results)
         })
         .await
     }
 
-    /// Runs work of several round trips in one transaction, on behalf of a caller.
+    /// Runs `work`, which may take several round trips, in one transaction in the caller's scope.
     pub(crate) async fn transact<T>(
         &self,
         caller: Caller,
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut client = self.pool.get().await?;
-        let transaction = client.transaction().await.map_err(PostgresError::Early)?;
-        transaction.query_typed(ENTER, &entering(&caller)).await?;
-        let answer = work(&transaction).await?;
+        let transaction = client.transaction().await.map_err(PostgresError::BeforeSend)?;
+        transaction.query_typed(ENTER, &enter_parameters(&caller)).await?;
+        let result = work(&transaction).await?;
         transaction.commit().await?;
-        Ok(answer)
+        Ok(result)
     }
 
-    /// The statement as this connection has it prepared, where statements are.
+    /// Returns the statement prepared on this connection; `None` if `prepare` is off.
     async fn statement(&self, client: &Object, sql: &str, parameters: &[Parameter<'_>]) -> Result<Option<Statement>> {
         if !self.options.prepare {
             return Ok(None);
         }
         let types: Vec<Type> = parameters.iter().map(|(_, kind)| kind.clone()).collect();
-        Ok(Some(client.prepare_typed_cached(sql, &types).await.map_err(PostgresError::Early)?))
+        Ok(Some(client.prepare_typed_cached(sql, &types).await.map_err(PostgresError::BeforeSend)?))
     }
 
-    /// Waits for an answer as long as is allowed. A connection that did not answer is not used again: whoever came next
-    /// would wait behind the same statement.
+    /// Runs work on a connection with a timeout. A connection that did not respond is closed, because the next call on it would
+    /// wait for the same statement.
     async fn bounded<T>(&self, client: Object, work: impl AsyncFnOnce(&Object) -> Result<T>) -> Result<T> {
-        let answer = tokio::time::timeout(self.options.statement_timeout + GRACE, work(&client)).await;
-        let answer = answer.unwrap_or(Err(PostgresError::Silence));
-        if answer.as_ref().is_err_and(PostgresError::spoils_the_connection) {
+        let result = tokio::time::timeout(self.options.statement_timeout + GRACE, work(&client)).await;
+        let result = result.unwrap_or(Err(PostgresError::NoResponse));
+        if result.as_ref().is_err_and(PostgresError::breaks_connection) {
             drop(Object::take(client));
         }
-        answer
+        result
     }
 }
 
-/// Runs futures at once, each begun before the one after it, so that what they send goes out in their order: what is sent
-/// behind them, the end of a transaction, must not overtake one.
-async fn in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+/// Runs futures concurrently and starts them in order, so that their statements are sent in this order and before a COMMIT
+/// that is started after them.
+async fn join_in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.map(|future| Box::pin(maybe_done(future))).collect();
     poll_fn(|context| {
         let mut are_done = true;
@@ -238,8 +245,8 @@ async fn in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output>
     running.iter_mut().filter_map(|future| future.as_mut().take_output()).collect()
 }
 
-/// Asks with a statement that is prepared, or with its text.
-async fn ask(
+/// Runs the prepared statement, or `sql` if there is none.
+async fn query(
     client: &Object,
     statement: &Option<Statement>,
     sql: &str,
@@ -256,7 +263,7 @@ async fn ask(
 
 pub(crate) const ENTER: &str = "SELECT threadkeep.enter($1, $2)";
 
-pub(crate) fn entering(caller: &Caller) -> [Parameter<'_>; 2] {
+pub(crate) fn enter_parameters(caller: &Caller) -> [Parameter<'_>; 2] {
     [(&caller.tenant, Type::TEXT), (&caller.name, Type::TEXT)]
 }
 
@@ -278,16 +285,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_are_begun_in_order_before_what_comes_behind_them() {
-        let begun = RefCell::new(Vec::new());
-        let begun = &begun;
+    async fn join_in_order_starts_futures_in_order() {
+        let started = RefCell::new(Vec::new());
+        let started = &started;
         let one = |number: usize| async move {
-            begun.borrow_mut().push(number);
+            started.borrow_mut().push(number);
             tokio::task::yield_now().await;
             number * 2
         };
-        let (answers, ()) = futures::join!(in_order((0..100).map(one)), async { begun.borrow_mut().push(100) });
-        assert_eq!(answers, (0..100).map(|number| number * 2).collect::<Vec<_>>());
-        assert_eq!(*begun.borrow(), (0..=100).collect::<Vec<_>>());
+        let (results, ()) = futures::join!(join_in_order((0..100).map(one)), async { started.borrow_mut().push(100) });
+        assert_eq!(results, (0..100).map(|number| number * 2).collect::<Vec<_>>());
+        assert_eq!(*started.borrow(), (0..=100).collect::<Vec<_>>());
     }
 }

@@ -17,7 +17,7 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: RecordWrite, no
     };
     match scope.access(&owner) {
         Access::Full => {}
-        Access::Append => return Err(StoreError::Denied("writing the tenant's documents")),
+        Access::Append => return Err(StoreError::Denied("writing the tenant's records")),
         Access::None => return Err(StoreError::NotFound(Kind::Record)),
     }
     let caller = Caller::of(scope);
@@ -34,13 +34,13 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: RecordWrite, no
         (&now.as_micros(), Type::INT8),
     ];
     let rows = shared.write(sql, &values).await?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;
     let version: Option<i64> = get(row, 1)?;
     match get::<&str>(row, 0)? {
         "done" => {
             if let Some(wake_up) = WakeUp::of_record(scope, &write) {
                 shared.outbox.put(&wake_up);
-                // Nobody listening is no failure.
+                // Sending fails only without subscribers.
                 drop(shared.wake_ups.send(wake_up));
             }
             Ok(WriteOutcome { version: version.unwrap_or(0).unsigned_abs(), tag: None })
@@ -53,16 +53,16 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: RecordWrite, no
     }
 }
 
-/// Which rows an owner's records are. The first two values are the tenant and `now`, the third names the owner.
-enum Place {
-    /// Of a thread, as far as the scope reaches it.
+/// Selects the rows of an owner's records. The first two parameters are the tenant and `now`, the third is the owner.
+enum OwnerFilter {
+    /// The records of a thread that the scope may access.
     Thread(uuid::Uuid),
-    /// Of a user, or of the tenant.
+    /// The records of a user, or of the tenant.
     Owner(String),
 }
 
-impl Place {
-    /// `None` where the scope sees none.
+impl OwnerFilter {
+    /// Returns `None` if the scope may not read the owner's records.
     fn of(scope: &Scope, owner: &RecordOwner) -> Option<Self> {
         match owner {
             RecordOwner::Thread(thread) => Some(Self::Thread(thread.0)),
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// The columns of [`record`], of a row `d`.
+/// The columns of [`record`], for a table alias `d`.
 pub(crate) const COLUMNS: &str = "d.namespace, d.key, d.version, d.expires_at, d.value, d.tag";
 const ALIVE: &str = "(d.expires_at IS NULL OR d.expires_at > $2)";
 
@@ -104,13 +104,13 @@ pub(crate) async fn find(
     key: &str,
     now: Timestamp,
 ) -> error::Result<Option<Record>> {
-    let Some(place) = Place::of(scope, owner).filter(|_| !key.contains('\0')) else { return Ok(None) };
+    let Some(filter) = OwnerFilter::of(scope, owner).filter(|_| !key.contains('\0')) else { return Ok(None) };
     let caller = Caller::of(scope);
-    let sql = format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", place.rows());
+    let sql = format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", filter.rows());
     let values: [Parameter<'_>; 5] = [
         (&caller.tenant, Type::TEXT),
         (&now.as_micros(), Type::INT8),
-        place.value(),
+        filter.value(),
         (&namespace.to_string(), Type::TEXT),
         (&key, Type::TEXT),
     ];
@@ -125,15 +125,15 @@ pub(crate) async fn list(
     now: Timestamp,
 ) -> error::Result<Vec<Record>> {
     query.check()?;
-    let Some(list) = List::of(scope, query, now) else { return Ok(Vec::new()) };
+    let Some(list) = ListCall::of(scope, query, now) else { return Ok(Vec::new()) };
     let rows = shared.read(&list.caller, &[(&list.sql(), &list.values())]).await?;
     rows[0].iter().map(record).collect()
 }
 
-/// A page of records, in a flight of its own or with others.
-pub(crate) struct List<'a> {
+/// A query for a page of records, which can share a round trip with other queries.
+pub(crate) struct ListCall<'a> {
     caller: Caller,
-    place: Place,
+    filter: OwnerFilter,
     now: i64,
     namespace: Option<String>,
     after: (Option<String>, Option<String>),
@@ -141,17 +141,17 @@ pub(crate) struct List<'a> {
     limit: i64,
 }
 
-impl<'a> List<'a> {
-    /// `None` where there is nothing to be found.
+impl<'a> ListCall<'a> {
+    /// Returns `None` if the query matches no records.
     pub(crate) fn of(scope: &Scope, query: &'a RecordQuery, now: Timestamp) -> Option<Self> {
-        let place = Place::of(scope, &query.owner).filter(|_| !query.key_prefix.contains('\0'))?;
+        let filter = OwnerFilter::of(scope, &query.owner).filter(|_| !query.key_prefix.contains('\0'))?;
         let after = match &query.after {
             Some((namespace, key)) => (Some(namespace.to_string()), Some(key.replace('\0', ""))),
             None => (None, None),
         };
         Some(Self {
             caller: Caller::of(scope),
-            place,
+            filter,
             now: now.as_micros(),
             namespace: query.namespace.as_ref().map(ToString::to_string),
             after,
@@ -165,7 +165,7 @@ impl<'a> List<'a> {
             "SELECT {COLUMNS} FROM {} AND {ALIVE} AND ($4::text IS NULL OR d.namespace = $4) \
              AND ($5::text IS NULL OR (d.namespace, d.key) > ($5, $6)) AND starts_with(d.key, $7) \
              ORDER BY d.namespace, d.key LIMIT $8",
-            self.place.rows()
+            self.filter.rows()
         )
     }
 
@@ -173,7 +173,7 @@ impl<'a> List<'a> {
         [
             (&self.caller.tenant, Type::TEXT),
             (&self.now, Type::INT8),
-            self.place.value(),
+            self.filter.value(),
             (&self.namespace, Type::TEXT),
             (&self.after.0, Type::TEXT),
             (&self.after.1, Type::TEXT),
@@ -183,14 +183,14 @@ impl<'a> List<'a> {
     }
 }
 
-/// The records of all threads that say who drives them, each with its thread.
-pub(crate) async fn list_of_drivers(
+/// Lists the records that name the driver of a thread, each with its thread.
+pub(crate) async fn list_driven_threads(
     shared: &Shared,
     after: Option<&DrivenThread>,
     limit: usize,
     now: Timestamp,
 ) -> error::Result<Vec<DrivenThread>> {
-    // Named as the index has it, or it would not be used.
+    // Namespace and key must be literals, as in the definition of the partial index, for the index to be used.
     let sql = format!(
         "SELECT {COLUMNS}, t.tenant, t.id, t.owner FROM threadkeep.thread_documents d \
          JOIN threadkeep.threads t ON t.no = d.thread_no \
@@ -204,7 +204,7 @@ pub(crate) async fn list_of_drivers(
         (&after.map(|after| after.thread.0), Type::UUID),
         (&row::signed(limit as u64), Type::INT8),
     ];
-    let rows = shared.read(&Caller::keeper(), &[(&sql, &values)]).await?;
+    let rows = shared.read(&Caller::maintenance(), &[(&sql, &values)]).await?;
     let driven = |row: &Row| {
         Ok(DrivenThread {
             tenant: TenantId::from_stored(get::<&str>(row, 6)?)?,
@@ -218,7 +218,7 @@ pub(crate) async fn list_of_drivers(
 
 /// Reads a row of [`COLUMNS`].
 pub(crate) fn record(row: &Row) -> error::Result<Record> {
-    let corrupt = |_| StoreError::corrupt("document", "not as written");
+    let corrupt = |_| StoreError::corrupt("record", "does not decode");
     let expires_at: Option<i64> = get(row, 3)?;
     Ok(Record {
         namespace: get::<&str>(row, 0)?.parse().map_err(corrupt)?,

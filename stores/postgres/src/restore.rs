@@ -1,4 +1,4 @@
-//! Threads and records verbatim, in.
+//! Restores threads and records verbatim.
 
 use deadpool_postgres::Transaction;
 use threadkeep_core::{
@@ -20,20 +20,20 @@ pub(crate) async fn thread(
 ) -> Result<(), StoreError> {
     chunk.check()?;
     shared.note_activity();
-    let restoring = shared.transact(Caller::keeper(), async |transaction| {
+    let restoring = shared.transact(Caller::maintenance(), async |transaction| {
         if let Some(dumped) = &chunk.thread {
             begin(transaction, tenant.as_str(), thread, dumped).await?;
         }
-        let place = Place::find(transaction, tenant.as_str(), thread).await?;
-        place.write_records(transaction, &chunk.records).await?;
-        place.write_commits(transaction, chunk).await?;
-        place.write_entries(transaction, &chunk.entries).await?;
-        if chunk.next.is_none() { place.finish(transaction).await } else { Ok(()) }
+        let restoring = RestoringThread::find(transaction, tenant.as_str(), thread).await?;
+        restoring.write_records(transaction, &chunk.records).await?;
+        restoring.write_commits(transaction, chunk).await?;
+        restoring.write_entries(transaction, &chunk.entries).await?;
+        if chunk.next.is_none() { restoring.finish(transaction).await } else { Ok(()) }
     });
-    restoring.await.map_err(PostgresError::of_write)
+    restoring.await.map_err(PostgresError::into_write_error)
 }
 
-/// Makes the thread's row, hidden until the last chunk.
+/// Creates the thread's row, which is hidden until the last chunk is restored.
 async fn begin(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId, dumped: &DumpedThread) -> Result<()> {
     let name: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&thread.0, Type::UUID)];
     let sql = "SELECT threadkeep.remove_thread(no) FROM threadkeep.threads WHERE tenant = $1 AND id = $2 AND restoring";
@@ -41,9 +41,9 @@ async fn begin(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId, du
     let sql = "DELETE FROM threadkeep.deleted_threads WHERE tenant = $1 AND id = $2";
     transaction.query_typed(sql, &name).await?;
     let owner = owner_name(&dumped.owner);
-    let of_owner: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&owner, Type::TEXT)];
-    transaction.query_typed("SELECT threadkeep.remember_owner($1, $2)", &of_owner).await?;
-    // What is there by the same id or key stays, and nothing is inserted.
+    let owner_values: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&owner, Type::TEXT)];
+    transaction.query_typed("SELECT threadkeep.remember_owner($1, $2)", &owner_values).await?;
+    // Inserts nothing if a thread with the same id or key exists.
     let sql = "INSERT INTO threadkeep.threads AS t (tenant, owner, id, seq, change, first_seq, log_from, restoring, \
                created_at, updated_at, expires_at, key, body, tag) \
                VALUES ($1, $2, $3, $4, $5, $6, $5, true, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING RETURNING t.no";
@@ -69,20 +69,20 @@ async fn begin(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId, du
 }
 
 /// A thread that is being restored.
-struct Place {
+struct RestoringThread {
     no: i64,
     tenant: String,
     owner: String,
 }
 
-impl Place {
+impl RestoringThread {
     async fn find(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId) -> Result<Self> {
         let sql = "SELECT no, tenant, owner FROM threadkeep.threads WHERE tenant = $1 AND id = $2 AND restoring \
                    FOR NO KEY UPDATE";
         let name: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&thread.0, Type::UUID)];
         let rows = transaction.query_typed(sql, &name).await?;
-        let not_begun = || StoreError::invalid("dump", "a chunk came before the thread's first one");
-        let row = rows.first().ok_or_else(not_begun)?;
+        let not_started = || StoreError::invalid("dump", "the thread's first chunk was not restored");
+        let row = rows.first().ok_or_else(not_started)?;
         Ok(Self { no: get(row, 0)?, tenant: get(row, 1)?, owner: get(row, 2)? })
     }
 
@@ -90,7 +90,7 @@ impl Place {
         [(&self.no, Type::INT8), (&self.tenant, Type::TEXT), (&self.owner, Type::TEXT)]
     }
 
-    // What a chunk brings that is there already was brought by the same chunk, whose reply was lost.
+    // Rows that exist already are from the same chunk, which is repeated if its response was lost.
     async fn write_records(&self, transaction: &Transaction<'_>, records: &[Record]) -> Result<()> {
         let sql = "INSERT INTO threadkeep.thread_documents (thread_no, tenant, owner, namespace, key, version, expires_at, \
                    value, tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
@@ -122,7 +122,7 @@ impl Place {
             chunk.commits.iter().map(number).collect()
         };
         let changes = numbers(|commit| signed(commit.change));
-        let instants = numbers(|commit| commit.at.as_micros());
+        let times = numbers(|commit| commit.at.as_micros());
         let fingerprints = numbers(|commit| i64::from_be_bytes(commit.fingerprint.0));
         let (first_seqs, counts) = (numbers(|commit| signed(commit.first_seq)), numbers(|commit| signed(commit.count)));
         let keys: Vec<Vec<u8>> = chunk.commits.iter().map(|commit| commit.key.to_bytes()).collect();
@@ -140,7 +140,7 @@ impl Place {
             tenant,
             owner,
             (&changes, Type::INT8_ARRAY),
-            (&instants, Type::INT8_ARRAY),
+            (&times, Type::INT8_ARRAY),
             (&keys, Type::BYTEA_ARRAY),
             (&fingerprints, Type::INT8_ARRAY),
             (&first_seqs, Type::INT8_ARRAY),
@@ -170,7 +170,7 @@ impl Place {
             (&columns.ids, Type::UUID_ARRAY),
             (&columns.roles, Type::INT2_ARRAY),
             (&columns.revisions, Type::INT4_ARRAY),
-            (&columns.instants, Type::INT8_ARRAY),
+            (&columns.times, Type::INT8_ARRAY),
             (&columns.external_ids, Type::TEXT_ARRAY),
             (&columns.bodies, Type::TEXT_ARRAY),
             (&columns.checksums, Type::INT4_ARRAY),
@@ -191,14 +191,15 @@ impl Place {
     }
 }
 
-/// Messages and tombstones, one array for each column.
+/// Messages and tombstones as columns.
 #[derive(Default)]
 struct Entries<'a> {
     seqs: Vec<i64>,
     ids: Vec<Uuid>,
     roles: Vec<Option<i16>>,
     revisions: Vec<i32>,
-    instants: Vec<i64>,
+    /// The time of creation, or of erasure for a tombstone.
+    times: Vec<i64>,
     external_ids: Vec<Option<&'a str>>,
     bodies: Vec<Option<&'a str>>,
     checksums: Vec<Option<i32>>,
@@ -210,10 +211,10 @@ impl<'a> Entries<'a> {
             DumpEntry::Message { seq, id, external_id, revision, created_at, body, checksum } => {
                 self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
-                // What does not decode has no role, and is told of whichever role is asked for.
+                // A message that does not decode has no role; it is reported in queries for any role.
                 self.roles.push(codec::decode_content(body).ok().map(|content| content.role.to_stored().into()));
                 self.revisions.push(i32::try_from(*revision).unwrap_or(i32::MAX));
-                self.instants.push(created_at.as_micros());
+                self.times.push(created_at.as_micros());
                 self.external_ids.push(external_id.as_deref());
                 self.bodies.push(Some(body));
                 self.checksums.push(checksum.map(Checksum::to_stored));
@@ -223,7 +224,7 @@ impl<'a> Entries<'a> {
                 self.ids.push(id.0);
                 self.roles.push(None);
                 self.revisions.push(0);
-                self.instants.push(erased_at.as_micros());
+                self.times.push(erased_at.as_micros());
                 self.external_ids.push(None);
                 self.bodies.push(None);
                 self.checksums.push(None);
@@ -233,9 +234,9 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Writes a record of an owner over what is there, and keeps the owner's versions beyond its own.
+/// Writes a record of an owner, replacing an existing one, and raises the owner's version counter to at least its version.
 pub(crate) async fn record(shared: &Shared, tenant: &TenantId, owner: &str, record: &Record) -> Result<(), StoreError> {
-    let restoring = shared.transact(Caller::keeper(), async |transaction| {
+    let restoring = shared.transact(Caller::maintenance(), async |transaction| {
         let (tenant, namespace) = (tenant.as_str(), record.namespace.to_string());
         let version = signed(record.version);
         let expires_at = record.expires_at.map(Timestamp::as_micros);
@@ -259,5 +260,5 @@ pub(crate) async fn record(shared: &Shared, tenant: &TenantId, owner: &str, reco
         transaction.query_typed(sql, &values).await?;
         Ok(())
     });
-    restoring.await.map_err(PostgresError::of_write)
+    restoring.await.map_err(PostgresError::into_write_error)
 }

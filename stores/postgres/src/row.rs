@@ -1,7 +1,7 @@
-//! How rows become nouns.
+//! Converts rows into core types.
 
 use threadkeep_core::{
-    ChangeTag, CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, StoreError, Tagged, Thread,
+    ChangeTag, CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, StoreError, TaggedNumber, Thread,
     ThreadId, ThreadKey, Timestamp, UserId, codec,
 };
 use tokio_postgres::Row;
@@ -9,7 +9,7 @@ use tokio_postgres::types::FromSql;
 
 use crate::error::Result;
 
-/// The columns of [`thread`], of a row `t`.
+/// The columns of [`thread`], for a table alias `t`.
 macro_rules! thread_columns {
     () => {
         "t.id, t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.tag, t.message_count, t.created_at, t.updated_at, \
@@ -19,7 +19,9 @@ macro_rules! thread_columns {
 pub(crate) use thread_columns;
 
 pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
-    Ok(row.try_get(column).map_err(|_| StoreError::corrupt("row", format!("column {column} is not of its type")))?)
+    Ok(row
+        .try_get(column)
+        .map_err(|_| StoreError::corrupt("row", format!("column {column} has an unexpected type")))?)
 }
 
 pub(crate) fn unsigned(row: &Row, column: usize) -> Result<u64> {
@@ -27,17 +29,17 @@ pub(crate) fn unsigned(row: &Row, column: usize) -> Result<u64> {
     Ok(u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative"))?)
 }
 
-/// A number as it is stored; what is beyond the range names nothing that is.
+/// Converts a number for a query. A number beyond the range becomes the largest, which matches nothing.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A change or a version, and its tag in a column.
-pub(crate) fn tagged(row: &Row, number: i64, column: usize) -> Result<Tagged> {
-    Ok(Tagged { number: number.unsigned_abs(), tag: tag(row, column)? })
+/// Combines a change or a version with its tag, which it reads from a column.
+pub(crate) fn tagged(row: &Row, number: i64, column: usize) -> Result<TaggedNumber> {
+    Ok(TaggedNumber { number: number.unsigned_abs(), tag: tag(row, column)? })
 }
 
-pub(crate) fn stored_tag(tagged: Tagged) -> Option<i32> {
+pub(crate) fn stored_tag(tagged: TaggedNumber) -> Option<i32> {
     tagged.tag.map(ChangeTag::to_stored)
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn tag(row: &Row, column: usize) -> Result<Option<ChangeTag>> {
     Ok(get::<Option<i32>>(row, column)?.map(ChangeTag::from_stored))
 }
 
-/// Where a thread stands, by the columns `seq`, `change`, `first_seq` and `tag`.
+/// Reads a thread's positions from four consecutive columns: `seq`, `change`, `first_seq` and `tag`.
 pub(crate) fn positions(row: &Row, first_column: usize) -> Result<Positions> {
     Ok(Positions {
         seq: unsigned(row, first_column)?,
@@ -63,7 +65,7 @@ pub(crate) fn positions(row: &Row, first_column: usize) -> Result<Positions> {
     })
 }
 
-/// The name under which an owner stands in the tables.
+/// Returns the name of an owner in the tables: the user, or `""` for the tenant.
 pub(crate) fn owner_name(owner: &Owner) -> &str {
     match owner {
         Owner::Tenant => "",
@@ -71,23 +73,23 @@ pub(crate) fn owner_name(owner: &Owner) -> &str {
     }
 }
 
-/// Reads an owner's name back.
+/// Parses an owner from its name in the tables.
 pub(crate) fn owner(name: &str) -> Result<Owner> {
     Ok(if name.is_empty() { Owner::Tenant } else { Owner::User(UserId::new(name)?) })
 }
 
 pub(crate) fn thread(row: &Row, first_column: usize) -> Result<Thread> {
     let column = |number: usize| first_column + number;
-    let words = codec::decode_thread(get(row, column(3))?)?;
+    let body = codec::decode_thread(get(row, column(3))?)?;
     let key: Option<String> = get(row, column(2))?;
     let expires_at: Option<i64> = get(row, column(11))?;
     Ok(Thread {
         id: ThreadId(get(row, column(0))?),
         owner: owner(get(row, column(1))?)?,
         key: key.map(ThreadKey::new).transpose()?,
-        title: words.title,
-        metadata: words.metadata,
-        state: words.state,
+        title: body.title,
+        metadata: body.metadata,
+        state: body.state,
         positions: positions(row, column(4))?,
         message_count: unsigned(row, column(8))?,
         created_at: timestamp(row, column(9))?,
@@ -96,7 +98,7 @@ pub(crate) fn thread(row: &Row, first_column: usize) -> Result<Thread> {
     })
 }
 
-/// The columns of [`message`], of a row `m`.
+/// The columns of [`message`], for a table alias `m`.
 macro_rules! message_columns {
     () => {
         "m.seq, m.id, m.external_id, m.revision, m.created_at, m.body"
@@ -104,13 +106,14 @@ macro_rules! message_columns {
 }
 pub(crate) use message_columns;
 
-/// Reads a message; one that does not decode is told as such, so that the caller can go on.
+/// Reads a message. One that does not decode is returned as a [`CorruptRow`], so that the caller can continue.
 pub(crate) fn message(row: &Row, first_column: usize) -> Result<Message, CorruptRow> {
     let seq = unsigned(row, first_column).unwrap_or(0);
-    decoded(row, first_column, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
+    decode_message(row, first_column, seq)
+        .map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
 }
 
-fn decoded(row: &Row, first_column: usize, seq: u64) -> Result<Message> {
+fn decode_message(row: &Row, first_column: usize, seq: u64) -> Result<Message> {
     let column = |number: usize| first_column + number;
     let revision: i32 = get(row, column(3))?;
     Ok(Message {
@@ -123,8 +126,8 @@ fn decoded(row: &Row, first_column: usize, seq: u64) -> Result<Message> {
     })
 }
 
-/// Reads the effects of a commit beside appending.
-pub(crate) fn effects(effects: Option<String>) -> Result<Vec<Effect>> {
+/// Decodes the effects of a commit other than appending.
+pub(crate) fn decode_effects(effects: Option<String>) -> Result<Vec<Effect>> {
     let Some(effects) = effects else { return Ok(Vec::new()) };
     let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;
     Ok(text.read()?)

@@ -1,11 +1,12 @@
-//! What stands in the database, and how an older schema becomes a newer one.
+//! The database schema and its migrations.
 //!
-//! Numbered migrations make tables, types and policies, and each is remembered with a checksum of its text: a database that another
-//! text was applied to is not this program's. Functions stand once, in `schema/functions`. So a changed function needs a new
-//! migration, if only an empty one; and a function with other parameters leaves the former one, for instances that still call it.
+//! Numbered migrations create tables, types and policies. Each is recorded with a checksum of its text, and a database with
+//! another checksum is rejected. Functions are defined once, in `schema/functions`, and replaced by every migration. A changed
+//! function therefore needs a new migration, which may be empty. If a function's parameters change, the previous function
+//! stays, for older instances that still call it.
 //!
-//! Whichever of several instances comes first applies all missing migrations and the functions in one transaction: a database
-//! between two versions would have the number of one without its functions.
+//! The first of several instances applies all missing migrations and the functions in one transaction, so that no other
+//! instance sees a version without its functions.
 
 use sha2::{Digest, Sha256};
 use threadkeep_core::StoreError;
@@ -18,8 +19,8 @@ use crate::index;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
-/// Each entry brings a database from its index to the next version. Released entries never change; an empty one changed functions
-/// alone.
+/// Entry `n` migrates a database from version `n` to `n + 1`. Released entries never change. An empty entry changed only
+/// functions.
 const MIGRATIONS: [&[&str]; 9] = [
     &[
         include_str!("schema/001/tables.sql"),
@@ -37,8 +38,8 @@ const MIGRATIONS: [&[&str]; 9] = [
     &[include_str!("schema/009/commit.sql")],
 ];
 
-/// In the order in which they need each other. Each replaces the function of the same name and parameters, which keeps its owner,
-/// and its place in statements that other instances have prepared.
+/// The functions, in the order of their dependencies. `CREATE OR REPLACE` keeps a function's owner, and statements that other
+/// instances have prepared with it stay valid.
 const FUNCTIONS: [&str; 11] = [
     include_str!("schema/functions/scope.sql"),
     include_str!("schema/functions/threads.sql"),
@@ -53,7 +54,8 @@ const FUNCTIONS: [&str; 11] = [
     include_str!("schema/functions/rights.sql"),
 ];
 
-/// The checksums of the first migrations as they were released, with functions in them; `tests/servers/former` keeps those texts.
+/// The checksums of the first migrations as released, when they still included functions. `tests/servers/former` contains the
+/// texts.
 const RELEASED: [&str; 8] = [
     "47340733ae72057357a7cad749b61a074a7b2bd5ef603a83987b29b06baa3403",
     "01086b6bde59aaee19f1d1d356e6e4b8423f105c9eed9c32af00ff97ab2949ca",
@@ -65,13 +67,13 @@ const RELEASED: [&str; 8] = [
     "bad27f50ba02517166745ddb864ab15b8a244dce77093c1cc3eb9a92d30f3b09",
 ];
 
-/// The version that this program writes.
+/// The schema version that this crate writes.
 const VERSION: usize = MIGRATIONS.len();
-/// Whoever migrates holds this; it belongs to the database.
+/// The lock that a migration holds; advisory locks are per database.
 const LOCK: &str = "SELECT pg_advisory_lock(29800)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(29800)";
 
-// A role belongs to the whole server, and another database of it may be making it at this moment.
+// Roles are shared by all databases of a server, so the role may be created concurrently from another database.
 const FOUNDATION: &str = "
 DO $$ BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'threadkeep_server') THEN
@@ -90,28 +92,29 @@ CREATE TABLE IF NOT EXISTS threadkeep.migrations (
   checksum bytea NOT NULL,
   applied_at timestamptz NOT NULL DEFAULT now()
 );";
-// Commits lock this table first: one that is under way ends without meeting the locks of the migrations, and the next waits here.
+// Commits lock this table first: a running commit ends before the migration takes further locks, and new commits wait.
 const BLOCK_COMMITS: &str = "LOCK TABLE threadkeep.threads IN ACCESS EXCLUSIVE MODE";
 const GRANT_VERSIONS: &str = "GRANT SELECT ON threadkeep.migrations TO threadkeep_server; \
                               GRANT USAGE ON SCHEMA threadkeep TO threadkeep_server";
 
-/// Checks the schema, and brings it up to date where that is wanted.
+/// Checks the schema, and creates or migrates it unless the options forbid it.
 pub(crate) async fn prepare(shared: &Shared) -> Result<(), StoreError> {
     if check(&applied(shared).await?)? < VERSION {
         if !shared.options.migrate {
-            return Err(StoreError::Incompatible("the schema is missing or old, and migrate=off".to_owned()));
+            let reason = "the schema is missing or outdated, and the database URL has migrate=off";
+            return Err(StoreError::Incompatible(reason.to_owned()));
         }
         migrate(shared).await?;
     }
-    settle(shared).await?;
+    update_stamp_offset(shared).await?;
     Ok(index::check_analysis(shared).await?)
 }
 
 const APPLIED: &str = "SELECT encode(checksum, 'hex') FROM threadkeep.migrations ORDER BY version";
 
-/// The checksums of what was applied, in order; none where there is no schema yet.
+/// Returns the checksums of the applied migrations, in order; none if there is no schema.
 async fn applied(shared: &Shared) -> Result<Vec<String>> {
-    // The one statement outside a scope: whose data it is plays no part.
+    // The only statement outside a scope; it reads no tenant's data.
     match shared.call(APPLIED, &[]).await {
         Ok(rows) => rows.iter().map(|row| get(row, 0)).collect(),
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
@@ -122,22 +125,25 @@ async fn applied(shared: &Shared) -> Result<Vec<String>> {
 
 fn check(applied: &[String]) -> Result<usize, StoreError> {
     if applied.len() > VERSION {
-        let reason = format!("the database has schema {}, this program knows up to {VERSION}", applied.len());
+        let reason = format!(
+            "the database has schema version {}; this program supports versions up to {VERSION}",
+            applied.len()
+        );
         return Err(StoreError::Incompatible(reason));
     }
-    for (place, checksum) in applied.iter().enumerate() {
-        if *checksum != checksum_of(place) {
-            let reason = format!("migration {} of the database is not the one of this program", place + 1);
+    for (index, checksum) in applied.iter().enumerate() {
+        if *checksum != checksum_of(index) {
+            let reason = format!("the checksum of migration {} differs from this program's", index + 1);
             return Err(StoreError::Incompatible(reason));
         }
     }
     Ok(applied.len())
 }
 
-fn checksum_of(place: usize) -> String {
-    match RELEASED.get(place) {
+fn checksum_of(index: usize) -> String {
+    match RELEASED.get(index) {
         Some(checksum) => (*checksum).to_owned(),
-        None => hex_digest(MIGRATIONS[place]),
+        None => hex_digest(MIGRATIONS[index]),
     }
 }
 
@@ -145,23 +151,23 @@ fn hex_digest(texts: &[&str]) -> String {
     Sha256::digest(texts.concat()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Migrates on a connection of its own: a lock that outlives a transaction has no place behind a pooler.
+/// Migrates on a dedicated connection, because a pooler in transaction mode does not support session-level locks.
 async fn migrate(shared: &Shared) -> Result<(), StoreError> {
     let (client, connection) = shared.connect_directly().await?;
     let migrating = async move {
-        // A migration may take longer than a call may.
+        // A migration may exceed the timeout of calls.
         client.batch_execute("SET statement_timeout = 0").await?;
         client.batch_execute(LOCK).await?;
-        let migrated = migrate_locked(&client).await;
+        let result = migrate_locked(&client).await;
         client.batch_execute(UNLOCK).await?;
-        migrated
+        result
     };
-    // The connection ends with the client, which the other half drops.
-    let (_, migrated) = futures::join!(connection, migrating);
-    migrated.map_err(|error: PostgresError| match error.code() {
+    // `migrating` drops the client, which closes the connection.
+    let (_, result) = futures::join!(connection, migrating);
+    result.map_err(|error: PostgresError| match error.code() {
         Some(&SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::Incompatible(
-            "the schema is missing or old, and this role may not change it: open the database once with a role that \
-             may create roles and schemas, or that owns the schema"
+            "the schema is missing or outdated, and this role may not change it: open the database once with a role \
+             that may create roles and schemas, or that owns the schema"
                 .to_owned(),
         ),
         _ => error.into(),
@@ -172,31 +178,32 @@ async fn migrate_locked(client: &Client) -> Result<()> {
     client.batch_execute(FOUNDATION).await?;
     let rows = client.query_typed(APPLIED, &[]).await?;
     let applied = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<String>>>()?;
-    // Read again under the lock: another instance may have been here in between.
-    let former = check(&applied)?;
-    if former == VERSION {
+    // Read again under the lock, because another instance may have migrated the database in the meantime.
+    let version = check(&applied)?;
+    if version == VERSION {
         return Ok(());
     }
     loop {
         client.batch_execute("BEGIN").await?;
-        let applied = apply_after(client, former).await;
-        client.batch_execute(if applied.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-        match applied {
-            // An instance at work locked tables in another order; it goes on once this transaction is undone.
+        let result = apply_after(client, version).await;
+        client.batch_execute(if result.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        match result {
+            // A running instance locked tables in another order. It can continue after the rollback.
             Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
-            applied => return applied,
+            result => return result,
         }
     }
 }
 
-async fn apply_after(client: &Client, former: usize) -> Result<()> {
-    if former > 0 {
+/// Applies the migrations after a version and the functions.
+async fn apply_after(client: &Client, version: usize) -> Result<()> {
+    if version > 0 {
         client.batch_execute(BLOCK_COMMITS).await?;
     }
-    for (place, migration) in MIGRATIONS.iter().enumerate().skip(former) {
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(version) {
         client.batch_execute(&migration.concat()).await?;
-        let version = i32::try_from(place + 1).unwrap_or(i32::MAX);
-        let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(place), Type::TEXT)];
+        let version = i32::try_from(index + 1).unwrap_or(i32::MAX);
+        let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(index), Type::TEXT)];
         let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, decode($2, 'hex'))";
         client.query_typed(sql, &values).await?;
     }
@@ -205,25 +212,25 @@ async fn apply_after(client: &Client, former: usize) -> Result<()> {
     Ok(())
 }
 
-/// Where the data was moved to another server, its stamps are of that server's transactions no longer: from here on all
-/// that come are above all that came.
-async fn settle(shared: &Shared) -> Result<()> {
+/// If the data was moved to another server, raises the stamp offset so that new stamps are higher than all existing ones:
+/// stamps are derived from the server's transaction ids.
+async fn update_stamp_offset(shared: &Shared) -> Result<()> {
     let sql = "SELECT ('x' || left(md5(concat_ws('/', (SELECT system_identifier FROM pg_control_system()), \
                (SELECT oid FROM pg_database WHERE datname = current_database()))), 15))::bit(60)::bigint, \
                (SELECT value FROM threadkeep.marks WHERE name = 'server')";
-    let answers = shared.read(&Caller::keeper(), &[(sql, &[])]).await?;
+    let answers = shared.read(&Caller::maintenance(), &[(sql, &[])]).await?;
     let row = &answers[0][0];
-    let (here, there): (i64, Option<i64>) = (get(row, 0)?, get(row, 1)?);
-    if there == Some(here) {
+    let (server, recorded): (i64, Option<i64>) = (get(row, 0)?, get(row, 1)?);
+    if recorded == Some(server) {
         return Ok(());
     }
     shared
-        .transact(Caller::keeper(), async |transaction| {
-            let here: [Parameter<'_>; 1] = [(&here, Type::INT8)];
+        .transact(Caller::maintenance(), async |transaction| {
+            let values: [Parameter<'_>; 1] = [(&server, Type::INT8)];
             transaction.batch_execute("SELECT pg_advisory_xact_lock(29801)").await?;
             let sql = "INSERT INTO threadkeep.marks AS m (name, value) VALUES ('server', $1) \
                        ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE m.value <> excluded.value RETURNING 1";
-            if !transaction.query_typed(sql, &here).await?.is_empty() {
+            if !transaction.query_typed(sql, &values).await?.is_empty() {
                 let sql = "UPDATE threadkeep.marks SET value = greatest(value, \
                            (SELECT max(stamp) FROM threadkeep.stamps), (SELECT max(stamp) FROM threadkeep.deleted_threads)) \
                            WHERE name = 'stamp_offset'";
@@ -238,11 +245,11 @@ async fn settle(shared: &Shared) -> Result<()> {
 mod tests {
     use super::*;
 
-    // A database that has the version already would keep the older functions.
+    // A database that already has the version would keep the older functions.
     #[test]
-    fn functions_change_with_the_version_alone() {
-        let known = (9, "82f264235e354ec195330fcb76068d6abd3d10be3cf0bc30867e3c0527e4b47b");
-        let now = (VERSION, hex_digest(&FUNCTIONS));
-        assert_eq!((now.0, now.1.as_str()), known, "add a migration, if only an empty one, and record it here");
+    fn functions_change_only_with_the_version() {
+        let recorded = (9, "5811a561ebf02ae2c492cf2a5f1a1e12f0f2f3102641317c24a9a9c57e72aaca");
+        let digest = hex_digest(&FUNCTIONS);
+        assert_eq!((VERSION, digest.as_str()), recorded, "add a migration, which may be empty, and record it here");
     }
 }

@@ -11,30 +11,35 @@ use crate::error::Result;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{get, signed, unsigned};
 
-/// How many messages are looked at for each term: bounds the cost of a common word.
-const PER_TERM: i64 = 4_000;
-/// Terms of a question that are looked up.
-const TERMS: usize = 32;
-/// Messages that a question leaves to its caller to read from the log; more are indexed first.
-const BEHIND: u64 = 1_000;
+/// The maximum number of messages read per term. Bounds the cost of a common term.
+const MAX_POSITIONS: i64 = 4_000;
+/// The maximum number of terms of a query; further terms are ignored.
+const MAX_TERMS: usize = 32;
+/// The maximum number of unindexed messages that a caller is expected to read from the log. If there are more, the index
+/// catches up first.
+const MAX_UNINDEXED: u64 = 1_000;
 
-/// An answer, and whether so much is behind that a caller should not be asked to read it.
-pub(crate) struct Found {
+pub(crate) struct SearchOutcome {
     pub(crate) answer: SearchAnswer,
+    /// Whether so many messages are unindexed that the index should catch up before the answer is used.
     pub(crate) is_far_behind: bool,
 }
 
 /// Searches the messages.
-pub(crate) async fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<Found> {
+pub(crate) async fn search(
+    shared: &Shared,
+    scope: &Scope,
+    query: &SearchQuery,
+    now: Timestamp,
+) -> Result<SearchOutcome> {
     if query.vector.is_some() {
         return Err(StoreError::Unsupported("vector search over messages").into());
     }
     limits::check_page(query.limit)?;
     let caller = Caller::of(scope);
-    // Terms as analysis makes them; anything else was never indexed.
-    let looked_up = query.terms.iter().take(TERMS).map(String::as_str);
-    let terms: Vec<&str> =
-        looked_up.map(|term| if term.chars().all(char::is_alphanumeric) { term } else { "" }).collect();
+    // Text that cannot be a term was never indexed; the empty term stands for it and matches nothing.
+    let used = query.terms.iter().take(MAX_TERMS).map(String::as_str);
+    let terms: Vec<&str> = used.map(|term| if term.chars().all(char::is_alphanumeric) { term } else { "" }).collect();
     let sql = "SELECT place, thread, thread_no, first_seq, seqs, documents, behind_threads, behind_seqs, missing \
                FROM threadkeep.search($1, $2, $3, $4, $5, $6)";
     let values: [Parameter<'_>; 6] = [
@@ -42,41 +47,41 @@ pub(crate) async fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, 
         (&caller.name, Type::TEXT),
         (&query.thread.map(|thread| thread.0), Type::UUID),
         (&terms, Type::TEXT_ARRAY),
-        (&PER_TERM, Type::INT8),
+        (&MAX_POSITIONS, Type::INT8),
         (&now.as_micros(), Type::INT8),
     ];
     let rows = shared.call(sql, &values).await?;
-    let mut found = Found { answer: SearchAnswer::default(), is_far_behind: false };
+    let mut outcome = SearchOutcome { answer: SearchAnswer::default(), is_far_behind: false };
     if let Some((last, matches)) = rows.split_last() {
-        found.answer.documents = unsigned(last, 5)?;
+        outcome.answer.documents = unsigned(last, 5)?;
         let behind = pairs(get(last, 6)?, get(last, 7)?);
-        found.answer.behind = behind.map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
-        found.is_far_behind = get::<i64>(last, 8)? > signed(BEHIND);
-        let matches = matches.iter().map(Match::read).collect::<Result<Vec<_>>>()?;
-        found.answer.frequencies = frequencies(&matches, terms.len());
-        found.answer.hits = candidates(&matches, &found.answer, query.limit);
+        outcome.answer.behind = behind.map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
+        outcome.is_far_behind = get::<i64>(last, 8)? > signed(MAX_UNINDEXED);
+        let matches = matches.iter().map(TermMatch::read).collect::<Result<Vec<_>>>()?;
+        outcome.answer.frequencies = frequencies(&matches, terms.len());
+        outcome.answer.hits = rank(&matches, &outcome.answer, query.limit);
     }
-    found.answer.frequencies.resize(query.terms.len(), 0);
-    Ok(found)
+    outcome.answer.frequencies.resize(query.terms.len(), 0);
+    Ok(outcome)
 }
 
-/// Messages of one thread that hold one term.
-struct Match {
-    /// Of the term, from 0 on.
-    place: usize,
+/// The messages of one thread that contain one term.
+struct TermMatch {
+    /// The index of the term in the query.
+    term: usize,
     thread: ThreadId,
     thread_no: i64,
     seqs: Vec<u64>,
 }
 
-impl Match {
+impl TermMatch {
     fn read(row: &Row) -> Result<Self> {
         let (place, first_seq): (i64, i64) = (get(row, 0)?, get(row, 3)?);
         let seqs: Vec<i64> = get(row, 4)?;
-        // A trimmed message is in the index until the sweep.
+        // A trimmed message stays in the index until the sweep.
         let seqs = seqs.into_iter().filter(|seq| *seq >= first_seq).map(i64::unsigned_abs);
         Ok(Self {
-            place: place.unsigned_abs() as usize - 1,
+            term: place.unsigned_abs() as usize - 1,
             thread: ThreadId(get(row, 1)?),
             thread_no: get(row, 2)?,
             seqs: seqs.collect(),
@@ -84,23 +89,23 @@ impl Match {
     }
 }
 
-/// How many messages hold each term.
-fn frequencies(matches: &[Match], terms: usize) -> Vec<u64> {
+/// Counts the messages that contain each term.
+fn frequencies(matches: &[TermMatch], terms: usize) -> Vec<u64> {
     let mut frequencies = vec![0; terms];
     for found in matches {
-        frequencies[found.place] += found.seqs.len() as u64;
+        frequencies[found.term] += found.seqs.len() as u64;
     }
     frequencies
 }
 
-/// The messages with the rarer terms first, then the newest.
-fn candidates(matches: &[Match], answer: &SearchAnswer, limit: usize) -> Vec<SearchHit> {
+/// Ranks messages by the summed rarity of their terms; of equal scores the newer message first.
+fn rank(matches: &[TermMatch], answer: &SearchAnswer, limit: usize) -> Vec<SearchHit> {
     let mut scores: HashMap<(i64, u64), (f64, ThreadId)> = HashMap::new();
-    // Term by term, so that equal sets of terms add up to equal scores.
-    for place in 0..answer.frequencies.len() {
-        let frequency = answer.frequencies[place] as f64;
+    // Sums rarities in the order of the terms, so that equal sets of terms get equal scores.
+    for term in 0..answer.frequencies.len() {
+        let frequency = answer.frequencies[term] as f64;
         let rarity = ((answer.documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln_1p();
-        for found in matches.iter().filter(|found| found.place == place) {
+        for found in matches.iter().filter(|found| found.term == term) {
             for seq in &found.seqs {
                 scores.entry((found.thread_no, *seq)).or_insert((0.0, found.thread)).0 += rarity;
             }

@@ -1,8 +1,8 @@
-//! The store as it was: one connection that stays in one transaction of `REPEATABLE READ READ ONLY`.
+//! A snapshot of the store: a connection that stays in one transaction with `REPEATABLE READ READ ONLY`.
 //!
-//! The connection is none of the pool's, and goes past a pooler where a direct URL is given; through a pooler in transaction
-//! mode it keeps the server's connection that it got with `BEGIN`. Every statement is sent whole, as nothing can be
-//! prepared once for a connection there, and each reads so much that it does not matter.
+//! The connection is not from the pool, and bypasses the pooler if there is a direct URL; behind a pooler in transaction mode
+//! it stays on the server connection on which `BEGIN` ran. Statements are not prepared, which such a pooler does not
+//! support; each reads so much that this does not matter.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,36 +17,36 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
 use crate::error::{self, PostgresError};
-use crate::pool::{Caller, ENTER, GRACE, Parameter, Shared, entering};
+use crate::pool::{Caller, ENTER, GRACE, Parameter, Shared, enter_parameters};
 use crate::row::{self, get, message_columns, signed, thread_columns, unsigned};
 use crate::{dump, records};
 
-/// Limits of the server on how long a transaction may take or rest; the first is set to the store's own limit of a call,
-/// the others are lifted. Not every version has all of them.
+/// Sets the server's timeouts: `statement_timeout` to that of the store, the others to none. Not every server version has all
+/// of them.
 const LIMITS: &str = "SELECT pg_catalog.set_config(s.name, \
      CASE s.name WHEN 'statement_timeout' THEN $1 ELSE '0' END, true) FROM pg_catalog.pg_settings s \
      WHERE s.name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')";
 
-/// Commits of a batch of threads for each entry that it may hold: agents write several for an answer.
+/// The maximum number of commits in a batch of threads, per entry allowed in it: agents make several commits for an answer.
 const COMMITS_PER_ENTRY: u64 = 4;
 
-/// A connection in its transaction. The server ends the transaction when the connection is closed.
+/// A connection in a transaction. The server ends the transaction when the connection is closed.
 pub(crate) struct PostgresSnapshot {
     client: Client,
-    /// How long one statement is waited for.
-    patience: Duration,
+    /// The timeout of a statement.
+    timeout: Duration,
     now: Timestamp,
     unreadable: Unreadable,
 }
 
-/// Why a snapshot cannot be read any further.
+/// The snapshot's transaction has ended, so no further reads are possible.
 #[derive(Debug)]
 struct SnapshotEnded(Option<tokio_postgres::Error>);
 
 impl fmt::Display for SnapshotEnded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "the transaction of the snapshot was ended; see the limits of the server (statement_timeout, \
+            "the snapshot's transaction was ended; check the timeouts of the server (statement_timeout, \
              transaction_timeout) and of a pooler (query_timeout, idle_transaction_timeout, transaction_timeout)",
         )
     }
@@ -59,32 +59,32 @@ impl std::error::Error for SnapshotEnded {
 }
 
 impl PostgresSnapshot {
-    pub(crate) async fn take(shared: &Shared, now: Timestamp) -> error::Result<Self> {
+    pub(crate) async fn open(shared: &Shared, now: Timestamp) -> error::Result<Self> {
         let (client, connection) = shared.connect_directly().await?;
-        // It ends when the client is dropped.
+        // The task ends when the client is dropped.
         tokio::spawn(connection);
         let statement_timeout = shared.options.statement_timeout;
-        let snapshot = Self { client, patience: statement_timeout + GRACE, now, unreadable: Unreadable::default() };
+        let snapshot = Self { client, timeout: statement_timeout + GRACE, now, unreadable: Unreadable::default() };
         let begin = snapshot.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-        let begun = tokio::time::timeout(snapshot.patience, begin).await;
-        begun.map_err(|_| PostgresError::Silence)?.map_err(PostgresError::Early)?;
-        snapshot.query(ENTER, &entering(&Caller::keeper())).await?;
+        let result = tokio::time::timeout(snapshot.timeout, begin).await;
+        result.map_err(|_| PostgresError::NoResponse)?.map_err(PostgresError::BeforeSend)?;
+        snapshot.query(ENTER, &enter_parameters(&Caller::maintenance())).await?;
         let limit = format!("{}ms", statement_timeout.as_millis());
         snapshot.query(LIMITS, &[(&limit, Type::TEXT)]).await?;
         Ok(snapshot)
     }
 
     async fn query(&self, sql: &str, values: &[Parameter<'_>]) -> error::Result<Vec<Row>> {
-        let answer = tokio::time::timeout(self.patience, self.client.query_typed(sql, values)).await;
-        Ok(answer.map_err(|_| PostgresError::Silence)??)
+        let result = tokio::time::timeout(self.timeout, self.client.query_typed(sql, values)).await;
+        Ok(result.map_err(|_| PostgresError::NoResponse)??)
     }
 
-    /// As [`PostgresSnapshot::query`] within the transaction, which no failure leaves as it was: it cannot be repeated.
+    /// Like [`PostgresSnapshot::query`], but any failure ends the snapshot: PostgreSQL aborts the transaction.
     async fn read(&self, sql: &str, values: &[Parameter<'_>]) -> error::Result<Vec<Row>> {
         self.query(sql, values).await.map_err(|error| {
             let ended = match error {
                 PostgresError::Server(error) => SnapshotEnded(Some(error)),
-                PostgresError::Silence => SnapshotEnded(None),
+                PostgresError::NoResponse => SnapshotEnded(None),
                 other => return other,
             };
             let source: Option<Box<dyn std::error::Error + Send + Sync>> = Some(Box::new(ended));
@@ -113,50 +113,51 @@ impl PostgresSnapshot {
                 match listed_thread(row) {
                     Ok(thread) => listed.push(thread),
                     Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
-                        let detail = format!("the thread's own row: {error}");
+                        let detail = format!("thread row: {error}");
                         self.unreadable.add(get(row, 0).ok().map(ThreadId), detail);
                     }
                     Err(error) => return Err(error),
                 }
             }
-            // An empty page would say that there are no more.
+            // An empty page would mean that there are no more threads.
             if rows.is_empty() || !listed.is_empty() {
                 return Ok(listed);
             }
         }
     }
 
-    /// Two flights for as many threads as fit: their rows, which say how much they hold, then all that belongs to them.
-    async fn dump(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> error::Result<Vec<Dump>> {
-        let threads = self.fitting_threads(places, after, size).await?;
+    /// Dumps as many threads as fit in two round trips: their rows, from which their sizes are estimated, then the rest.
+    async fn dump(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> error::Result<Vec<Dump>> {
+        let threads = self.fitting_threads(numbers, after, size).await?;
         let numbers: Vec<i64> = threads.iter().map(|(number, _)| *number).collect();
-        let (after_seq, begun) = (signed(after.unwrap_or(0)), &numbers[usize::from(after.is_some())..]);
-        let of_entries: [Parameter<'_>; 4] = [
+        // Records and commits are in a thread's first chunk; with `after`, the first thread continues a dump.
+        let (after_seq, started) = (signed(after.unwrap_or(0)), &numbers[usize::from(after.is_some())..]);
+        let entry_values: [Parameter<'_>; 4] = [
             (&numbers, Type::INT8_ARRAY),
             (&after_seq, Type::INT8),
             (&signed(size.entries as u64 + 1), Type::INT8),
             (&signed(size.bytes as u64), Type::INT8),
         ];
-        let of_heads: [Parameter<'_>; 1] = [(&begun, Type::INT8_ARRAY)];
+        let first_chunk_values: [Parameter<'_>; 1] = [(&started, Type::INT8_ARRAY)];
         let (entries, records, commits) = futures::join!(
-            self.read(ENTRIES, &of_entries),
-            self.read(RECORDS, &of_heads),
-            self.read(COMMITS, &of_heads),
+            self.read(ENTRIES, &entry_values),
+            self.read(RECORDS, &first_chunk_values),
+            self.read(COMMITS, &first_chunk_values),
         );
-        let mut dumps = gather(threads, &entries?, size)?;
-        let places: HashMap<i64, usize> = numbers.iter().zip(0..dumps.len()).map(|(no, at)| (*no, at)).collect();
+        let mut dumps = group_entries(threads, &entries?, size)?;
+        let indexes: HashMap<i64, usize> = numbers.iter().zip(0..dumps.len()).map(|(no, index)| (*no, index)).collect();
         for row in records? {
-            if let Some(at) = places.get(&get_number(&row)?) {
-                dump::add_record(&mut dumps[*at], &row)?;
+            if let Some(index) = indexes.get(&get_number(&row)?) {
+                dump::add_record(&mut dumps[*index], &row)?;
             }
         }
         for row in commits? {
-            if let Some(at) = places.get(&get_number(&row)?) {
-                dump::add_commit(&mut dumps[*at], &row)?;
+            if let Some(index) = indexes.get(&get_number(&row)?) {
+                dump::add_commit(&mut dumps[*index], &row)?;
             }
         }
-        let whole = dumps.into_iter().enumerate().map(|(at, mut dump)| {
-            let after = after.filter(|_| at == 0);
+        let dumps = dumps.into_iter().enumerate().map(|(index, mut dump)| {
+            let after = after.filter(|_| index == 0);
             let positions = dump.thread.as_ref().map(|thread| thread.positions);
             dump.thread = dump.thread.filter(|_| after.is_none());
             match positions {
@@ -164,17 +165,17 @@ impl PostgresSnapshot {
                 None => dump,
             }
         });
-        Ok(whole.collect())
+        Ok(dumps.collect())
     }
 
-    /// The first threads whose entries, and whose commits, are few enough together; at least one.
+    /// Selects the first threads whose entries and commits fit into `size`; at least one.
     async fn fitting_threads(
         &self,
-        places: &[u64],
+        numbers: &[u64],
         after: Option<u64>,
         size: ChunkSize,
     ) -> error::Result<Vec<(i64, DumpedThread)>> {
-        let numbers: Vec<i64> = places.iter().map(|place| signed(*place)).collect();
+        let numbers: Vec<i64> = numbers.iter().map(|number| signed(*number)).collect();
         let rows = self.read(THREADS, &[(&numbers, Type::INT8_ARRAY)]).await?;
         let rows = rows.iter().map(|row| Ok((get_number(row)?, row))).collect::<error::Result<HashMap<i64, &Row>>>()?;
         let mut fitting = Vec::new();
@@ -220,7 +221,7 @@ impl PostgresSnapshot {
             match owned_record(row) {
                 Ok(record) => owned.push(record),
                 Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
-                    self.unreadable.add(None, format!("a document: {error}"));
+                    self.unreadable.add(None, format!("record: {error}"));
                 }
                 Err(error) => return Err(error),
             }
@@ -232,8 +233,7 @@ impl PostgresSnapshot {
 const THREADS: &str = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.tag, t.created_at, t.updated_at, \
      t.expires_at, t.no AS thread_no FROM threadkeep.threads t WHERE t.no = ANY($1) AND NOT t.restoring";
 
-/// The entries of several threads in the order of the threads; an entry is read as long as those before it are small enough
-/// together.
+/// Selects the entries of several threads, in the order of the threads, until their total size exceeds the limit.
 const ENTRIES: &str = concat!(
     "SELECT ",
     message_columns!(),
@@ -261,34 +261,35 @@ fn owned_record(row: &Row) -> error::Result<OwnedRecord> {
 
 fn listed_thread(row: &Row) -> error::Result<ListedThread> {
     let tenant = TenantId::from_stored(get::<&str>(row, 13)?)?;
-    Ok(ListedThread { place: unsigned(row, 12)?, tenant, thread: row::thread(row, 0)? })
+    Ok(ListedThread { number: unsigned(row, 12)?, tenant, thread: row::thread(row, 0)? })
 }
 
-/// The thread that a row belongs to.
+/// Returns the number of the thread that a row belongs to.
 fn get_number(row: &Row) -> error::Result<i64> {
-    Ok(row.try_get("thread_no").map_err(|_| StoreError::corrupt("row", "thread_no is not of its type"))?)
+    Ok(row.try_get("thread_no").map_err(|_| StoreError::corrupt("row", "thread_no has an unexpected type"))?)
 }
 
-/// Gives each thread its entries. Where entries were left out, threads after the one with the last entry wait for the next
-/// call.
-fn gather(threads: Vec<(i64, DumpedThread)>, rows: &[Row], size: ChunkSize) -> error::Result<Vec<Dump>> {
-    let places: HashMap<i64, usize> = threads.iter().enumerate().map(|(place, (number, _))| (*number, place)).collect();
+/// Groups entries by thread. If the entries are incomplete, the threads after that of the last entry are dropped and are read
+/// by the next call.
+fn group_entries(threads: Vec<(i64, DumpedThread)>, rows: &[Row], size: ChunkSize) -> error::Result<Vec<Dump>> {
+    let indexes: HashMap<i64, usize> =
+        threads.iter().enumerate().map(|(index, (number, _))| (*number, index)).collect();
     let dump = |thread| Dump { thread: Some(thread), ..Dump::default() };
     let mut dumps: Vec<Dump> = threads.into_iter().map(|(_, thread)| dump(thread)).collect();
     let (mut bytes, mut last) = (0, None);
     for row in rows.iter().take(size.entries) {
-        let Some(place) = places.get(&get_number(row)?) else { continue };
+        let Some(index) = indexes.get(&get_number(row)?) else { continue };
         let entry = dump::entry(row)?;
         if let DumpEntry::Message { body, .. } = &entry {
             bytes += body.len();
         }
-        last = Some((*place, entry.seq()));
-        dumps[*place].entries.push(entry);
+        last = Some((*index, entry.seq()));
+        dumps[*index].entries.push(entry);
     }
-    if let Some((place, seq)) = last.filter(|_| rows.len() > size.entries || bytes >= size.bytes) {
-        dumps.truncate(place + 1);
-        let end = dumps[place].thread.as_ref().map_or(0, |thread| thread.positions.seq);
-        dumps[place].next = (seq < end).then_some(seq);
+    if let Some((index, seq)) = last.filter(|_| rows.len() > size.entries || bytes >= size.bytes) {
+        dumps.truncate(index + 1);
+        let end = dumps[index].thread.as_ref().map_or(0, |thread| thread.positions.seq);
+        dumps[index].next = (seq < end).then_some(seq);
     }
     Ok(dumps)
 }
@@ -299,13 +300,13 @@ impl Snapshot for PostgresSnapshot {
         Consistency::Store
     }
 
-    /// The server's log waits for no reader.
+    /// Readers do not make the server's log grow.
     fn log_growth_bytes(&self) -> Option<u64> {
         None
     }
 
     fn unreadable(&self) -> Vec<Finding> {
-        self.unreadable.found()
+        self.unreadable.findings()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {
@@ -321,12 +322,12 @@ impl Snapshot for PostgresSnapshot {
         Ok(self.list(after, limit).await?)
     }
 
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
         limits::check_page(size.entries)?;
-        if places.is_empty() {
+        if numbers.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.dump(places, after, size).await?)
+        Ok(self.dump(numbers, after, size).await?)
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {

@@ -2,15 +2,16 @@ use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite,
-    IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner,
-    RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
+    IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record,
+    RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, TaggedNumber,
+    ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps,
+    WriteOutcome,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use crate::{
-    PostgresStore, changes, collections, commit, derived, following, index, listen, messages, records, search, threads,
-    view,
+    PostgresStore, change_reader, changes, collections, commit, derived, index, listen, messages, records, search,
+    threads, view,
 };
 
 #[async_trait]
@@ -19,14 +20,14 @@ impl Store for PostgresStore {
         commit::commit(&self.shared, scope, thread, batch, now).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         threads::open(&self.shared, scope, open, now).await
     }
 
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -65,7 +66,7 @@ impl Store for PostgresStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         Ok(messages::find(&self.shared, scope, thread, names, now).await?)
@@ -75,7 +76,7 @@ impl Store for PostgresStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -86,11 +87,11 @@ impl Store for PostgresStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
-        following::list(&self.shared, scope, thread, after, limit, now).await
+        change_reader::list(&self.shared, scope, thread, after, limit, now).await
     }
 
     async fn find_record(
@@ -143,9 +144,9 @@ impl SearchIndex for PostgresStore {
         if query.collection != Collection::Messages {
             return Ok(collections::search(&self.shared, scope, query).await?);
         }
-        let found = search::search(&self.shared, scope, query, now).await?;
-        if !found.is_far_behind {
-            return Ok(found.answer);
+        let outcome = search::search(&self.shared, scope, query, now).await?;
+        if !outcome.is_far_behind {
+            return Ok(outcome.answer);
         }
         self.catch_up(usize::MAX).await?;
         Ok(search::search(&self.shared, scope, query, now).await?.answer)

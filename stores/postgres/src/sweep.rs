@@ -1,4 +1,4 @@
-//! Removes what is over, in bounded steps, each a transaction of its own.
+//! Removes expired and deleted data in bounded steps, each in its own transaction.
 
 use threadkeep_core::{Result, SweepReport, Timestamp};
 use tokio_postgres::types::Type;
@@ -8,7 +8,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 use crate::threads::WINDOW;
 
-/// Rows removed in one transaction.
+/// The maximum number of rows removed in one transaction.
 const STEP: i64 = 1_000;
 
 pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
@@ -31,7 +31,7 @@ pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport
     }
 }
 
-// Each takes an instant and how many rows at most, and answers how many it removed.
+// The parameters of each are a time and the maximum number of rows; the result is the number of removed rows.
 const EXPIRED_THREADS: &str = "WITH over AS (SELECT no FROM threadkeep.threads WHERE expires_at <= $1 LIMIT $2 \
      FOR UPDATE SKIP LOCKED), removed AS (SELECT threadkeep.remove_thread(no) FROM over) SELECT count(*) FROM removed";
 const EXPIRED_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.documents WHERE ctid = ANY (ARRAY(SELECT ctid \
@@ -39,17 +39,18 @@ const EXPIRED_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.documents
 const EXPIRED_THREAD_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.thread_documents WHERE ctid = ANY (ARRAY( \
      SELECT ctid FROM threadkeep.thread_documents WHERE expires_at <= $1 LIMIT $2)) RETURNING 1) \
      SELECT count(*) FROM removed";
-// Cursors from before the forgotten deletions can no longer be told of them.
+// A cursor from before these deletions can no longer be continued.
 const DELETED_IDS: &str = "WITH removed AS (DELETE FROM threadkeep.deleted_threads WHERE ctid = ANY (ARRAY(SELECT ctid \
      FROM threadkeep.deleted_threads WHERE deleted_at <= $1 LIMIT $2)) RETURNING stamp), \
      forgotten AS (UPDATE threadkeep.marks SET value = greatest(value, (SELECT max(stamp) FROM removed)) \
      WHERE name = 'forgotten_stamp' AND EXISTS (SELECT 1 FROM removed)) SELECT count(*) FROM removed";
 
-async fn repeat(shared: &Shared, sql: &str, instant: i64) -> Result<u64> {
+/// Runs a statement until it removes less than a full step. Returns the total number of removed rows.
+async fn repeat(shared: &Shared, sql: &str, before: i64) -> Result<u64> {
     let mut removed = 0;
     loop {
-        let values: [Parameter<'_>; 2] = [(&instant, Type::INT8), (&STEP, Type::INT8)];
-        let count = count(shared, sql, &values).await.map_err(PostgresError::of_write)?;
+        let values: [Parameter<'_>; 2] = [(&before, Type::INT8), (&STEP, Type::INT8)];
+        let count = count(shared, sql, &values).await.map_err(PostgresError::into_write_error)?;
         removed += count.unsigned_abs();
         if count < STEP {
             return Ok(removed);
@@ -58,15 +59,14 @@ async fn repeat(shared: &Shared, sql: &str, instant: i64) -> Result<u64> {
 }
 
 async fn count(shared: &Shared, sql: &str, values: &[Parameter<'_>]) -> error::Result<i64> {
-    let counting = shared.transact(Caller::keeper(), async |transaction| {
+    let counting = shared.transact(Caller::maintenance(), async |transaction| {
         let rows = transaction.query_typed(sql, values).await?;
         rows.first().map_or(Ok(0), |row| get(row, 0))
     });
     counting.await
 }
 
-/// Shortens each thread's change log from its old end. What is old behind what is not stays with it, so that a log never
-/// has a gap.
+/// Removes the oldest entries of each thread's change log. An old entry after a newer one stays, so that a log has no gaps.
 async fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
     let find = "SELECT DISTINCT thread_no FROM threadkeep.commits WHERE at <= $1 AND thread_no > $2 \
                 ORDER BY thread_no LIMIT $3";
@@ -78,35 +78,35 @@ async fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
     let (mut removed, mut last) = (0, 0_i64);
     loop {
         let values: [Parameter<'_>; 3] = [(&before, Type::INT8), (&last, Type::INT8), (&STEP, Type::INT8)];
-        let answers = shared.read(&Caller::keeper(), &[(find, &values)]).await?;
+        let answers = shared.read(&Caller::maintenance(), &[(find, &values)]).await?;
         if answers[0].is_empty() {
             return Ok(removed);
         }
         for row in &answers[0] {
             last = get(row, 0)?;
             let values: [Parameter<'_>; 2] = [(&before, Type::INT8), (&last, Type::INT8)];
-            removed += count(shared, remove, &values).await.map_err(PostgresError::of_write)?.unsigned_abs();
+            removed += count(shared, remove, &values).await.map_err(PostgresError::into_write_error)?.unsigned_abs();
         }
     }
 }
 
-/// What one step of removing leftovers did.
+/// The outcome of one step of removing leftovers.
 pub(crate) struct LeftoverStep {
     pub(crate) messages: u64,
     pub(crate) more: bool,
 }
 
-/// Removes at most `limit` rows of what trims and deletions left behind.
+/// Removes at most `limit` messages left over from trims and deletions.
 pub(crate) async fn remove_leftovers(shared: &Shared, limit: usize) -> Result<LeftoverStep> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let removing = shared.transact(Caller::keeper(), async |transaction| {
+    let removing = shared.transact(Caller::maintenance(), async |transaction| {
         let sql = "SELECT thread_no, below FROM threadkeep.leftovers LIMIT 1 FOR UPDATE SKIP LOCKED";
         let rows = transaction.query_typed(sql, &[]).await?;
         let Some(row) = rows.first() else { return Ok(LeftoverStep { messages: 0, more: false }) };
         let (thread_no, below): (i64, Option<i64>) = (get(row, 0)?, get(row, 1)?);
         let end = below.unwrap_or(i64::MAX);
         let values: [Parameter<'_>; 3] = [(&thread_no, Type::INT8), (&end, Type::INT8), (&limit, Type::INT8)];
-        let mut is_all = true;
+        let mut is_done = true;
         let mut messages = 0;
         for table in ["messages", "message_terms"] {
             let sql = format!(
@@ -115,20 +115,20 @@ pub(crate) async fn remove_leftovers(shared: &Shared, limit: usize) -> Result<Le
                  SELECT count(*) FROM removed"
             );
             let removed: i64 = get(&transaction.query_typed(&sql, &values).await?[0], 0)?;
-            is_all &= removed < limit;
+            is_done &= removed < limit;
             messages = messages.max(removed.unsigned_abs());
         }
-        if is_all && below.is_none() {
+        if is_done && below.is_none() {
             let sql = "WITH removed AS (DELETE FROM threadkeep.commits WHERE thread_no = $1 AND change = ANY (ARRAY( \
                        SELECT change FROM threadkeep.commits WHERE thread_no = $1 AND $2 > 0 ORDER BY change LIMIT $3)) \
                        RETURNING 1) SELECT count(*) FROM removed";
-            is_all &= get::<i64>(&transaction.query_typed(sql, &values).await?[0], 0)? < limit;
+            is_done &= get::<i64>(&transaction.query_typed(sql, &values).await?[0], 0)? < limit;
             transaction.query_typed("DELETE FROM threadkeep.indexed WHERE thread_no = $1", &values[..1]).await?;
         }
-        if is_all {
+        if is_done {
             transaction.query_typed("DELETE FROM threadkeep.leftovers WHERE thread_no = $1", &values[..1]).await?;
         }
         Ok(LeftoverStep { messages, more: true })
     });
-    removing.await.map_err(PostgresError::of_write)
+    removing.await.map_err(PostgresError::into_write_error)
 }

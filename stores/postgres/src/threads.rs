@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, ThreadId,
+    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenOutcome, OpenThread, Owner, Result, Scope, StoreError, ThreadId,
     ThreadKey, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
 };
 use tokio_postgres::types::Type;
@@ -10,16 +10,16 @@ use crate::error;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, owner_name, thread_columns};
 
-/// The window in which deleted ids and idempotency keys are remembered, in microseconds.
+/// How long deleted ids and idempotency keys are stored, in microseconds.
 pub(crate) const WINDOW: i64 = IDEMPOTENCY_WINDOW_MS * 1000;
 
-pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
     open.check()?;
     if scope.access(&open.owner) == Access::None {
         return Err(StoreError::NotFound(Kind::Thread));
     }
     let caller = Caller::of(scope);
-    let words = codec::ThreadWords::new(open.title, open.metadata, open.state);
+    let attributes = codec::ThreadAttributes::new(open.title, open.metadata, open.state);
     let sql = "SELECT outcome, (shown).id, (shown).owner, (shown).key, (shown).body, (shown).seq, (shown).change, \
                (shown).first_seq, (shown).tag, (shown).message_count, (shown).created_at, (shown).updated_at, (shown).expires_at \
                FROM threadkeep.open_thread($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
@@ -29,18 +29,18 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
         (&owner_name(&open.owner), Type::TEXT),
         (&open.id.0, Type::UUID),
         (&open.key.as_ref().map(ThreadKey::as_str), Type::TEXT),
-        (&codec::encode_thread(&words), Type::TEXT),
+        (&codec::encode_thread(&attributes), Type::TEXT),
         (&open.created_at.unwrap_or(now).as_micros(), Type::INT8),
         (&open.expires_at.map(Timestamp::as_micros), Type::INT8),
         (&now.as_micros(), Type::INT8),
         (&WINDOW, Type::INT8),
     ];
     let rows = shared.write(sql, &values).await?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;
     let outcome: String = get(row, 0)?;
     match outcome.as_str() {
         "found" | "created" => {
-            let opened = Opened { thread: row::thread(row, 1)?, created: outcome == "created" };
+            let opened = OpenOutcome { thread: row::thread(row, 1)?, created: outcome == "created" };
             if opened.created {
                 wake(shared, scope, &opened.thread.owner, opened.thread.id, None);
             }
@@ -61,7 +61,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
         (&now.as_micros(), Type::INT8),
     ];
     let rows = shared.write(sql, &values).await?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;
     match get::<&str>(row, 0)? {
         "done" => {
             wake(shared, scope, &row::owner(get(row, 1)?)?, thread, None);
@@ -72,11 +72,11 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
     }
 }
 
-/// Tells this process's listeners at once, and other instances as soon as the outbox is sent.
+/// Wakes this process's subscribers immediately, and other instances when the outbox is sent.
 pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId, change: Option<u64>) {
     let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread, change };
     shared.outbox.put(&wake_up);
-    // Nobody listening any more is no failure.
+    // Sending fails only without subscribers.
     drop(shared.wake_ups.send(wake_up));
 }
 
@@ -95,7 +95,7 @@ pub(crate) async fn list(
         (None, Scope::User(_, user)) => Some(Owner::User(user.clone())),
         (None, Scope::Tenant(_)) => None,
     };
-    let (mark, after) = match query.order {
+    let (prefix, after) = match query.order {
         ThreadOrder::Created => ('c', parse_cursor(query, 'c')?.unwrap_or((0, 0))),
         ThreadOrder::Recent => ('r', parse_cursor(query, 'r')?.unwrap_or((i64::MAX, 0))),
     };
@@ -115,24 +115,25 @@ pub(crate) async fn list(
     let threads = rows.iter().take(query.limit).map(|row| row::thread(row, 0)).collect::<error::Result<Vec<_>>>()?;
     let last = rows.get(query.limit - 1).filter(|_| rows.len() > query.limit);
     let next = last
-        .map(|row| Ok::<_, error::PostgresError>(format!("{mark}{}-{}", get::<i64>(row, 12)?, get::<i64>(row, 13)?)));
+        .map(|row| Ok::<_, error::PostgresError>(format!("{prefix}{}-{}", get::<i64>(row, 12)?, get::<i64>(row, 13)?)));
     Ok(ThreadPage { threads, next: next.transpose()? })
 }
 
-/// The order is that of an index, by owner where one is asked for, so that a page costs what it holds.
-fn page_sql(order: ThreadOrder, of_owner: bool) -> String {
+/// Returns the statement that lists threads. An index supports its order and conditions, so that its cost is proportional to
+/// the size of the page.
+fn page_sql(order: ThreadOrder, has_owner: bool) -> String {
     let columns = thread_columns!();
     let alive = "NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2)";
     match order {
         ThreadOrder::Created => {
-            let owner = if of_owner { "AND t.owner = $6" } else { "" };
+            let owner = if has_owner { "AND t.owner = $6" } else { "" };
             format!(
                 "SELECT {columns}, t.no, 0::bigint FROM threadkeep.threads t WHERE t.tenant = $1 {owner} AND {alive} \
                  AND t.no > $3 AND $4::bigint IS NOT NULL ORDER BY t.no LIMIT $5"
             )
         }
         ThreadOrder::Recent => {
-            let owner = if of_owner { "AND s.owner = $6" } else { "" };
+            let owner = if has_owner { "AND s.owner = $6" } else { "" };
             format!(
                 "SELECT {columns}, s.stamp, s.thread_no FROM threadkeep.stamps s \
                  JOIN threadkeep.threads t ON t.no = s.thread_no WHERE s.tenant = $1 {owner} AND {alive} \
@@ -142,9 +143,9 @@ fn page_sql(order: ThreadOrder, of_owner: bool) -> String {
     }
 }
 
-fn parse_cursor(query: &ThreadQuery, mark: char) -> error::Result<Option<(i64, i64)>> {
+fn parse_cursor(query: &ThreadQuery, prefix: char) -> error::Result<Option<(i64, i64)>> {
     let Some(cursor) = &query.after else { return Ok(None) };
-    let numbers = cursor.strip_prefix(mark).and_then(|numbers| numbers.split_once('-'));
+    let numbers = cursor.strip_prefix(prefix).and_then(|numbers| numbers.split_once('-'));
     let numbers = numbers.and_then(|(first, second)| Some((first.parse().ok()?, second.parse().ok()?)));
-    Ok(Some(numbers.ok_or_else(|| StoreError::invalid("cursor", "not of this list"))?))
+    Ok(Some(numbers.ok_or_else(|| StoreError::invalid("cursor", "not from this list"))?))
 }

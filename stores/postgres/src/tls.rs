@@ -9,16 +9,16 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use threadkeep_core::{Result, StoreError};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Whose certificates are believed.
+/// Which server certificates are accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
-    /// Whether the server's certificate is checked at all; `sslmode=require` encrypts and does not ask who answers.
+    /// Whether the server's certificate is verified; `sslmode=require` only encrypts.
     pub(crate) is_verified: bool,
-    /// Certificate authorities; those of the public web where there is none.
+    /// A PEM file with the root certificates. Default: Mozilla's root certificates.
     pub(crate) root_file: Option<PathBuf>,
 }
 
-/// Makes what encrypts a connection.
+/// Creates the TLS connector.
 pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -27,8 +27,8 @@ pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect> {
     let config = if trust.is_verified {
         builder.with_root_certificates(roots(trust)?).with_no_client_auth()
     } else {
-        let anyone = Arc::new(Anyone { provider });
-        builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()
+        let verifier = Arc::new(AcceptAnyCertificate { provider });
+        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
     };
     Ok(MakeRustlsConnect::new(config))
 }
@@ -37,22 +37,22 @@ fn roots(trust: &Trust) -> Result<RootCertStore> {
     let Some(file) = &trust.root_file else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };
-    let unreadable = |reason: String| StoreError::invalid("sslrootcert", reason);
+    let invalid = |reason: String| StoreError::invalid("sslrootcert", reason);
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(error.to_string()))? {
-        let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-        roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| invalid(error.to_string()))? {
+        let certificate = certificate.map_err(|error| invalid(error.to_string()))?;
+        roots.add(certificate).map_err(|error| invalid(error.to_string()))?;
     }
-    if roots.is_empty() { Err(unreadable("the file holds no certificate".to_owned())) } else { Ok(roots) }
+    if roots.is_empty() { Err(invalid("the file contains no certificate".to_owned())) } else { Ok(roots) }
 }
 
-/// Believes every certificate, as libpq does below `sslmode=verify-ca`; signatures are checked all the same.
+/// Accepts any certificate, like libpq below `sslmode=verify-ca`. Signatures are still verified.
 #[derive(Debug)]
-struct Anyone {
+struct AcceptAnyCertificate {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! Reads everything and says what does not hold together; rebuilds what is derived.
+//! Reads everything and reports inconsistencies; rebuilds derived data.
 
 use std::pin::pin;
 
@@ -15,14 +15,14 @@ use crate::pool::{Caller, Shared};
 use crate::row::{get, unsigned};
 use crate::{collections, index, row};
 
-/// Findings after which verification stops telling single ones.
-const FINDINGS: usize = 1_000;
+/// The maximum number of findings in a report.
+const MAX_FINDINGS: usize = 1_000;
 
 pub(crate) async fn verify(shared: &Shared) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     shared
-        .transact(Caller::keeper(), async |transaction| {
-            // One snapshot for all of it: what is written meanwhile is no finding.
+        .transact(Caller::maintenance(), async |transaction| {
+            // A single snapshot, so that concurrent writes cause no findings.
             transaction.batch_execute("COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
             transaction.query_typed("SELECT threadkeep.enter('', 'keeper')", &[]).await?;
             let sql = "SELECT count(*) FROM threadkeep.owners WHERE owner = ''";
@@ -42,16 +42,20 @@ pub(crate) async fn verify(shared: &Shared) -> Result<VerifyReport> {
 }
 
 fn add(report: &mut VerifyReport, severity: Severity, thread: Option<ThreadId>, detail: impl Into<String>) {
-    if report.findings.len() < FINDINGS {
+    if report.findings.len() < MAX_FINDINGS {
         report.findings.push(Finding { severity, thread, detail: detail.into() });
     }
 }
 
-/// Shows rows one after the other, as they come.
-async fn each(transaction: &Transaction<'_>, sql: &str, mut show: impl FnMut(&Row) -> Result<()>) -> Result<()> {
+/// Calls `visit` with each row as it arrives.
+async fn for_each_row(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    mut visit: impl FnMut(&Row) -> Result<()>,
+) -> Result<()> {
     let mut rows = pin!(transaction.query_typed_raw(sql, Vec::<(i64, tokio_postgres::types::Type)>::new()).await?);
     while let Some(row) = rows.try_next().await? {
-        show(&row)?;
+        visit(&row)?;
     }
     Ok(())
 }
@@ -59,7 +63,7 @@ async fn each(transaction: &Transaction<'_>, sql: &str, mut show: impl FnMut(&Ro
 async fn check_threads(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
     let sql = "SELECT t.id, t.body, t.seq, t.first_seq, s.thread_no IS NULL FROM threadkeep.threads t \
                LEFT JOIN threadkeep.stamps s ON s.thread_no = t.no WHERE NOT t.restoring ORDER BY t.no";
-    each(transaction, sql, |row| {
+    for_each_row(transaction, sql, |row| {
         let id = ThreadId(get(row, 0)?);
         report.threads += 1;
         if let Err(error) = codec::decode_thread(get(row, 1)?) {
@@ -67,43 +71,45 @@ async fn check_threads(transaction: &Transaction<'_>, report: &mut VerifyReport)
         }
         let (seq, first_seq) = (unsigned(row, 2)?, unsigned(row, 3)?);
         if first_seq == 0 || first_seq > seq + 1 {
-            add(report, Severity::Damage, Some(id), "the first position is beyond the end");
+            add(report, Severity::Damage, Some(id), "the thread's first position is after its last");
         }
         if get(row, 4)? {
-            add(report, Severity::Derived, Some(id), "it is not known when the thread last changed");
+            add(report, Severity::Derived, Some(id), "the thread's change stamp is missing");
         }
         Ok(())
     })
     .await
 }
 
-/// What of a thread has been seen so far.
-struct Walk {
+/// The state of checking one thread's messages.
+struct ThreadCheck {
     no: i64,
     id: ThreadId,
     seq: u64,
+    /// The position after the last message read.
     expected: u64,
     counted: u64,
     message_count: u64,
 }
 
-impl Walk {
+impl ThreadCheck {
     fn end(&self, report: &mut VerifyReport) {
-        self.gap(self.seq + 1, report);
+        self.report_gap(self.seq + 1, report);
         if self.expected > self.seq + 1 {
-            let detail = format!("the thread says it ends at {}, its messages at {}", self.seq, self.expected - 1);
+            let detail = format!("the thread ends at {}, but its last message is at {}", self.seq, self.expected - 1);
             add(report, Severity::Damage, Some(self.id), detail);
         }
         if self.counted != self.message_count {
-            let detail = format!("the thread counts {} messages and holds {}", self.message_count, self.counted);
+            let (stored, counted) = (self.message_count, self.counted);
+            let detail = format!("the thread's message count is {stored}, but it has {counted} messages");
             add(report, Severity::Derived, Some(self.id), detail);
         }
     }
 }
 
-impl Walk {
-    /// Names the positions before `seq` that have no row.
-    fn gap(&self, seq: u64, report: &mut VerifyReport) {
+impl ThreadCheck {
+    /// Reports the positions before `seq` that have no row.
+    fn report_gap(&self, seq: u64, report: &mut VerifyReport) {
         if seq > self.expected {
             let lost = DumpEntry::Lost { seq: self.expected, count: seq - self.expected };
             add(report, Severity::Damage, Some(self.id), lost.damage().unwrap_or_default());
@@ -111,7 +117,7 @@ impl Walk {
     }
 }
 
-/// What is wrong with a message, and whether it has a checksum.
+/// Returns the damage of a message, if any, and whether it has a checksum.
 fn message_damage_of(row: &Row, seq: u64, body: &str) -> Result<(Option<String>, bool)> {
     let id = MessageId(get(row, 7)?);
     let role = get::<Option<i16>>(row, 8)?.and_then(Role::from_stored);
@@ -126,22 +132,23 @@ async fn check_messages(transaction: &Transaction<'_>, report: &mut VerifyReport
     let sql = "SELECT t.id, t.seq, t.first_seq, t.message_count, m.seq, m.body, t.no, m.id, m.role, m.created_at, \
                m.external_id, m.checksum FROM threadkeep.threads t LEFT JOIN threadkeep.messages m ON m.thread_no = t.no \
                AND m.seq >= t.first_seq WHERE NOT t.restoring ORDER BY t.no, m.seq";
-    let mut walk: Option<Walk> = None;
-    each(transaction, sql, |row| {
+    let mut check: Option<ThreadCheck> = None;
+    for_each_row(transaction, sql, |row| {
         let (id, no) = (ThreadId(get(row, 0)?), get(row, 6)?);
-        if walk.as_ref().is_none_or(|walk| walk.no != no) {
-            if let Some(walk) = walk.take() {
-                walk.end(report);
+        if check.as_ref().is_none_or(|check| check.no != no) {
+            if let Some(check) = check.take() {
+                check.end(report);
             }
             let (seq, first_seq) = (unsigned(row, 1)?, unsigned(row, 2)?);
-            walk = Some(Walk { no, id, seq, expected: first_seq, counted: 0, message_count: unsigned(row, 3)? });
+            check =
+                Some(ThreadCheck { no, id, seq, expected: first_seq, counted: 0, message_count: unsigned(row, 3)? });
         }
-        let Some(walk) = &mut walk else { return Ok(()) };
+        let Some(check) = &mut check else { return Ok(()) };
         let Some(seq) = get::<Option<i64>>(row, 4)?.map(i64::unsigned_abs) else { return Ok(()) };
-        walk.gap(seq, report);
-        walk.expected = seq + 1;
+        check.report_gap(seq, report);
+        check.expected = seq + 1;
         let Some(body) = get::<Option<&str>>(row, 5)? else { return Ok(()) };
-        walk.counted += 1;
+        check.counted += 1;
         report.messages += 1;
         let (damage, is_checked) = message_damage_of(row, seq, body)?;
         report.unchecked += u64::from(!is_checked);
@@ -151,8 +158,8 @@ async fn check_messages(transaction: &Transaction<'_>, report: &mut VerifyReport
         Ok(())
     })
     .await?;
-    if let Some(walk) = walk {
-        walk.end(report);
+    if let Some(check) = check {
+        check.end(report);
     }
     Ok(())
 }
@@ -162,10 +169,10 @@ async fn check_log(transaction: &Transaction<'_>, report: &mut VerifyReport) -> 
                JOIN threadkeep.commits c ON c.thread_no = t.no WHERE NOT t.restoring GROUP BY t.no \
                HAVING count(*) <> max(c.change) - min(c.change) + 1 OR max(c.change) <> t.change \
                OR min(c.change) <> t.log_from + 1 ORDER BY t.no";
-    each(transaction, sql, |row| {
+    for_each_row(transaction, sql, |row| {
         let (count, first, last) = (unsigned(row, 1)?, unsigned(row, 2)?, unsigned(row, 3)?);
         let detail =
-            format!("the change log holds {count} entries from {first} to {last}, and does not fit the thread");
+            format!("the change log has {count} entries from {first} to {last}, which do not match the thread");
         add(report, Severity::Damage, Some(ThreadId(get(row, 0)?)), detail);
         Ok(())
     })
@@ -174,10 +181,11 @@ async fn check_log(transaction: &Transaction<'_>, report: &mut VerifyReport) -> 
 
 async fn check_records(transaction: &Transaction<'_>, table: &str, report: &mut VerifyReport) -> Result<()> {
     let sql = format!("SELECT namespace, value FROM threadkeep.{table}");
-    each(transaction, &sql, |row| {
+    for_each_row(transaction, &sql, |row| {
         report.records += 1;
         if JsonText::new(get::<&str>(row, 1)?).is_err() {
-            add(report, Severity::Damage, None, format!("a document of {} is not JSON", get::<&str>(row, 0)?));
+            let namespace: &str = get(row, 0)?;
+            add(report, Severity::Damage, None, format!("the value of a record in {namespace} is not JSON"));
         }
         Ok(())
     })
@@ -187,7 +195,7 @@ async fn check_records(transaction: &Transaction<'_>, table: &str, report: &mut 
 async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
     let ahead =
         "SELECT t.id FROM threadkeep.indexed i JOIN threadkeep.threads t ON t.no = i.thread_no WHERE i.seq > t.seq";
-    each(transaction, ahead, |row| {
+    for_each_row(transaction, ahead, |row| {
         add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), "the search index is ahead of the log");
         Ok(())
     })
@@ -196,7 +204,7 @@ async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -
                      JOIN threadkeep.messages m ON m.thread_no = t.no AND m.seq BETWEEN t.first_seq AND i.seq \
                      LEFT JOIN threadkeep.message_terms x ON x.thread_no = m.thread_no AND x.seq = m.seq \
                      WHERE NOT t.restoring AND (m.body IS NULL) <> (x.seq IS NULL) GROUP BY t.no ORDER BY t.no";
-    each(transaction, different, |row| {
+    for_each_row(transaction, different, |row| {
         let detail = format!("the search index differs from the log in {} messages", unsigned(row, 1)?);
         add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), detail);
         Ok(())
@@ -204,7 +212,7 @@ async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -
     .await
 }
 
-/// Holds the words of the index against the text of the messages.
+/// Compares the terms of the index with the text of the messages.
 async fn compare_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
     let sql = "SELECT t.id, m.body, tsvector_to_array(x.terms), ARRAY[threadkeep.owner_token(t.tenant, ''), \
                threadkeep.owner_token(t.tenant, t.owner), threadkeep.thread_token(t.no)] \
@@ -218,10 +226,10 @@ async fn compare_index(transaction: &Transaction<'_>, report: &mut VerifyReport)
             add(report, Severity::Derived, Some(id), detail);
         }
     };
-    each(transaction, sql, |row| {
+    for_each_row(transaction, sql, |row| {
         let id = ThreadId(get(row, 0)?);
-        let words = codec::decode_content(get(row, 1)?).map(|content| content.plain_text().into_owned());
-        let mut expected = words.map(|words| text::indexed_terms(&words)).unwrap_or_default();
+        let content = codec::decode_content(get(row, 1)?);
+        let mut expected = content.map(|content| text::indexed_terms(&content.plain_text())).unwrap_or_default();
         expected.extend(get::<Vec<Option<String>>>(row, 3)?.into_iter().flatten());
         let mut indexed: Vec<String> = get(row, 2)?;
         for terms in [&mut expected, &mut indexed] {
@@ -246,9 +254,9 @@ async fn compare_index(transaction: &Transaction<'_>, report: &mut VerifyReport)
 
 async fn check_collections(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
     let broken = "SELECT fields FROM threadkeep.entries WHERE fields IS NOT NULL";
-    each(transaction, broken, |row| {
+    for_each_row(transaction, broken, |row| {
         if serde_json::from_str::<Map>(get(row, 0)?).is_err() {
-            add(report, Severity::Damage, None, "the fields of a collection's entry are no JSON object");
+            add(report, Severity::Damage, None, "the fields of a collection's entry are not a JSON object");
         }
         Ok(())
     })
@@ -259,18 +267,22 @@ async fn check_collections(transaction: &Transaction<'_>, report: &mut VerifyRep
                      FROM (SELECT no FROM threadkeep.entries WHERE collection_no = c.no) AS e \
                      FULL JOIN (SELECT no FROM threadkeep.entry_terms WHERE collection_no = c.no) AS t USING (no)) AS n \
                      WHERE c.entry_count <> n.entries OR n.worded <> n.entries OR n.stray > 0 ORDER BY c.no";
-    each(transaction, different, |row| {
-        let (name, counted, held): (&str, i64, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
-        let detail = format!("the collection {name} counts {counted} entries, holds {held}, or its words differ");
+    for_each_row(transaction, different, |row| {
+        let (name, stored, counted): (&str, i64, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+        let detail = if stored == counted {
+            format!("the search index of the collection {name} differs from its entries")
+        } else {
+            format!("the entry count of the collection {name} is {stored}, but it has {counted} entries")
+        };
         add(report, Severity::Derived, None, detail);
         Ok(())
     })
     .await
 }
 
-/// Rebuilds what is derived: the counts, the order of change, the search index.
+/// Rebuilds derived data: the counts, the order of changes, and the search index.
 pub(crate) async fn repair(shared: &Shared) -> Result<(), StoreError> {
-    let rebuilding = shared.transact(Caller::keeper(), async |transaction| {
+    let rebuilding = shared.transact(Caller::maintenance(), async |transaction| {
         transaction
             .batch_execute(
                 "UPDATE threadkeep.threads t SET message_count = c.count FROM (SELECT t.no, count(m.body) AS count
@@ -283,12 +295,12 @@ pub(crate) async fn repair(shared: &Shared) -> Result<(), StoreError> {
             .await?;
         index::reset(transaction).await
     });
-    rebuilding.await.map_err(PostgresError::of_write)?;
+    rebuilding.await.map_err(PostgresError::into_write_error)?;
     while !index::catch_up(shared, usize::MAX).await?.done {}
     collections::rebuild(shared).await
 }
 
-/// The names in the first column.
+/// Reads the names in the first column.
 pub(crate) fn names(rows: &[Row]) -> Result<Vec<String>> {
     rows.iter().map(|row| row::get(row, 0)).collect()
 }

@@ -1,6 +1,6 @@
-//! A thread as of one instant: all statements of one flight, in one snapshot.
+//! Reads a thread with its messages and records in one snapshot and one round trip.
 
-use threadkeep_core::{Access, Record, RecordName, Scope, StoreError, ThreadName, ThreadRead, ThreadView, Timestamp};
+use threadkeep_core::{Access, Record, RecordName, Scope, StoreError, ThreadRead, ThreadRef, ThreadView, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -8,26 +8,26 @@ use uuid::Uuid;
 use crate::error::Result;
 use crate::messages::{self, PageCall};
 use crate::pool::{Caller, Parameter, Shared};
-use crate::records::{self, List};
+use crate::records::{self, ListCall};
 use crate::row::{self, get, owner_name, thread_columns};
 
 pub(crate) async fn read_thread(
     shared: &Shared,
     scope: &Scope,
-    name: &ThreadName,
+    name: &ThreadRef,
     read: &ThreadRead,
     now: Timestamp,
 ) -> Result<Option<ThreadView>> {
     read.check()?;
-    let (caller, named, micros) = (Caller::of(scope), Named::of(name), now.as_micros());
-    let (tenant, instant): (Parameter<'_>, Parameter<'_>) = ((&caller.tenant, Type::TEXT), (&micros, Type::INT8));
-    let row = (row_sql(&named), named.values([tenant.clone(), instant.clone()]));
+    let (caller, selector, micros) = (Caller::of(scope), ThreadSelector::of(name), now.as_micros());
+    let (tenant, now_value): (Parameter<'_>, Parameter<'_>) = ((&caller.tenant, Type::TEXT), (&micros, Type::INT8));
+    let row = (row_sql(&selector), selector.values([tenant.clone(), now_value.clone()]));
     let call = read.messages.as_ref().map(|query| PageCall::of(scope, query, now));
-    let page = call.as_ref().map(|call| (PageCall::sql(&named.id("$3", "$14")), named.page_values(call)));
-    let wanted = Wanted::of(&read.records);
+    let page = call.as_ref().map(|call| (PageCall::sql(&selector.id("$3", "$14")), selector.page_values(call)));
+    let wanted = WantedRecords::of(&read.records);
     let records = (!read.records.is_empty())
-        .then(|| (records_sql(&named), named.values([tenant, instant].into_iter().chain(wanted.values()))));
-    let lists: Vec<Option<List<'_>>> = read.lists.iter().map(|query| List::of(scope, query, now)).collect();
+        .then(|| (records_sql(&selector), selector.values([tenant, now_value].into_iter().chain(wanted.values()))));
+    let lists: Vec<Option<ListCall<'_>>> = read.lists.iter().map(|query| ListCall::of(scope, query, now)).collect();
     let listing = lists.iter().flatten().map(|list| (list.sql(), list.values().to_vec()));
     let statements: Vec<(String, Vec<Parameter<'_>>)> =
         [row].into_iter().chain(page).chain(records).chain(listing).collect();
@@ -41,7 +41,7 @@ pub(crate) async fn read_thread(
         return Ok(None);
     }
     let page = read.messages.as_ref().map(|query| messages::page(&next(), query)).transpose()?;
-    let records = if read.records.is_empty() { Vec::new() } else { wanted.found(&next())? };
+    let records = if read.records.is_empty() { Vec::new() } else { wanted.read(&next())? };
     let lists = lists.iter().map(|list| {
         let rows = if list.is_some() { next() } else { Vec::new() };
         rows.iter().map(records::record).collect()
@@ -49,17 +49,17 @@ pub(crate) async fn read_thread(
     Ok(Some(ThreadView { thread, page: page.flatten(), records, lists: lists.collect::<Result<_>>()? }))
 }
 
-/// How a statement names the thread: after its other values, of which the first is the tenant and the second is now.
-enum Named<'a> {
+/// How a statement selects the thread. The parameters for it come last; the first two are the tenant and the current time.
+enum ThreadSelector<'a> {
     Id(Uuid),
     Key { owner: &'a str, key: &'a str },
 }
 
-impl<'a> Named<'a> {
-    fn of(name: &'a ThreadName) -> Self {
+impl<'a> ThreadSelector<'a> {
+    fn of(name: &'a ThreadRef) -> Self {
         match name {
-            ThreadName::Id(id) => Self::Id(id.0),
-            ThreadName::Key(owner, key) => Self::Key { owner: owner_name(owner), key: key.as_str() },
+            ThreadRef::Id(id) => Self::Id(id.0),
+            ThreadRef::Key(owner, key) => Self::Key { owner: owner_name(owner), key: key.as_str() },
         }
     }
 
@@ -104,31 +104,31 @@ impl<'a> Named<'a> {
 
 const ALIVE: &str = "NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2)";
 
-fn row_sql(named: &Named<'_>) -> String {
+fn row_sql(selector: &ThreadSelector<'_>) -> String {
     let columns = thread_columns!();
-    format!("SELECT {columns} FROM threadkeep.threads t WHERE {} AND {ALIVE}", named.condition("$3", "$4"))
+    format!("SELECT {columns} FROM threadkeep.threads t WHERE {} AND {ALIVE}", selector.condition("$3", "$4"))
 }
 
-fn records_sql(named: &Named<'_>) -> String {
+fn records_sql(selector: &ThreadSelector<'_>) -> String {
     format!(
         "SELECT {}, n.place FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS n (namespace, key, place) \
          JOIN threadkeep.thread_documents d ON d.namespace = n.namespace AND d.key = n.key \
          WHERE d.thread_no = (SELECT t.no FROM threadkeep.threads t WHERE {} AND {ALIVE}) \
          AND (d.expires_at IS NULL OR d.expires_at > $2)",
         records::COLUMNS,
-        named.condition("$5", "$6")
+        selector.condition("$5", "$6")
     )
 }
 
-/// Records that are looked for by name.
-struct Wanted {
+/// The names of the records to read.
+struct WantedRecords {
     namespaces: Vec<String>,
     keys: Vec<String>,
 }
 
-impl Wanted {
+impl WantedRecords {
     fn of(names: &[RecordName]) -> Self {
-        // What PostgreSQL cannot hold, no record is called, and none is called nothing.
+        // PostgreSQL rejects text with a NUL. No record has such a key, and none has an empty key.
         let key = |name: &RecordName| if name.key.contains('\0') { String::new() } else { name.key.clone() };
         let namespaces = names.iter().map(|name| name.namespace.to_string()).collect();
         Self { namespaces, keys: names.iter().map(key).collect() }
@@ -138,12 +138,13 @@ impl Wanted {
         [(&self.namespaces, Type::TEXT_ARRAY), (&self.keys, Type::TEXT_ARRAY)]
     }
 
-    fn found(&self, rows: &[Row]) -> Result<Vec<Option<Record>>> {
+    /// Reads the records in the order of their names; `None` for a record that does not exist.
+    fn read(&self, rows: &[Row]) -> Result<Vec<Option<Record>>> {
         let mut found = vec![None; self.keys.len()];
         for row in rows {
-            let place = usize::try_from(get::<i64>(row, 6)? - 1).unwrap_or(usize::MAX);
-            let wanted = found.get_mut(place).ok_or_else(|| StoreError::corrupt("answer", "of no such place"))?;
-            *wanted = Some(records::record(row)?);
+            let index = usize::try_from(get::<i64>(row, 6)? - 1).unwrap_or(usize::MAX);
+            let out_of_range = || StoreError::corrupt("query result", "record index out of range");
+            *found.get_mut(index).ok_or_else(out_of_range)? = Some(records::record(row)?);
         }
         Ok(found)
     }

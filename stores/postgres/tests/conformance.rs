@@ -1,4 +1,5 @@
-//! The PostgreSQL store against the suite: directly without pgvector, and through PgBouncer in transaction mode with it.
+//! Runs the store conformance suite on the PostgreSQL store: directly without pgvector, and through PgBouncer in transaction
+//! mode with pgvector.
 
 use std::path::PathBuf;
 
@@ -9,19 +10,19 @@ use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test};
 use threadkeep_store_postgres::{PostgresOptions, PostgresStore};
 use tokio::sync::OnceCell;
 
-struct OnServer {
+struct PostgresFactory {
     server: &'static Server,
     pooler: Option<Pooler>,
 }
 
-impl OnServer {
+impl PostgresFactory {
     async fn direct() -> Option<Self> {
         Some(Self { server: Server::shared()?, pooler: None })
     }
 
-    /// All tests share one pooler, as they share its server.
+    /// All tests share one pooler and its server.
     async fn pooled() -> Option<&'static Self> {
-        static POOLED: OnceCell<Option<OnServer>> = OnceCell::const_new();
+        static POOLED: OnceCell<Option<PostgresFactory>> = OnceCell::const_new();
         let start = async || {
             let server = Server::with_vectors().or_else(Server::shared)?;
             let pooler = Some(Pooler::start(server).await?);
@@ -30,7 +31,7 @@ impl OnServer {
         POOLED.get_or_init(start).await.as_ref()
     }
 
-    /// A new database of this server, with all that there is for it.
+    /// Creates the schema of a new database, and pgvector if the server has it.
     async fn prepare(&self, url: String) {
         drop(PostgresStore::open(&url).await.expect("a schema"));
         if self.pooler.is_some() && Server::with_vectors().is_some() {
@@ -39,7 +40,7 @@ impl OnServer {
         }
     }
 
-    /// Through the pooler nothing is prepared, and the listening connection goes past it.
+    /// Returns the URL of a database. Behind the pooler statements are not prepared, and the listening connection bypasses it.
     fn url(&self, database: &Database) -> String {
         match &self.pooler {
             None => format!("{}?pool_size=8&connect_timeout=30", database.url()),
@@ -52,12 +53,12 @@ impl OnServer {
 }
 
 #[async_trait]
-impl Factory for OnServer {
+impl Factory for PostgresFactory {
     async fn create(&self) -> Box<dyn Instance> {
         let database = self.server.lend_database(|url| self.prepare(url), PostgresStore::EMPTY).await;
         let url = self.url(&database);
         let store = PostgresStore::open(&url).await.expect("a new store");
-        Box::new(Open { store, url, database })
+        Box::new(PostgresInstance { store, url, database })
     }
 
     fn abilities(&self) -> Abilities {
@@ -65,14 +66,14 @@ impl Factory for OnServer {
     }
 }
 
-struct Open {
+struct PostgresInstance {
     store: PostgresStore,
     url: String,
     database: Database,
 }
 
 #[async_trait]
-impl Instance for Open {
+impl Instance for PostgresInstance {
     fn backend(&self) -> Backend {
         self.store.backend()
     }
@@ -81,10 +82,10 @@ impl Instance for Open {
         let Self { store, url, database } = *self;
         drop(store);
         let store = PostgresStore::open(&url).await.expect("the same store");
-        Box::new(Open { store, url, database })
+        Box::new(PostgresInstance { store, url, database })
     }
 
-    /// The server's files hold what its own housekeeping has not overwritten yet; tests/servers/erasure.rs looks at the tables.
+    /// The server's files contain erased text until VACUUM; tests/servers/erasure.rs checks the tables instead.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -92,16 +93,16 @@ impl Instance for Open {
 
 // S1.40
 mod directly {
-    threadkeep_store_conformance::conformance_tests!(crate::OnServer::direct);
+    threadkeep_store_conformance::conformance_tests!(crate::PostgresFactory::direct);
 }
 
 mod behind_a_pooler {
-    threadkeep_store_conformance::conformance_tests!(crate::OnServer::pooled);
+    threadkeep_store_conformance::conformance_tests!(crate::PostgresFactory::pooled);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn does_what_a_plain_model_does() {
-    if let Some(direct) = OnServer::direct().await {
+async fn store_matches_the_model() {
+    if let Some(direct) = PostgresFactory::direct().await {
         property_test(&direct, 32).await;
     }
 }

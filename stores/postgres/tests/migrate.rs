@@ -1,5 +1,5 @@
-//! Threads move between PostgreSQL and the other stores, both ways.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Migration of threads between PostgreSQL and the other stores, in both directions.
+#![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
 use threadkeep_core::{Backend, JsonText, Namespace, PutRecord, Scope};
 use threadkeep_memory::migrate::{BackupLines, BackupReader, Migration, Progress};
@@ -18,8 +18,8 @@ async fn fill(memory: &Memory) {
             let options = AppendOptions { idempotency_key: Some(format!("k{number}")), ..AppendOptions::default() };
             memory.append_all(scope, thread, vec![draft], &options).await.unwrap();
         }
-        let said = memory.newest(scope, thread, 40).await.unwrap();
-        memory.erase_messages(scope, thread, &[said[7].id]).await.unwrap();
+        let messages = memory.newest(scope, thread, 40).await.unwrap();
+        memory.erase_messages(scope, thread, &[messages[7].id]).await.unwrap();
         memory.retain(scope, thread, &Retention { max_messages: Some(36), ttl_minutes: None }).await.unwrap();
         let name = threadkeep_core::RecordName { namespace: Namespace::system("run").unwrap(), key: "k".to_owned() };
         let value: JsonText = serde_json::from_str(r#"{"odd" :  [1.50]}"#).unwrap();
@@ -28,7 +28,8 @@ async fn fill(memory: &Memory) {
     memory.set_preference(&ana, "line", "Victoria").await.unwrap();
 }
 
-async fn moves(from: &Backend, to: &Backend) {
+/// Migrates a store and checks that the result is complete and that a second migration changes nothing.
+async fn migrate(from: &Backend, to: &Backend) {
     let migration = Migration::begin(from, to.clone(), &Platform::default()).await.unwrap();
     let total = Progress { threads: 3, messages: 3 * 36, records: 1 };
     assert_eq!(migration.copy(|_| {}).await.unwrap().copied, total);
@@ -47,7 +48,7 @@ async fn moves(from: &Backend, to: &Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_store_moves_into_postgres_and_back() {
+async fn stores_migrate_to_postgres_and_back() {
     let Some(server) = Server::shared() else { return };
     let folder = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open(folder.path().join("a.db"), SqliteOptions::default()).unwrap().backend();
@@ -56,10 +57,10 @@ async fn any_store_moves_into_postgres_and_back() {
     let postgres = PostgresStore::open(&one.url()).await.unwrap().backend();
     let other = PostgresStore::open(&two.url()).await.unwrap().backend();
     fill(&Memory::new(sqlite.clone())).await;
-    moves(&sqlite, &postgres).await;
-    moves(&postgres, &other).await;
-    moves(&other, &MemoryStore::open()).await;
-    moves(&other, &back).await;
+    migrate(&sqlite, &postgres).await;
+    migrate(&postgres, &other).await;
+    migrate(&other, &MemoryStore::open()).await;
+    migrate(&other, &back).await;
     let source = Migration::begin(&sqlite, back.clone(), &Platform::default()).await.unwrap();
     assert!(source.verify(|_| {}).await.unwrap().differences.is_empty());
 

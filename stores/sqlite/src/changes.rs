@@ -1,7 +1,7 @@
 use rusqlite::{Connection, params};
 use threadkeep_core::{
     Change, ChangePage, ChangeTag, ChangedThread, ChangedThreads, ChangesWithMessages, Effect, IDEMPOTENCY_WINDOW_MS,
-    JsonText, Scope, StoreError, Tagged, ThreadId, Timestamp, UserCursor, limits,
+    JsonText, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, UserCursor, limits,
 };
 
 use crate::connection::Shared;
@@ -13,12 +13,12 @@ pub(crate) fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangePage> {
     limits::check_page(limit)?;
-    view::at_one_instant(shared, scope, |connection| {
+    view::in_read_transaction(shared, scope, |connection| {
         let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
         page(connection, &thread, after, limit)
     })
@@ -28,12 +28,12 @@ pub(crate) fn list_with_messages(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: Tagged,
+    after: TaggedNumber,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangesWithMessages> {
     limits::check_page(limit)?;
-    view::at_one_instant(shared, scope, |connection| {
+    view::in_read_transaction(shared, scope, |connection| {
         let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let page = page(connection, &thread, after, limit)?;
         let query = ChangesWithMessages::query(&page);
@@ -42,12 +42,12 @@ pub(crate) fn list_with_messages(
     })
 }
 
-fn page(connection: &Connection, thread: &ThreadRow, after: Tagged, limit: usize) -> Result<ChangePage> {
+fn page(connection: &Connection, thread: &ThreadRow, after: TaggedNumber, limit: usize) -> Result<ChangePage> {
     let positions = thread.positions;
     if after.number > positions.change || after.number < thread.log_from {
         return Ok(ChangePage::Reset { positions });
     }
-    // From the position on, as its own entry tells whether it is the one that was seen.
+    // Includes the entry at the position itself, whose tag shows whether it is the change that the caller has seen.
     let sql = "SELECT position, at, first_seq, count, effects, key FROM commits \
                WHERE position >= ?1 AND position <= ?2 ORDER BY position LIMIT ?3 + 1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -56,7 +56,7 @@ fn page(connection: &Connection, thread: &ThreadRow, after: Tagged, limit: usize
     let (mut changes, mut logged) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
         let change = row::position(row.get(0)?);
-        let tag = ChangeTag::of_key(row.get_ref(5)?.as_blob().map_err(|_| not_a_key())?);
+        let tag = ChangeTag::of_stored_key(row.get_ref(5)?.as_blob().map_err(|_| not_a_key())?);
         if change == after.number {
             logged = Some(tag);
             continue;
@@ -72,7 +72,7 @@ fn page(connection: &Connection, thread: &ThreadRow, after: Tagged, limit: usize
             effects: all_effects(row::unsigned(row, 2)?, row::unsigned(row, 3)?, effects)?,
         });
     }
-    if !positions.continue_from(after, logged) {
+    if !positions.can_continue_from(after, logged) {
         return Ok(ChangePage::Reset { positions });
     }
     Ok(ChangePage::Changes { changes, positions })
@@ -87,19 +87,19 @@ fn all_effects(first_seq: u64, count: u64, others: Option<String>) -> Result<Vec
     if count > 0 {
         effects.push(Effect::Appended { first_seq, count });
     }
-    effects.extend(other_effects(others)?);
+    effects.extend(decode_effects(others)?);
     Ok(effects)
 }
 
-/// Reads the effects of a commit beside appending.
-pub(crate) fn other_effects(effects: Option<String>) -> Result<Vec<Effect>> {
+/// Decodes the effects of a commit other than appending.
+pub(crate) fn decode_effects(effects: Option<String>) -> Result<Vec<Effect>> {
     let Some(effects) = effects else { return Ok(Vec::new()) };
     let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;
     Ok(text.read()?)
 }
 
-/// The first stamp that a cursor may still speak of: deletions before it are forgotten.
-const FORGOTTEN: &str = "SELECT coalesce((SELECT value FROM marks WHERE name = 'forgotten_stamp'), 0)";
+/// Selects the oldest stamp that a cursor may have: deletions up to it have been removed from the log.
+const OLDEST_STAMP: &str = "SELECT coalesce((SELECT value FROM marks WHERE name = 'forgotten_stamp'), 0)";
 
 pub(crate) fn list_threads(
     shared: &Shared,
@@ -112,10 +112,10 @@ pub(crate) fn list_threads(
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
         let present = threads::next_stamp(connection)? - 1;
-        let forgotten: i64 = connection.prepare_cached(FORGOTTEN)?.query_row([], |row| row.get(0))?;
-        let start = after.map(|cursor| read_cursor(shared, cursor));
+        let oldest: i64 = connection.prepare_cached(OLDEST_STAMP)?.query_row([], |row| row.get(0))?;
+        let start = after.map(|cursor| parse_cursor(shared, cursor));
         let start = match start {
-            Some(Some(stamp)) if (forgotten..=present).contains(&stamp) => stamp,
+            Some(Some(stamp)) if (oldest..=present).contains(&stamp) => stamp,
             other => {
                 return Ok(ChangedThreads {
                     threads: Vec::new(),
@@ -125,7 +125,7 @@ pub(crate) fn list_threads(
                 });
             }
         };
-        let numbers = owners::of_scope(shared, connection, scope)?;
+        let numbers = owners::resolve_scope(shared, connection, scope)?;
         let sql = "SELECT t.stamp, t.id, o.user, t.seq, t.change, t.first_seq, 0 \
                    FROM threads t JOIN owners o ON o.no = t.owner_no \
                    WHERE t.stamp > ?1 AND t.tenant_no = ?2 AND (?3 IS NULL OR t.owner_no = ?3) AND t.restoring = 0 \
@@ -146,11 +146,11 @@ pub(crate) fn list_threads(
             }
             last = row.get(0)?;
             let positions = row::positions(row, 3)?;
-            let is_gone: bool = row.get(6)?;
+            let is_deleted: bool = row.get(6)?;
             changed.push(ChangedThread {
                 id: ThreadId(row::uuid(row, 1)?),
                 owner: owners::owner(row.get(2)?)?,
-                positions: (!is_gone).then_some(positions),
+                positions: (!is_deleted).then_some(positions),
             });
         }
         drop(rows);
@@ -165,14 +165,14 @@ fn cursor(shared: &Shared, stamp: i64) -> UserCursor {
     UserCursor(format!("{:x}-{stamp}", shared.incarnation))
 }
 
-/// The stamp in a cursor of this store; `None` for one of another past.
-fn read_cursor(shared: &Shared, cursor: &UserCursor) -> Option<i64> {
+/// Returns the stamp in a cursor; `None` if the cursor is from another copy of the store.
+fn parse_cursor(shared: &Shared, cursor: &UserCursor) -> Option<i64> {
     let (incarnation, stamp) = cursor.0.split_once('-')?;
     (incarnation == format!("{:x}", shared.incarnation)).then_some(())?;
     stamp.parse().ok()
 }
 
-/// The instant before which records of commits and deletions are forgotten.
+/// Returns the start of the idempotency window in microseconds; older commits and deletions are removed from the log.
 pub(crate) fn window_start(now: Timestamp) -> i64 {
     now.plus_ms(-IDEMPOTENCY_WINDOW_MS).as_micros()
 }

@@ -1,8 +1,7 @@
-//! Collections that an application fills: entries with their words in an index of their own, and where they have one, the
-//! point of their meaning.
+//! Collections that an application fills: entries with text, which is indexed, and optionally an embedding.
 //!
-//! Points are compared one by one: 100,000 of 384 numbers take some 12 ms, and an approximate index would have to be kept,
-//! vacuumed and explained. The index is filled by the transaction that writes the entry, as collections are filled seldom.
+//! Vector search is a linear scan: comparing 100,000 vectors of 384 dimensions takes about 12 ms, which does not justify an
+//! approximate index. Terms are indexed in the transaction that writes the entry, because collections are written rarely.
 
 mod search;
 
@@ -17,10 +16,10 @@ use crate::residue::{self, Residue};
 use crate::{maintenance, owners, writer};
 pub(crate) use search::search;
 
-// A private-use character: never part of an analysed term.
+// A private-use character, which is never part of a term.
 const COLLECTION_MARK: char = '\u{e002}';
 
-/// Entries removed under one lock where all go.
+/// The number of entries that [`remove_all`] removes per transaction.
 const STEP: usize = 200;
 
 pub(crate) async fn upsert(
@@ -32,11 +31,11 @@ pub(crate) async fn upsert(
     let name = collection.name()?.to_owned();
     IndexEntry::check_all(&entries)?;
     let (tenant, owner) = (scope.tenant_id().clone(), scope.default_owner());
-    // Taking words from a thousand texts is nothing for an async thread.
+    // Analysing a thousand texts would block the async runtime.
     maintenance::blocking(shared, move |shared| {
         writer::write_blocking(shared, |connection| {
-            let owner_no = owners::number(shared, connection, tenant.as_str(), owners::name(&owner))?;
-            let collection_no = number(connection, owner_no, &name)?;
+            let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), owners::name(&owner))?;
+            let collection_no = find_or_insert(connection, owner_no, &name)?;
             entries.iter().try_for_each(|entry| put(connection, collection_no, entry))
         })
     })
@@ -58,7 +57,7 @@ pub(crate) async fn remove(
             let Some(collection_no) = find(connection, owner_no, &name)? else { return Ok(0) };
             let mut removed = 0;
             for id in &ids {
-                removed += u64::from(take(connection, collection_no, id)?);
+                removed += u64::from(delete_entry(connection, collection_no, id)?);
             }
             Ok(removed)
         })
@@ -66,19 +65,19 @@ pub(crate) async fn remove(
     .await
 }
 
-/// Removes all that an owner has in collections, in steps.
+/// Removes all collections of an owner, in steps.
 pub(crate) async fn remove_all(shared: &Arc<Shared>, scope: &Scope) -> Result<u64, StoreError> {
     let (tenant, owner) = (scope.tenant_id().clone(), scope.default_owner());
     maintenance::blocking(shared, move |shared| {
         let find = |connection: &Connection| owners::find(shared, connection, tenant.as_str(), owners::name(&owner));
         let mut removed = 0;
         loop {
-            // Looked for first, as a write would wait for whoever writes.
-            let is_any = shared.read(|connection| {
+            // Read first, because a write waits for the write lock.
+            let has_collections = shared.read(|connection| {
                 let sql = "SELECT 1 FROM collections WHERE owner_no = ?1";
                 Ok(connection.prepare_cached(sql)?.exists([find(connection)?])?)
             })?;
-            if !is_any {
+            if !has_collections {
                 return Ok(removed);
             }
             removed += writer::write_blocking(shared, |connection| remove_step(connection, find(connection)?))?;
@@ -97,7 +96,7 @@ fn remove_step(connection: &Connection, owner_no: i64) -> Result<u64> {
     let ids = statement.query_map(params![collection_no, STEP as i64], |row| row.get::<_, String>(0))?;
     let ids = ids.collect::<std::result::Result<Vec<_>, _>>()?;
     for id in &ids {
-        take(connection, collection_no, id)?;
+        delete_entry(connection, collection_no, id)?;
     }
     if ids.len() < STEP {
         connection.prepare_cached("DELETE FROM collections WHERE no = ?1")?.execute([collection_no])?;
@@ -106,13 +105,13 @@ fn remove_step(connection: &Connection, owner_no: i64) -> Result<u64> {
     Ok(ids.len() as u64)
 }
 
-/// The number of an owner's part of a collection, where it has one.
+/// Finds the number of an owner's collection.
 fn find(connection: &Connection, owner_no: i64, name: &str) -> Result<Option<i64>> {
     let sql = "SELECT no FROM collections WHERE owner_no = ?1 AND name = ?2";
     Ok(connection.prepare_cached(sql)?.query_row(params![owner_no, name], |row| row.get(0)).optional()?)
 }
 
-fn number(connection: &Connection, owner_no: i64, name: &str) -> Result<i64> {
+fn find_or_insert(connection: &Connection, owner_no: i64, name: &str) -> Result<i64> {
     if let Some(no) = find(connection, owner_no, name)? {
         return Ok(no);
     }
@@ -122,11 +121,11 @@ fn number(connection: &Connection, owner_no: i64, name: &str) -> Result<i64> {
 }
 
 fn put(connection: &Connection, collection_no: i64, entry: &IndexEntry) -> Result<()> {
-    take(connection, collection_no, &entry.id)?;
+    delete_entry(connection, collection_no, &entry.id)?;
     let fields = match entry.fields.is_empty() {
         true => None,
         false => {
-            Some(serde_json::to_string(&entry.fields).map_err(|_| StoreError::invalid("entry fields", "no JSON"))?)
+            Some(serde_json::to_string(&entry.fields).map_err(|_| StoreError::invalid("entry fields", "not JSON"))?)
         }
     };
     let (model, vector) = match &entry.embedding {
@@ -144,8 +143,8 @@ fn index(connection: &Connection, no: i64, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes an entry, if it is there.
-fn take(connection: &Connection, collection_no: i64, id: &str) -> Result<bool> {
+/// Deletes an entry. Returns whether it existed.
+fn delete_entry(connection: &Connection, collection_no: i64, id: &str) -> Result<bool> {
     let sql = "DELETE FROM entries WHERE collection_no = ?1 AND id = ?2 RETURNING no, text";
     let former = connection
         .prepare_cached(sql)?
@@ -159,41 +158,41 @@ fn take(connection: &Connection, collection_no: i64, id: &str) -> Result<bool> {
     Ok(true)
 }
 
-fn indexed_text(collection_no: i64, said: &str) -> String {
+fn indexed_text(collection_no: i64, entry_text: &str) -> String {
     let mut line = format!("{COLLECTION_MARK}{collection_no}");
-    for term in text::indexed_terms(said) {
+    for term in text::indexed_terms(entry_text) {
         line.push(' ');
         line.push_str(&term);
     }
     line
 }
 
-/// Fills the index anew from the entries.
+/// Rebuilds the index from the entries.
 pub(crate) fn rebuild_index(connection: &Connection) -> Result<()> {
     connection.execute_batch("INSERT INTO entry_terms (entry_terms) VALUES ('delete-all')")?;
     let mut statement = connection.prepare("SELECT no, collection_no, text FROM entries ORDER BY no")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let said: String = row.get(2)?;
-        index(connection, row.get(0)?, &indexed_text(row.get(1)?, &said))?;
+        let entry_text: String = row.get(2)?;
+        index(connection, row.get(0)?, &indexed_text(row.get(1)?, &entry_text))?;
     }
     Ok(())
 }
 
-/// Reads [`KEPT`]: whose entry it is, and the entry.
-fn kept(row: &Row<'_>) -> Result<(Owner, IndexEntry)> {
-    let corrupt = |what: &'static str| StoreError::corrupt("entry", what);
+/// Reads an entry and its owner from a row of [`SELECT_ENTRY`].
+fn read_entry(row: &Row<'_>) -> Result<(Owner, IndexEntry)> {
+    let corrupt = |detail: &'static str| StoreError::corrupt("entry", detail);
     let fields: Option<String> = row.get(2)?;
     let fields = fields.map_or(Ok(Map::new()), |fields| serde_json::from_str(&fields));
     let model: Option<String> = row.get(3)?;
-    let vector = row.get_ref(4)?.as_blob_or_null().map_err(|_| corrupt("its point is no blob"))?;
+    let vector = row.get_ref(4)?.as_blob_or_null().map_err(|_| corrupt("embedding is not a blob"))?;
     let embedding = model.zip(vector).map(|(model, vector)| Embedding { model, vector: from_blob(vector) });
-    let fields = fields.map_err(|_| corrupt("its fields are no JSON object"))?;
+    let fields = fields.map_err(|_| corrupt("fields are not a JSON object"))?;
     Ok((owners::owner(row.get(5)?)?, IndexEntry { id: row.get(0)?, text: row.get(1)?, fields, embedding }))
 }
 
-const KEPT: &str = "SELECT e.id, e.text, e.fields, e.model, e.vector, o.user FROM entries e \
-                    JOIN collections c ON c.no = e.collection_no JOIN owners o ON o.no = c.owner_no";
+const SELECT_ENTRY: &str = "SELECT e.id, e.text, e.fields, e.model, e.vector, o.user FROM entries e \
+                            JOIN collections c ON c.no = e.collection_no JOIN owners o ON o.no = c.owner_no";
 
 fn to_blob(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()

@@ -1,11 +1,11 @@
-//! How a thread changes: what core decides is written. [`facts`] answers what it asks.
+//! Commits to a thread: writes the plan that `threadkeep_core::decide` makes from the stored [`facts`].
 
 mod facts;
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use threadkeep_core::decide::{CommitTarget, Decision, Plan, Replaced, StoredMessageFacts, decide};
+use threadkeep_core::decide::{CommitTarget, Decision, Plan, ReplacedMessage, StoredMessageFacts, decide};
 use threadkeep_core::{Access, Batch, CommitOutcome, EncodedBatch, JsonText, Result, Scope, ThreadId, Timestamp};
 
 use self::facts::RowFacts;
@@ -13,7 +13,7 @@ use crate::connection::Shared;
 use crate::error;
 use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow};
-use crate::watch::Writes;
+use crate::watch::WriteKind;
 use crate::{index, owners, records, threads, writer};
 
 pub(crate) async fn commit(
@@ -33,10 +33,10 @@ pub(crate) async fn commit(
             Ok(outcome)
         })?);
     }
-    let (inside, caller) = (Arc::clone(shared), scope.clone());
+    let (store, caller) = (Arc::clone(shared), scope.clone());
     let urgency = batch.urgency;
-    let (outcome, owner_no) = writer::write_by(shared, urgency, Writes::Threads, move |connection| {
-        let (row, access) = threads::get_row(&inside, connection, &caller, thread, now)?;
+    let (outcome, owner_no) = writer::write_by(shared, urgency, WriteKind::Threads, move |connection| {
+        let (row, access) = threads::get_row(&store, connection, &caller, thread, now)?;
         let outcome = Commit { connection, row, batch: &batch, encoded: &encoded, now }.run(access)?;
         Ok((outcome, row.owner_no))
     })
@@ -66,25 +66,25 @@ impl Commit<'_> {
         }
     }
 
-    fn place(&self) -> index::Place {
-        index::Place { thread_no: self.row.no, owner_no: self.row.owner_no, tenant_no: self.row.tenant_no }
+    fn numbers(&self) -> index::ThreadNumbers {
+        index::ThreadNumbers { thread_no: self.row.no, owner_no: self.row.owner_no, tenant_no: self.row.tenant_no }
     }
 
     fn write(&self, plan: &Plan) -> error::Result<CommitOutcome> {
         for seq in &plan.stale {
-            index::remove_message(self.connection, &self.place(), *seq)?;
+            index::remove_message(self.connection, &self.numbers(), *seq)?;
         }
         self.append()?;
         self.replace(&plan.replaced)?;
         self.erase(&plan.erased)?;
         if let Some(below) = plan.trim_below {
-            self.leave_to_the_sweep(below)?;
+            self.defer_trim(below)?;
         }
         for put in &self.batch.put {
-            records::put_of_thread(self.connection, self.row.no, put, plan.outcome.tagged())?;
+            records::put_thread_record(self.connection, self.row.no, put, plan.outcome.tagged())?;
         }
         for name in &self.batch.delete {
-            records::delete_of_thread(self.connection, self.row.no, name)?;
+            records::delete_thread_record(self.connection, self.row.no, name)?;
         }
         self.write_log(plan)?;
         self.write_thread(plan)?;
@@ -111,15 +111,15 @@ impl Commit<'_> {
         Ok(())
     }
 
-    fn replace(&self, replaced: &[Replaced]) -> error::Result<()> {
+    fn replace(&self, replaced: &[ReplacedMessage]) -> error::Result<()> {
         let sql =
             "UPDATE messages SET body = ?2, role = ?3, checksum = ?4, revision = revision + 1 WHERE position = ?1";
         let new = self.batch.replace.iter().zip(&self.encoded.replace);
-        for (Replaced { message, checksum }, (replacement, body)) in replaced.iter().zip(new) {
+        for (ReplacedMessage { message, checksum }, (replacement, body)) in replaced.iter().zip(new) {
             let key = row::key(self.row.no, message.seq);
             let role = replacement.content.role.to_stored();
             self.connection.prepare_cached(sql)?.execute(params![key, body, role, checksum.to_stored()])?;
-            index::replace(self.connection, &self.place(), message.seq, &message.body, Some(body))?;
+            index::replace(self.connection, &self.numbers(), message.seq, &message.body, Some(body))?;
         }
         Ok(())
     }
@@ -130,12 +130,12 @@ impl Commit<'_> {
         for message in erased {
             let key = row::key(self.row.no, message.seq);
             self.connection.prepare_cached(sql)?.execute(params![key, self.now.as_micros()])?;
-            index::replace(self.connection, &self.place(), message.seq, &message.body, None)?;
+            index::replace(self.connection, &self.numbers(), message.seq, &message.body, None)?;
         }
         Ok(())
     }
 
-    fn leave_to_the_sweep(&self, below: u64) -> error::Result<()> {
+    fn defer_trim(&self, below: u64) -> error::Result<()> {
         let sql = "INSERT INTO leftovers (thread_no, owner_no, tenant_no, below) \
                    SELECT no, owner_no, tenant_no, ?2 FROM threads WHERE no = ?1 \
                    ON CONFLICT DO UPDATE SET below = excluded.below";
@@ -144,7 +144,7 @@ impl Commit<'_> {
     }
 
     fn write_log(&self, plan: &Plan) -> error::Result<()> {
-        // Appending is told by the columns; most commits do nothing else.
+        // The columns `first_seq` and `count` describe appends; most commits have no other effects.
         let effects = if plan.effects.is_empty() {
             None
         } else {
@@ -184,9 +184,9 @@ impl Commit<'_> {
             let expires_at = expires_at.map(Timestamp::as_micros);
             self.connection.prepare_cached(sql)?.execute(params![self.row.no, expires_at])?;
         }
-        if let Some(words) = &plan.words {
+        if let Some(body) = &plan.thread_body {
             let sql = "UPDATE threads SET body = ?2 WHERE no = ?1";
-            self.connection.prepare_cached(sql)?.execute(params![self.row.no, words])?;
+            self.connection.prepare_cached(sql)?.execute(params![self.row.no, body])?;
         }
         Ok(())
     }

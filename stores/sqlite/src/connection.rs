@@ -11,38 +11,38 @@ use tokio::sync::broadcast;
 
 use crate::error::Result;
 use crate::private;
-use crate::watch::Watch;
+use crate::watch::CommitWatch;
 use crate::writer::Queue;
 use crate::{Durability, SqliteOptions, index, schema};
 
-/// Hints a slow listener may fall behind by before it is told "anything".
+/// Wake-ups buffered for a slow listener; one that falls further behind receives [`WakeUp::Anything`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
 
-/// Pages (4 KiB) of the write-ahead log after which they are copied to the database. Many commits rewrite the same pages, which
-/// are copied once; up to 4,062 of them a reader finds through one table: <https://sqlite.org/walformat.html>, section 2.3.
+/// Pages (4 KiB) in the write-ahead log that trigger a checkpoint. Commits often rewrite the same pages, which a checkpoint
+/// copies once; readers find up to 4,062 pages through a single hash table: <https://sqlite.org/walformat.html>, section 2.3.
 const LOG_PAGES: i64 = 4_000;
 
-/// What all clones of a store share.
+/// State shared by all clones of a store.
 pub(crate) struct Shared {
     pub(crate) path: PathBuf,
     pub(crate) options: SqliteOptions,
-    /// The one connection that writes.
+    /// The only connection that writes.
     pub(crate) writer: Mutex<Connection>,
-    /// Writes that wait for it.
+    /// Writes waiting for that connection.
     pub(crate) queue: Arc<Queue>,
+    /// Idle connections for reading.
     readers: Mutex<Vec<Connection>>,
-    /// Tells whether anything was written.
-    pub(crate) watch: Watch,
-    /// Numbers of tenants (user `""`) and users; they never change.
+    pub(crate) watch: CommitWatch,
+    /// Cached numbers of users by tenant; the tenant's own number is under user `""`. Numbers never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
-    /// About how many messages a user (or else a tenant) has, by number, and the stamp of the counting.
+    /// Cached approximate message counts: (is a user, number) to (count, stamp at which it was counted).
     pub(crate) counts: Mutex<HashMap<(bool, i64), (u64, u64)>>,
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
-    /// Counts this process's commits, so that the keeper sees when nobody commits.
+    /// The number of writes of this process, by which the background thread detects idle periods.
     pub(crate) activity: AtomicU64,
-    /// Whether the write-ahead log may hold erased text that a sweep had to leave there.
-    pub(crate) is_log_due: AtomicBool,
-    /// Distinguishes this file from a copy that went another way.
+    /// Whether the write-ahead log may still contain erased text because a sweep could not truncate it.
+    pub(crate) is_log_truncation_due: AtomicBool,
+    /// Distinguishes this file from copies of it, whose histories diverge.
     pub(crate) incarnation: i64,
 }
 
@@ -65,11 +65,14 @@ impl Shared {
 
     fn open_checked(path: &Path, options: SqliteOptions) -> Result<Self> {
         let mut writer = connect(path, &options)?;
-        // Before anything is written: a foreign file must be left as it is.
+        // Checked before the first write, because a file of another application must not be modified.
         let version = schema::checked_version(&writer)?;
         if options.read_only {
             if version != schema::VERSION {
-                let reason = format!("the file has schema {version} and is opened read-only");
+                let reason = format!(
+                    "the file has schema version {version} and cannot be migrated to {} in read-only mode",
+                    schema::VERSION
+                );
                 return Err(StoreError::Incompatible(reason).into());
             }
         } else {
@@ -81,29 +84,29 @@ impl Shared {
             writer: Mutex::new(writer),
             queue: Arc::default(),
             readers: Mutex::default(),
-            watch: Watch::of(path),
+            watch: CommitWatch::new(path),
             owners: RwLock::default(),
             counts: Mutex::default(),
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
             activity: AtomicU64::new(0),
-            // The process that left it may have ended.
-            is_log_due: AtomicBool::new(true),
+            // A process that has since ended may have left the log untruncated.
+            is_log_truncation_due: AtomicBool::new(true),
             incarnation,
             options,
         })
     }
 
-    /// A number that is another one after a commit of anybody, this process included; `None` where SQLite does not say.
+    /// Returns a number that changes with every commit of any process; `None` if it cannot be determined now.
     pub(crate) fn stamp(&self) -> Option<u64> {
         self.watch.stamp()
     }
 
-    /// As [`Shared::stamp`], but the same over what this process wrote to threads alone.
+    /// Like [`Shared::stamp`], but unchanged by commits of this process that write only threads.
     pub(crate) fn records_stamp(&self) -> Option<u64> {
         self.watch.records_stamp()
     }
 
-    /// Runs a read on this thread, on a connection of its own.
+    /// Runs a read on the current thread with a connection from the pool.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let idle = lock(&self.readers).pop();
         let connection = match idle {
@@ -115,21 +118,21 @@ impl Shared {
         result
     }
 
-    /// Opens a connection for one use.
+    /// Opens a connection outside the pool.
     pub(crate) fn connect(&self) -> Result<Connection> {
         connect(&self.path, &self.options)
     }
 
-    /// Opens a connection that reads.
+    /// Opens a connection that can only read.
     pub(crate) fn connect_reader(&self) -> Result<Connection> {
         let connection = connect(&self.path, &self.options)?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     }
 
-    /// How long the write-ahead log is; 0 where there is none.
+    /// Returns the size of the write-ahead log; 0 if there is none.
     pub(crate) fn log_bytes(&self) -> u64 {
-        std::fs::metadata(beside(&self.path, "-wal")).map_or(0, |found| found.len())
+        std::fs::metadata(with_suffix(&self.path, "-wal")).map_or(0, |metadata| metadata.len())
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
@@ -143,14 +146,14 @@ impl Drop for Shared {
     }
 }
 
-/// SQLite's own file beside a database.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Returns the path of a file that SQLite stores next to a database, such as `-wal`.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.to_owned().into_os_string();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Locks, also after a panic elsewhere: a connection rolls back by itself what was not committed.
+/// Locks a mutex, ignoring poisoning: after a panic a connection rolls back its uncommitted transaction.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -161,11 +164,11 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection> {
     } else {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
     };
-    // One thread at a time holds a connection, so SQLite's own locks are not needed.
+    // Only one thread at a time uses a connection, so SQLite's own mutexes are not needed.
     let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(options.busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(128);
-    // Otherwise SQLite compiles a statement anew whenever a value is bound that a partial index might care about.
+    // Without this SQLite recompiles a statement whenever a bound value could affect the choice of a partial index.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
@@ -173,32 +176,33 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection> {
 fn prepare(writer: &mut Connection, options: &SqliteOptions) -> Result<()> {
     switch_to_wal(writer, options.busy_timeout)?;
     set_durability(writer, options.durability)?;
-    // Erased text is overwritten, not only unlinked.
+    // Overwrites erased text instead of only unlinking it.
     writer.pragma_update(None, "secure_delete", true)?;
     writer.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     schema::migrate(writer)?;
     index::check_analysis(writer)
 }
 
-/// Says when commits of the connection are synced, outside a transaction.
+/// Sets when commits of the connection are synced. Must be called outside a transaction.
 pub(crate) fn set_durability(writer: &Connection, durability: Durability) -> Result<()> {
     let synchronous = match durability {
         Durability::Full => "FULL",
         Durability::Process => "NORMAL",
     };
-    // Not a statement that is kept: SQLite acts on this one while it compiles it.
+    // Not prepared and cached, because SQLite applies this pragma while compiling it.
     Ok(writer.pragma_update(None, "synchronous", synchronous)?)
 }
 
-/// Several processes that open a new file at once meet here, and SQLite does not wait by itself at this step.
-fn switch_to_wal(writer: &Connection, patience: Duration) -> Result<()> {
-    let began = Instant::now();
+/// Switches the file to WAL mode. Retries while it is busy, because SQLite does not apply the busy timeout here and several
+/// processes may open a new file simultaneously.
+fn switch_to_wal(writer: &Connection, timeout: Duration) -> Result<()> {
+    let started = Instant::now();
     loop {
         let switched = writer.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
         match switched.map_err(crate::error::SqliteError::from) {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
             Ok(_) => return Err(StoreError::unavailable(Reason::ReadOnly).into()),
-            Err(error) if error.is_busy() && began.elapsed() < patience => {
+            Err(error) if error.is_busy() && started.elapsed() < timeout => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(error) => return Err(error),
@@ -208,7 +212,7 @@ fn switch_to_wal(writer: &Connection, patience: Duration) -> Result<()> {
 
 fn incarnation(connection: &Connection, read_only: bool) -> Result<i64> {
     let find = || connection.query_row("SELECT value FROM marks WHERE name = 'incarnation'", [], |row| row.get(0));
-    // Looked for first, as even an insert that does nothing waits for whoever writes.
+    // Read first, because even an insert without effect waits for the write lock.
     if !read_only && find().optional()?.is_none() {
         connection.execute(
             "INSERT INTO marks (name, value) VALUES ('incarnation', ?1) ON CONFLICT DO NOTHING",
@@ -219,6 +223,6 @@ fn incarnation(connection: &Connection, read_only: bool) -> Result<i64> {
 }
 
 pub(crate) fn fresh_incarnation() -> i64 {
-    // 53 bits: a number that every reader of a cursor can hold.
+    // 53 bits, which a JSON number represents exactly.
     (uuid::Uuid::new_v4().as_u64_pair().0 >> 11) as i64
 }

@@ -5,10 +5,10 @@ use threadkeep_core::{
 };
 
 use crate::connection::Shared;
-use crate::watch::Writes;
+use crate::watch::WriteKind;
 use crate::{records, threads, writer};
 
-/// Writes a derived record of a thread, and nothing else of it.
+/// Writes a derived record of a thread. Changes nothing else of the thread.
 pub(crate) async fn write(
     shared: &Arc<Shared>,
     scope: &Scope,
@@ -17,19 +17,19 @@ pub(crate) async fn write(
     now: Timestamp,
 ) -> Result<WriteOutcome> {
     write.check()?;
-    let (inside, caller) = (Arc::clone(shared), scope.clone());
-    writer::write_by(shared, Urgency::Deferred, Writes::Threads, move |connection| {
-        let (row, access) = threads::get_row(&inside, connection, &caller, thread, now)?;
+    let (store, caller) = (Arc::clone(shared), scope.clone());
+    writer::write_by(shared, Urgency::Deferred, WriteKind::Threads, move |connection| {
+        let (row, access) = threads::get_row(&store, connection, &caller, thread, now)?;
         if access < Access::Full {
             return Err(StoreError::Denied("changing a shared thread other than by adding messages").into());
         }
         let (name, version) = (write.name(), write.version());
-        let actual = records::version_of_thread(connection, row.no, &name, now)?;
+        let actual = records::thread_record_version(connection, row.no, &name, now)?;
         write.check_against(row.positions, actual)?;
         let put = PutRecord { name, value: write.value, expires_at: None };
-        let written = WriteOutcome { version, tag: row.positions.tag };
-        records::put_of_thread(connection, row.no, &put, written.tagged())?;
-        Ok(written)
+        let outcome = WriteOutcome { version, tag: row.positions.tag };
+        records::put_thread_record(connection, row.no, &put, outcome.tagged())?;
+        Ok(outcome)
     })
     .await
 }

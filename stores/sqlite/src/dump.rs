@@ -1,4 +1,4 @@
-//! Threads verbatim, out and in.
+//! Dumps and restores threads verbatim.
 
 use std::ops::ControlFlow;
 
@@ -8,11 +8,11 @@ use threadkeep_core::{
     Kind, MessageId, Owner, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
-use crate::changes::other_effects;
+use crate::changes::decode_effects;
 use crate::connection::Shared;
 use crate::error::{self, Result};
 use crate::row::{self, ThreadRow, thread_columns};
-use crate::{around, owners, records, threads, writer};
+use crate::{owners, records, skip_damage, threads, writer};
 
 pub(crate) fn dump(
     shared: &Shared,
@@ -33,12 +33,12 @@ pub(crate) fn dump(
     })
 }
 
-/// A chunk of a thread whose own row can be read; the rest of it may be damaged.
+/// Reads a chunk of a thread. The thread's row must be readable; the rest may be damaged.
 pub(crate) fn chunk(connection: &Connection, thread: &ThreadRow, after: Option<u64>, size: ChunkSize) -> Result<Dump> {
     let mut chunk = Dump::default();
     if after.is_none() {
         chunk.thread = Some(read_thread(connection, thread, owners::by_number(connection, thread.owner_no)?)?);
-        records::all_of_thread(connection, thread.no, &mut chunk)?;
+        records::dump_thread_records(connection, thread.no, &mut chunk)?;
         read_commits(connection, thread, &mut chunk)?;
     }
     read_entries(connection, thread, after.unwrap_or(0), size, &mut chunk)?;
@@ -75,12 +75,10 @@ pub(crate) fn read_commits(connection: &Connection, thread: &ThreadRow, chunk: &
     let sql = "SELECT position, at, key, fingerprint, first_seq, count, effects FROM commits \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
     let keys = row::key(thread.no, 0)..=row::key(thread.no, thread.positions.change.min(u64::from(u32::MAX)));
-    let unread = around::read(connection, sql, keys, |row| {
+    let unread = skip_damage::read(connection, sql, keys, |row| {
         match commit(row) {
             Ok(commit) => chunk.commits.push(commit),
-            Err(error) if error.is_damage() => {
-                chunk.unreadable.push(format!("a record of the change log: {}", error.told()))
-            }
+            Err(error) if error.is_damage() => chunk.unreadable.push(format!("change log entry: {}", error.detail())),
             Err(error) => return Err(error),
         }
         Ok(ControlFlow::Continue(()))
@@ -101,11 +99,11 @@ fn commit(row: &Row<'_>) -> Result<DumpedCommit> {
         fingerprint: Fingerprint(row.get::<_, i64>(3)?.to_be_bytes()),
         first_seq: row::unsigned(row, 4)?,
         count: row::unsigned(row, 5)?,
-        effects: other_effects(row.get(6)?)?,
+        effects: decode_effects(row.get(6)?)?,
     })
 }
 
-/// Reads entries until there are enough. A row that cannot be read is named, and its position is one of those that are lost.
+/// Reads entries up to `size`. Unreadable rows are listed in `chunk.unreadable`, and their positions count as lost.
 pub(crate) fn read_entries(
     connection: &Connection,
     thread: &ThreadRow,
@@ -121,7 +119,7 @@ pub(crate) fn read_entries(
     let sql = "SELECT position, id, external_id, revision, created_at, body, checksum FROM messages \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
     let mut bytes = 0_usize;
-    around::read(connection, sql, row::key(thread.no, from)..=row::key(thread.no, last), |row| {
+    skip_damage::read(connection, sql, row::key(thread.no, from)..=row::key(thread.no, last), |row| {
         match entry(row) {
             Ok(_) if !chunk.entries.is_empty() && (chunk.entries.len() >= size.entries || bytes >= size.bytes) => {
                 chunk.next = chunk.entries.last().map(DumpEntry::seq);
@@ -133,7 +131,7 @@ pub(crate) fn read_entries(
             }
             Err(error) if error.is_damage() => {
                 let seq = row::position(row.get(0)?);
-                chunk.unreadable.push(format!("position {seq}: {}", error.told()));
+                chunk.unreadable.push(format!("position {seq}: {}", error.detail()));
             }
             Err(error) => return Err(error),
         }
@@ -169,14 +167,14 @@ pub(crate) fn text_bytes(entry: &DumpEntry) -> usize {
 pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<(), StoreError> {
     chunk.check()?;
     writer::write_blocking(shared, |connection| {
-        let tenant_no = owners::number(shared, connection, tenant.as_str(), "")?;
+        let tenant_no = owners::find_or_insert(shared, connection, tenant.as_str(), "")?;
         if let Some(dumped) = &chunk.thread {
             begin(shared, connection, tenant, tenant_no, thread, dumped)?;
         }
-        let not_begun = || StoreError::invalid("dump", "a chunk came before the thread's first one");
-        let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_begun)?;
+        let not_started = || StoreError::invalid("dump", "the thread's first chunk was not restored");
+        let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_started)?;
         for record in &chunk.records {
-            records::restore_of_thread(connection, row.no, record)?;
+            records::restore_thread_record(connection, row.no, record)?;
         }
         write_commits(connection, &row, chunk)?;
         chunk.entries.iter().try_for_each(|entry| write_entry(connection, row.no, entry))?;
@@ -187,7 +185,7 @@ pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chun
     })
 }
 
-/// Makes the thread's row, hidden until the last chunk.
+/// Creates the thread's row, which is hidden until the last chunk is restored.
 fn begin(
     shared: &Shared,
     connection: &Connection,
@@ -202,7 +200,7 @@ fn begin(
     if let Some(unfinished) = find_thread(connection, tenant_no, thread, 1)? {
         threads::remove(connection, unfinished.no)?;
     }
-    let owner_no = owners::number(shared, connection, tenant.as_str(), owners::name(&dumped.owner))?;
+    let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), owners::name(&dumped.owner))?;
     let key = dumped.key.as_ref().map(ThreadKey::as_str);
     let sql = "SELECT 1 FROM threads WHERE owner_no = ?1 AND key = ?2";
     if key.is_some() && connection.prepare_cached(sql)?.exists(params![owner_no, key])? {
@@ -261,7 +259,7 @@ fn write_entry(connection: &Connection, thread_no: i64, entry: &DumpEntry) -> Re
     let key = row::key(thread_no, entry.seq());
     match entry {
         DumpEntry::Message { id, external_id, revision, created_at, body, checksum, .. } => {
-            // What does not decode has no role, and is told of whichever role is asked for.
+            // A message that does not decode has no role; it is reported in queries for any role.
             let role = codec::decode_content(body).ok().map(|content| content.role.to_stored());
             let (at, checksum) = (created_at.as_micros(), checksum.map(Checksum::to_stored));
             statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body, checksum])?;

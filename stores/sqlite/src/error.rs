@@ -1,7 +1,7 @@
 use rusqlite::ErrorCode;
 use threadkeep_core::{Reason, StoreError};
 
-/// What SQLite said, before it becomes what a caller can act on.
+/// An error of this crate before its conversion into a [`StoreError`].
 #[derive(Debug)]
 pub(crate) enum SqliteError {
     Sqlite(rusqlite::Error),
@@ -32,30 +32,32 @@ impl From<SqliteError> for StoreError {
 }
 
 impl SqliteError {
-    /// Whether another connection stood in the way and may be gone in a moment.
+    /// Whether another connection holds a lock, so that a retry can succeed.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)))
     }
 
-    /// Whether what stands in the file is damaged, or the disk cannot give it back.
+    /// Whether the file's content is damaged or cannot be read from disk.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Store(error) => matches!(error, StoreError::Corrupt { .. } | StoreError::Incompatible(_)),
             Self::Sqlite(error) => {
                 is_misread(error)
                     || matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-                    || error.sqlite_error().is_some_and(|told| told.extended_code == rusqlite::ffi::SQLITE_IOERR_READ)
+                    || error
+                        .sqlite_error()
+                        .is_some_and(|sqlite| sqlite.extended_code == rusqlite::ffi::SQLITE_IOERR_READ)
             }
         }
     }
 
-    /// What is said of damage, without the data.
-    pub(crate) fn told(self) -> String {
+    /// Returns the message for a damage report. It never contains stored data.
+    pub(crate) fn detail(self) -> String {
         StoreError::from(self).to_string()
     }
 }
 
-/// The failure of a whole group of commits, as each of them is told.
+/// The failure of a group of commits, reported to each of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupFailure {
     pub(crate) reason: Reason,
@@ -68,7 +70,7 @@ impl GroupFailure {
         Self { reason: reason_of(error), maybe_applied: false }
     }
 
-    /// A failure of the commit itself. A sync that fails leaves open whether the log reached the disk.
+    /// A failure of the commit itself. After a failed sync it is unknown whether the log reached the disk.
     pub(crate) fn at_commit(error: &SqliteError) -> Self {
         let reason = reason_of(error);
         Self { reason, maybe_applied: reason == Reason::Io }
@@ -94,7 +96,7 @@ fn reason_of(error: &SqliteError) -> Reason {
     }
 }
 
-/// Whether a row holds something else than was written.
+/// Whether a row's values do not have the types that were written.
 fn is_misread(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows, Utf8Error,
@@ -119,7 +121,7 @@ fn translate(error: rusqlite::Error) -> StoreError {
         _ => {
             let error = SqliteError::Sqlite(error);
             let reason = reason_of(&error);
-            let SqliteError::Sqlite(source) = error else { unreachable!("made a line above") };
+            let SqliteError::Sqlite(source) = error else { unreachable!("constructed two lines above") };
             StoreError::Unavailable { reason, maybe_applied: false, source: Some(Box::new(source)) }
         }
     }

@@ -1,8 +1,8 @@
-//! Search over messages: an FTS5 table that follows the log by its own watermark, off the commit path.
+//! Search over messages: an FTS5 table that follows the change log off the commit path, tracked by a watermark.
 //!
-//! Each message is indexed under its position, with its terms and two terms for its scope (owner and tenant) that no
-//! text can contain. A question is answered term by term: the newest positions that hold it within the scope, counted up
-//! to a bound; those counts are the scope's own statistics, and the candidates are ranked by how rare their terms are.
+//! Each message is indexed under its position, with its terms and two scope terms (owner and tenant) that no text can
+//! contain. A query is evaluated term by term: the newest positions within the scope that contain the term, up to a limit.
+//! Their number is the term's frequency in the scope, and candidates are ranked by the rarity of their terms.
 
 pub(crate) mod compare;
 mod search;
@@ -16,26 +16,27 @@ use crate::connection::Shared;
 use crate::error::Result;
 use crate::residue::{self, Residue};
 use crate::{collections, row, writer};
-pub(crate) use search::{PER_TERM, TERMS, rarity, search};
+pub(crate) use search::{MAX_POSITIONS, MAX_TERMS, rarity, search};
 
-/// Messages indexed under one lock.
+/// The maximum number of messages indexed in one write transaction.
 const STEP: usize = 2_000;
 
-/// Where a message belongs, in the file's numbers.
+/// The numbers of a thread, its owner and its tenant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ThreadNumbers {
     pub(crate) thread_no: i64,
     pub(crate) owner_no: i64,
     pub(crate) tenant_no: i64,
 }
 
-// Private-use characters: never part of an analysed term.
+// Private-use characters, which are never part of a term.
 const OWNER_MARK: char = '\u{e000}';
 const TENANT_MARK: char = '\u{e001}';
 
-/// What is indexed of a message. Nothing for one that does not decode: `verify` tells of it.
-fn indexed_text(place: &Place, body: &str) -> String {
-    let mut line = format!("{OWNER_MARK}{} {TENANT_MARK}{}", place.owner_no, place.tenant_no);
+/// Returns the terms of a message, separated by spaces. A message that does not decode has only scope terms; `verify` reports
+/// it.
+fn indexed_text(numbers: &ThreadNumbers, body: &str) -> String {
+    let mut line = format!("{OWNER_MARK}{} {TENANT_MARK}{}", numbers.owner_no, numbers.tenant_no);
     if let Ok(content) = codec::decode_content(body) {
         for term in text::indexed_terms(&content.plain_text()) {
             line.push(' ');
@@ -45,7 +46,7 @@ fn indexed_text(place: &Place, body: &str) -> String {
     line
 }
 
-/// The stamp up to which all threads are indexed.
+/// Returns the stamp up to which all threads are indexed.
 fn watermark(connection: &Connection) -> Result<i64> {
     let sql = "SELECT value FROM marks WHERE name = 'index_stamp'";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
@@ -70,18 +71,19 @@ fn remove(connection: &Connection, key: i64, line: &str) -> Result<()> {
     residue::note(connection, Residue::Index)
 }
 
-/// Statements that merge segments of an index: a number of pages, or, begun with its negative, all segments into one.
+/// Statements that merge segments of an index. The parameter is the number of pages to merge; a negative number starts a
+/// merge of all segments into one.
 const MERGES: [&str; 2] = [
     "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)",
     "INSERT INTO entry_terms (entry_terms, rank) VALUES ('merge', ?1)",
 ];
-/// Pages merged under one lock when words must go.
+/// Pages merged in one write transaction when purging.
 const PURGE_PAGES: i64 = 500;
-/// Pages merged under one lock while nobody waits: whoever comes then waits some milliseconds at most.
-const TIDY_PAGES: i64 = 100;
+/// Pages merged in one write transaction while idle. Bounds the wait of a commit that arrives to a few milliseconds.
+const IDLE_PAGES: i64 = 100;
 
-/// Rewrites the indexes without the words of what was removed: FTS5 only marks them, and merging all of its segments into
-/// one leaves marks and words out. In steps; others write in between.
+/// Rewrites the indexes without the terms of removed messages and entries. FTS5 only marks them as deleted; merging all
+/// segments into one removes them. Runs in steps, so that other writes can proceed in between.
 pub(crate) fn purge(shared: &Shared) -> Result<(), StoreError> {
     for merge in MERGES {
         let mut pages = -PURGE_PAGES;
@@ -92,10 +94,10 @@ pub(crate) fn purge(shared: &Shared) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Merges some of what writers left in many segments. Says whether there may be more to merge.
-pub(crate) fn tidy(shared: &Shared) -> Result<bool, StoreError> {
+/// Merges some segments of the indexes. Returns whether there may be more to merge.
+pub(crate) fn merge_segments(shared: &Shared) -> Result<bool, StoreError> {
     for merge in MERGES {
-        if merge_pages(shared, merge, TIDY_PAGES)? {
+        if merge_pages(shared, merge, IDLE_PAGES)? {
             return Ok(true);
         }
     }
@@ -106,40 +108,40 @@ fn merge_pages(shared: &Shared, merge: &'static str, pages: i64) -> Result<bool,
     writer::write_blocking(shared, |connection| {
         let before = connection.total_changes();
         connection.prepare_cached(merge)?.execute([pages])?;
-        // The command itself counts as one change: with nothing else changed there is nothing left to merge.
+        // The command itself counts as one change; without further changes nothing was merged.
         Ok(connection.total_changes() - before > 1)
     })
 }
 
-/// Brings the index along when a message changes (or, without a new body, goes).
+/// Updates the index when a message is replaced or, without a new body, erased.
 pub(crate) fn replace(
     connection: &Connection,
-    place: &Place,
+    numbers: &ThreadNumbers,
     seq: u64,
     old_body: &str,
     new_body: Option<&str>,
 ) -> Result<()> {
-    if seq > indexed_seq(connection, place.thread_no)? {
+    if seq > indexed_seq(connection, numbers.thread_no)? {
         return Ok(());
     }
-    let key = row::key(place.thread_no, seq);
-    remove(connection, key, &indexed_text(place, old_body))?;
-    new_body.map_or(Ok(()), |body| insert(connection, key, &indexed_text(place, body)))
+    let key = row::key(numbers.thread_no, seq);
+    remove(connection, key, &indexed_text(numbers, old_body))?;
+    new_body.map_or(Ok(()), |body| insert(connection, key, &indexed_text(numbers, body)))
 }
 
-/// Removes a message's row and index entry for good.
-pub(crate) fn remove_message(connection: &Connection, place: &Place, seq: u64) -> Result<()> {
-    let key = row::key(place.thread_no, seq);
+/// Removes a message's row and index entry.
+pub(crate) fn remove_message(connection: &Connection, numbers: &ThreadNumbers, seq: u64) -> Result<()> {
+    let key = row::key(numbers.thread_no, seq);
     let sql = "SELECT body FROM messages WHERE position = ?1";
     let body: Option<Option<String>> = connection.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?;
     if let Some(Some(body)) = body {
-        replace(connection, place, seq, &body, None)?;
+        replace(connection, numbers, seq, &body, None)?;
     }
     connection.prepare_cached("DELETE FROM messages WHERE position = ?1")?.execute([key])?;
     Ok(())
 }
 
-/// Forgets the whole index; it is built again as it is caught up.
+/// Clears the index of messages. Catching up rebuilds it.
 pub(crate) fn reset(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "INSERT INTO message_terms (message_terms) VALUES ('delete-all');
@@ -149,16 +151,16 @@ pub(crate) fn reset(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Starts the index anew when it was made by another analysis of words.
+/// Resets the indexes if they were built by another version of the text analysis.
 pub(crate) fn check_analysis(connection: &Connection) -> Result<()> {
     let sql = "SELECT value FROM marks WHERE name = 'analysis'";
-    let made_by: Option<i64> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    let built_by: Option<i64> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
     let version = i64::from(text::ANALYSIS_VERSION);
-    if made_by == Some(version) {
+    if built_by == Some(version) {
         return Ok(());
     }
     let transaction = connection.unchecked_transaction()?;
-    if made_by.is_some() {
+    if built_by.is_some() {
         reset(&transaction)?;
         collections::rebuild_index(&transaction)?;
     }
@@ -168,29 +170,31 @@ pub(crate) fn check_analysis(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// What was read and analysed, on its way into the index.
-struct Reading {
-    /// The stamp up to which all threads were indexed.
+/// Analysed messages that are to be indexed.
+struct IndexBatch {
+    /// The index's watermark when the messages were read.
     watermark: i64,
-    portions: Vec<Portion>,
-    /// Whether nothing is left to read.
-    is_all: bool,
+    portions: Vec<ThreadPortion>,
+    /// Whether no unindexed messages remain after it.
+    is_complete: bool,
 }
 
-/// A thread's messages.
-struct Portion {
-    place: Place,
+/// Analysed messages of a thread.
+struct ThreadPortion {
+    numbers: ThreadNumbers,
     stamp: i64,
     change: u64,
-    /// The last position that was in the index already.
+    /// The last position indexed before.
     indexed_seq: u64,
     /// The last position read.
-    upto: u64,
-    is_whole: bool,
+    through: u64,
+    /// Whether it reaches the end of the thread.
+    is_complete: bool,
+    /// The key and the terms of each message.
     lines: Vec<(i64, String)>,
 }
 
-/// Indexes at most about `limit` messages.
+/// Indexes approximately `limit` messages.
 pub(crate) fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, StoreError> {
     let mut total = 0;
     loop {
@@ -198,53 +202,62 @@ pub(crate) fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, StoreEr
         if step == 0 {
             return Ok(CatchUp { indexed: total, done: false });
         }
-        // Words are taken from text before the lock is held; what changed meanwhile is left for the next step.
-        let reading = shared.read(|connection| read_portions(connection, step))?;
-        let is_read = reading.is_all;
-        if reading.portions.is_empty() {
-            return Ok(CatchUp { indexed: total, done: is_read });
+        // Text is analysed before taking the write lock; threads that change in the meantime are left for the next step.
+        let batch = shared.read(|connection| read_batch(connection, step))?;
+        let is_last = batch.is_complete;
+        if batch.portions.is_empty() {
+            return Ok(CatchUp { indexed: total, done: is_last });
         }
-        let written = writer::write_blocking(shared, |connection| write_portions(connection, reading))?;
+        let written = writer::write_blocking(shared, |connection| write_batch(connection, batch))?;
         total += written.messages;
-        if is_read && written.is_all {
+        if is_last && written.is_complete {
             return Ok(CatchUp { indexed: total, done: true });
         }
     }
 }
 
-fn read_portions(connection: &Connection, limit: usize) -> Result<Reading> {
+fn read_batch(connection: &Connection, limit: usize) -> Result<IndexBatch> {
     let transaction = connection.unchecked_transaction()?;
     let watermark = watermark(connection)?;
     let sql = "SELECT no, owner_no, tenant_no, stamp, seq, change, first_seq FROM threads \
                WHERE stamp > ?1 AND restoring = 0 ORDER BY stamp";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([watermark])?;
-    let (mut portions, mut left, mut is_all) = (Vec::new(), limit, true);
+    let (mut portions, mut left, mut is_complete) = (Vec::new(), limit, true);
     while let Some(row) = rows.next()? {
         if left == 0 {
-            is_all = false;
+            is_complete = false;
             break;
         }
-        let place = Place { thread_no: row.get(0)?, owner_no: row.get(1)?, tenant_no: row.get(2)? };
+        let numbers = ThreadNumbers { thread_no: row.get(0)?, owner_no: row.get(1)?, tenant_no: row.get(2)? };
         let (seq, first_seq) = (row::unsigned(row, 4)?, row::unsigned(row, 6)?);
-        let indexed_seq = indexed_seq(connection, place.thread_no)?;
+        let indexed_seq = indexed_seq(connection, numbers.thread_no)?;
         let from = (indexed_seq + 1).max(first_seq);
-        let (lines, upto) = read_lines(connection, &place, from, seq, left)?;
+        let (lines, through) = read_lines(connection, &numbers, from, seq, left)?;
         left = left.saturating_sub(lines.len());
-        let is_whole = upto >= seq;
-        is_all &= is_whole;
+        let is_thread_complete = through >= seq;
+        is_complete &= is_thread_complete;
         let (stamp, change) = (row.get(3)?, row::position(row.get(5)?));
-        portions.push(Portion { place, stamp, change, indexed_seq, upto, is_whole, lines });
+        portions.push(ThreadPortion {
+            numbers,
+            stamp,
+            change,
+            indexed_seq,
+            through,
+            is_complete: is_thread_complete,
+            lines,
+        });
     }
     drop(rows);
     drop(statement);
     transaction.commit()?;
-    Ok(Reading { watermark, portions, is_all })
+    Ok(IndexBatch { watermark, portions, is_complete })
 }
 
+/// Reads and analyses messages of a thread. Returns their lines and the last position read.
 fn read_lines(
     connection: &Connection,
-    place: &Place,
+    numbers: &ThreadNumbers,
     from: u64,
     seq: u64,
     limit: usize,
@@ -256,66 +269,67 @@ fn read_lines(
                ORDER BY position LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = statement.query(params![row::key(place.thread_no, from), row::key(place.thread_no, seq), limit])?;
+    let mut rows =
+        statement.query(params![row::key(numbers.thread_no, from), row::key(numbers.thread_no, seq), limit])?;
     let mut lines = Vec::new();
     while let Some(row) = rows.next()? {
-        let line = row::text(row, 1).map_or_else(|_| String::new(), |body| indexed_text(place, body));
+        let line = row::text(row, 1).map_or_else(|_| String::new(), |body| indexed_text(numbers, body));
         lines.push((row.get(0)?, line));
     }
-    let is_cut = lines.len() as i64 == limit;
-    let upto = match lines.last() {
-        Some((key, _)) if is_cut => row::position(*key),
+    let is_limited = lines.len() as i64 == limit;
+    let through = match lines.last() {
+        Some((key, _)) if is_limited => row::position(*key),
         _ => seq,
     };
-    Ok((lines, upto))
+    Ok((lines, through))
 }
 
-/// What of a reading went into the index.
-struct WrittenPortions {
+/// The outcome of writing an [`IndexBatch`].
+struct WrittenBatch {
     messages: u64,
-    /// Whether none had been overtaken by a change or by somebody else's indexing.
-    is_all: bool,
+    /// Whether no portion was skipped because its thread was changed or indexed by another process in the meantime.
+    is_complete: bool,
 }
 
-fn write_portions(connection: &Connection, reading: Reading) -> Result<WrittenPortions> {
+fn write_batch(connection: &Connection, batch: IndexBatch) -> Result<WrittenBatch> {
     let mut lines = Vec::new();
-    let indexed_upto = watermark(connection)?;
-    let mut reached = indexed_upto;
-    // Where the watermark went back, the index was begun again: threads before this reading are missing from it.
-    let is_same_index = indexed_upto >= reading.watermark;
-    let (mut is_unbroken, mut is_all) = (is_same_index, is_same_index);
-    for portion in reading.portions {
-        if !is_still_true(connection, &portion)? {
-            (is_unbroken, is_all) = (false, false);
+    let old_watermark = watermark(connection)?;
+    let mut new_watermark = old_watermark;
+    // A lower watermark means that the index was reset, and lacks the threads before this batch.
+    let is_same_index = old_watermark >= batch.watermark;
+    let (mut is_contiguous, mut is_complete) = (is_same_index, is_same_index);
+    for portion in batch.portions {
+        if !is_current(connection, &portion)? {
+            (is_contiguous, is_complete) = (false, false);
             continue;
         }
         let sql = "INSERT OR REPLACE INTO indexed (thread_no, seq) VALUES (?1, ?2)";
-        connection.prepare_cached(sql)?.execute(params![portion.place.thread_no, portion.upto as i64])?;
-        is_unbroken &= portion.is_whole;
-        if is_unbroken {
-            reached = reached.max(portion.stamp);
+        connection.prepare_cached(sql)?.execute(params![portion.numbers.thread_no, portion.through as i64])?;
+        is_contiguous &= portion.is_complete;
+        if is_contiguous {
+            new_watermark = new_watermark.max(portion.stamp);
         }
         lines.extend(portion.lines);
     }
-    // Ascending, or FTS5 would start a new segment at every step back.
+    // Inserted in ascending order, because FTS5 starts a new segment whenever the row id decreases.
     lines.sort_unstable_by_key(|(key, _)| *key);
     for (key, line) in &lines {
         insert(connection, *key, line)?;
     }
-    if reached > indexed_upto {
+    if new_watermark > old_watermark {
         let sql = "INSERT OR REPLACE INTO marks (name, value) VALUES ('index_stamp', ?1)";
-        connection.prepare_cached(sql)?.execute([reached])?;
+        connection.prepare_cached(sql)?.execute([new_watermark])?;
     }
-    Ok(WrittenPortions { messages: lines.len() as u64, is_all })
+    Ok(WrittenBatch { messages: lines.len() as u64, is_complete })
 }
 
-/// Whether what was read is what stands: the thread is there, nobody else indexed it, and nothing in it was replaced or
-/// erased (appending does no harm).
-fn is_still_true(connection: &Connection, portion: &Portion) -> Result<bool> {
-    let thread_no = portion.place.thread_no;
+/// Whether a portion is still up to date: the thread exists, was not indexed in the meantime, and none of its messages were
+/// replaced or erased. Appended messages do not matter.
+fn is_current(connection: &Connection, portion: &ThreadPortion) -> Result<bool> {
+    let thread_no = portion.numbers.thread_no;
     let sql = "SELECT EXISTS (SELECT 1 FROM threads WHERE no = ?1) AND NOT EXISTS \
                (SELECT 1 FROM commits WHERE position > ?2 AND position <= ?3 AND effects IS NOT NULL)";
     let range = params![thread_no, row::key(thread_no, portion.change), row::last_key(thread_no)];
-    let stands: bool = connection.prepare_cached(sql)?.query_row(range, |row| row.get(0))?;
-    Ok(stands && indexed_seq(connection, thread_no)? == portion.indexed_seq)
+    let is_unchanged: bool = connection.prepare_cached(sql)?.query_row(range, |row| row.get(0))?;
+    Ok(is_unchanged && indexed_seq(connection, thread_no)? == portion.indexed_seq)
 }

@@ -1,13 +1,13 @@
-//! Keeps conversations in one SQLite file: the store that one gets by default.
+//! The default store: conversations in a single SQLite file.
 //!
-//! Start with [`SqliteStore::open`]. `schema` says what stands in the file, `commit` how a thread changes, `writer` how
-//! concurrent commits share one sync, `index` how search follows the log off the commit path.
+//! Start with [`SqliteStore::open`]. `schema` describes the file's tables, `commit` how a thread changes, `writer` how
+//! concurrent commits share one sync, and `index` how the search index follows the change log off the commit path.
 //!
-//! Reads and an uncontended commit run on the caller's own thread: handing a short read to another thread costs several
-//! times the read. What may take long (catching up the index, sweeping, verifying) moves to a blocking thread.
+//! Reads and uncontended commits run on the caller's thread: handing a short read to another thread costs several times as
+//! much as the read itself. Long operations (catching up the index, sweeping, verifying) run on a blocking thread.
 #![warn(missing_docs)]
 
-mod around;
+mod background;
 mod changes;
 mod collections;
 mod commit;
@@ -16,7 +16,6 @@ mod derived;
 mod dump;
 mod error;
 mod index;
-mod keeper;
 mod maintenance;
 mod messages;
 mod owners;
@@ -27,6 +26,7 @@ mod row;
 mod salvage;
 mod schema;
 mod scrub;
+mod skip_damage;
 mod snapshot;
 mod store;
 mod sweep;
@@ -43,18 +43,18 @@ use std::time::Duration;
 use threadkeep_core::{Backend, Result};
 
 use crate::connection::Shared;
-pub use crate::salvage::{Salvage, Salvaged, examine};
+pub use crate::salvage::{Salvage, SalvagedItem, examine};
 
-/// How a file is opened.
+/// Options for opening a store file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// When a commit counts as done.
+    /// When a commit counts as durable.
     pub durability: Durability,
-    /// How long a write waits for another process that holds the file. Default 5 seconds.
+    /// How long a write waits while another process has the file locked. Default: 5 seconds.
     pub busy_timeout: Duration,
-    /// Never write: every commit answers `Unavailable`, and nothing is migrated.
+    /// Open the file for reading only: every commit fails with `Unavailable`, and an older schema is not migrated.
     pub read_only: bool,
-    /// Index new messages and remove leftovers in the background while nobody commits. Default yes.
+    /// Index new messages and remove leftovers in the background while no commits arrive. Default: true.
     pub background: bool,
 }
 
@@ -64,67 +64,67 @@ impl Default for SqliteOptions {
     }
 }
 
-/// When a commit counts as done.
+/// When a commit counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// When it is on the disk: it survives a power cut (`synchronous=FULL`).
+    /// When it is on disk: it survives a power failure (`synchronous=FULL`).
     Full,
-    /// When the system has it: it survives a crash of the program, and a power cut may take the last commits
-    /// (`synchronous=NORMAL`).
+    /// When it has been handed to the operating system: it survives a crash of the process, but a power failure may lose the
+    /// last commits (`synchronous=NORMAL`).
     Process,
 }
 
-/// A store in one SQLite file. Cheap to clone; the file is closed with the last clone.
+/// A store in a single SQLite file. Cheap to clone; dropping the last clone closes the file.
 #[derive(Clone)]
 pub struct SqliteStore {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl SqliteStore {
-    /// Opens a file, making it and its folders where they are missing, and brings an older one up to date.
+    /// Opens a file, creates it and its parent directories if they are missing, and migrates a file with an older schema.
     ///
     /// # Errors
-    /// `Incompatible` when it is not a Threadkeep file or was written by a later version, `Unavailable` when it cannot
-    /// be opened, `Corrupt` when its pages are damaged.
+    /// `Incompatible` if it is not a Threadkeep file or was written by a later version, `Unavailable` if it cannot be opened,
+    /// `Corrupt` if its pages are damaged.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         let shared = Shared::open(path.as_ref(), options)?;
-        keeper::start(&shared);
+        background::start(&shared);
         Ok(Self { shared })
     }
 
-    /// All that this store offers, as everyone holds it.
+    /// Returns the store behind the backend-independent ports.
     #[must_use]
     pub fn backend(&self) -> Backend {
         let this = Arc::new(self.clone());
         Backend { store: this.clone(), maintenance: this.clone(), search: this }
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// The files that hold data: the database and SQLite's write-ahead log and its index beside it.
+    /// Lists the existing files of the store: the database, its write-ahead log and the log's index (`-shm`).
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
-        let beside = |suffix| connection::beside(&self.shared.path, suffix);
-        [beside(""), beside("-wal"), beside("-shm")].into_iter().filter(|file| file.exists()).collect()
+        let file = |suffix| connection::with_suffix(&self.shared.path, suffix);
+        [file(""), file("-wal"), file("-shm")].into_iter().filter(|file| file.exists()).collect()
     }
 
-    /// How many bytes the write-ahead log beside the file has.
+    /// Returns the size of the write-ahead log in bytes.
     #[must_use]
     pub fn log_bytes(&self) -> u64 {
         self.shared.log_bytes()
     }
 
-    /// Copies the whole store as it is now into a new file while others read and write, however much they write: the
-    /// write-ahead log is not emptied until then and grows meanwhile.
+    /// Copies the store's current state into a new file. Others may read and write during the copy; the write-ahead log
+    /// cannot be truncated before the copy ends and grows with their writes.
     ///
-    /// `progress` hears how many pages remain and how many there are.
+    /// `progress` is called with the number of remaining pages and the total number of pages.
     ///
     /// # Errors
-    /// `Invalid` when the target is there already, otherwise as for any read and write.
+    /// `Invalid` if the target exists, otherwise as for any read or write.
     pub fn backup_to(&self, target: &Path, progress: impl FnMut(u64, u64)) -> Result<()> {
         maintenance::backup_to(&self.shared, target, progress)
     }

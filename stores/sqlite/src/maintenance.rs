@@ -14,10 +14,10 @@ use crate::error;
 use crate::snapshot::SqliteSnapshot;
 use crate::{SqliteStore, dump, index, owners, private, records, snapshot, sweep, verify, writer};
 
-/// Pages copied between two looks of a backup at the others.
+/// Pages copied per step of a backup.
 const BACKUP_PAGES: i32 = 1_000;
 
-/// Runs work that may take long where it holds up nobody.
+/// Runs long work on a blocking thread, or on the current thread outside of a tokio runtime.
 pub(crate) async fn blocking<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
@@ -60,7 +60,7 @@ impl Maintenance for SqliteStore {
         now: Timestamp,
     ) -> Result<Vec<DrivenThread>> {
         limits::check_page(limit)?;
-        Ok(records::list_of_drivers(&self.shared, after, limit, now)?)
+        Ok(records::list_driven_threads(&self.shared, after, limit, now)?)
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
@@ -68,8 +68,8 @@ impl Maintenance for SqliteStore {
     }
 
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
-        let taken = blocking(&self.shared, move |shared| Ok(SqliteSnapshot::take(shared, now)?)).await?;
-        Ok(Box::new(taken))
+        let snapshot = blocking(&self.shared, move |shared| Ok(SqliteSnapshot::open(shared, now)?)).await?;
+        Ok(Box::new(snapshot))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
@@ -80,7 +80,7 @@ impl Maintenance for SqliteStore {
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
         let user = match owner {
             RecordOwner::Thread(_) => {
-                return Err(StoreError::invalid("document owner", "a thread's documents are restored with it"));
+                return Err(StoreError::invalid("record owner", "a thread's records are restored with the thread"));
             }
             RecordOwner::User(user) => user.as_str().to_owned(),
             RecordOwner::Tenant => String::new(),
@@ -88,9 +88,9 @@ impl Maintenance for SqliteStore {
         let tenant = tenant.clone();
         blocking(&self.shared, move |shared| {
             writer::write_blocking(shared, |connection| {
-                let owner_no = owners::number(shared, connection, tenant.as_str(), &user)?;
+                let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), &user)?;
                 records::raise_version(connection, record.version)?;
-                records::put_of_owner(connection, owner_no, &record)
+                records::put_owner_record(connection, owner_no, &record)
             })
         })
         .await
@@ -117,7 +117,7 @@ impl Maintenance for SqliteStore {
         blocking(&self.shared, |shared| {
             shared.check_writable()?;
             lock(&shared.writer).execute_batch("VACUUM").map_err(error::SqliteError::from)?;
-            sweep::empty_write_ahead_log(shared)
+            sweep::truncate_log(shared)
         })
         .await
     }
@@ -129,16 +129,16 @@ fn names(connection: &Connection, sql: &str, arguments: impl rusqlite::Params) -
     Ok(names.collect::<Result<_, _>>()?)
 }
 
-/// Copies the store into a new file, page by page, and gives the copy an incarnation of its own: from here on the two
-/// may go different ways, and a cursor of one must not be read by the other.
+/// Copies the store into a new file, page by page, and gives the copy a new incarnation: the histories of the two may
+/// diverge, so a cursor of one must not be accepted by the other.
 pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut(u64, u64)) -> Result<()> {
     if target.exists() {
-        return Err(StoreError::invalid("backup target", "there is a file already"));
+        return Err(StoreError::invalid("backup target", "the file exists"));
     }
     let copied = shared.read(|source| {
-        // Within a transaction the source stays as it is; otherwise each write of others begins the copy again.
+        // Without a transaction, each write of another process would restart the copy.
         let transaction = source.unchecked_transaction()?;
-        snapshot::fix(source)?;
+        snapshot::start_read(source)?;
         private::make_file(target);
         let mut copy = Connection::open(target)?;
         let backup = Backup::new(source, &mut copy)?;
@@ -156,13 +156,13 @@ pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut
         drop(transaction);
         let renewed = copy.execute("UPDATE marks SET value = ?1 WHERE name = 'incarnation'", [fresh_incarnation()]);
         match renewed.map_err(error::SqliteError::from) {
-            // Damage was copied with the rest, and is found by whoever reads the copy.
+            // Damage is copied like everything else; reads of the copy report it.
             Err(error) if error.is_damage() => Ok(()),
             renewed => renewed.map(drop),
         }
     });
     if copied.is_err() {
-        // Half a copy looks like a whole one.
+        // A partial copy cannot be distinguished from a complete one.
         drop(std::fs::remove_file(target));
     }
     Ok(copied?)

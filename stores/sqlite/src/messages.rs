@@ -1,6 +1,6 @@
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 use threadkeep_core::{
-    Bound, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, Positions, RangeEnd, Role, Scope,
+    Bound, Message, MessagePage, MessageQuery, MessageRef, OrderBy, PageBuilder, Positions, RangeEnd, Role, Scope,
     StoreError, ThreadId, Timestamp, limits,
 };
 
@@ -17,13 +17,13 @@ pub(crate) fn list(
     now: Timestamp,
 ) -> Result<MessagePage> {
     query.check()?;
-    view::at_one_instant(shared, scope, |connection| {
+    view::in_read_transaction(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         page(connection, row.no, row.positions, query)
     })
 }
 
-/// A page of a thread that stands at `positions`.
+/// Reads a page of messages of a thread whose current positions are `positions`.
 pub(crate) fn page(
     connection: &Connection,
     thread_no: i64,
@@ -62,7 +62,7 @@ pub(crate) fn page(
     collect(rows, positions, query)
 }
 
-/// The keys between which the answer lies, by the bounds that are positions.
+/// Returns the first and last key of the query's range. Bounds by time are not considered.
 fn range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i64) {
     let mut first = positions.first_seq;
     let mut last = positions.seq;
@@ -73,7 +73,7 @@ fn range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i6
         last = last.min(seq.saturating_sub(1));
     }
     if first > last {
-        // Positions beyond 32 bits would reach into the next thread's keys.
+        // An empty range. Positions beyond 32 bits would otherwise give keys of the next thread.
         return (1, 0);
     }
     (row::key(thread_no, first), row::key(thread_no, last))
@@ -87,7 +87,7 @@ fn time(bound: Option<Bound>) -> Option<Timestamp> {
 }
 
 fn collect(mut rows: rusqlite::Rows<'_>, positions: Positions, query: &MessageQuery) -> Result<MessagePage> {
-    let mut page = PageFill::new(query, positions);
+    let mut page = PageBuilder::new(query, positions);
     while let Some(row) = rows.next()? {
         let bytes = row.get_ref(5)?.as_bytes().map_or(0, <[u8]>::len);
         if !page.push(bytes, || row::message(row))? {
@@ -101,11 +101,11 @@ pub(crate) fn find(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    names: &[MessageName],
+    names: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
     limits::check_bytes("message names", names.len(), limits::PAGE)?;
-    view::at_one_instant(shared, scope, |connection| {
+    view::in_read_transaction(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let mut found = Vec::with_capacity(names.len());
         for name in names {
@@ -119,27 +119,27 @@ pub(crate) fn find(
     })
 }
 
-fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageName) -> Result<Option<Message>> {
+fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageRef) -> Result<Option<Message>> {
     let mut statement = connection.prepare_cached(match name {
-        MessageName::Seq(_) => {
+        MessageRef::Seq(_) => {
             concat!("SELECT ", message_columns!(), " FROM messages WHERE position = ?1 AND body IS NOT NULL")
         }
-        MessageName::Id(_) => concat!(
+        MessageRef::Id(_) => concat!(
             "SELECT ",
             message_columns!(),
             " FROM messages WHERE position >> 32 = ?1 AND id = ?2 AND body IS NOT NULL"
         ),
-        MessageName::External(_) => concat!(
+        MessageRef::External(_) => concat!(
             "SELECT ",
             message_columns!(),
             " FROM messages WHERE position >> 32 = ?1 AND external_id = ?2 AND external_id IS NOT NULL"
         ),
     })?;
     let mut rows = match name {
-        MessageName::Seq(seq) if *seq > thread.positions.seq => return Ok(None),
-        MessageName::Seq(seq) => statement.query([row::key(thread.no, *seq)])?,
-        MessageName::Id(id) => statement.query(params![thread.no, id.0.as_bytes()])?,
-        MessageName::External(external_id) => statement.query(params![thread.no, external_id])?,
+        MessageRef::Seq(seq) if *seq > thread.positions.seq => return Ok(None),
+        MessageRef::Seq(seq) => statement.query([row::key(thread.no, *seq)])?,
+        MessageRef::Id(id) => statement.query(params![thread.no, id.0.as_bytes()])?,
+        MessageRef::External(external_id) => statement.query(params![thread.no, external_id])?,
     };
     let Some(row) = rows.next()? else { return Ok(None) };
     if row::position(row.get(0)?) < thread.positions.first_seq {

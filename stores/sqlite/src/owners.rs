@@ -7,7 +7,7 @@ use threadkeep_core::{Access, Owner, Scope, UserId};
 use crate::connection::Shared;
 use crate::error::Result;
 
-/// A scope in the file's numbers. A number is 0 where the file has never heard of the name.
+/// The numbers that a scope's tenant and user have in the file. A name that is not in the file has number 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScopeNumbers {
     pub(crate) tenant_no: i64,
@@ -16,7 +16,7 @@ pub(crate) struct ScopeNumbers {
 }
 
 impl ScopeNumbers {
-    /// What the scope may do with what `owner_no` of the same tenant owns: [`Scope::access`] in numbers.
+    /// Returns the scope's access to data of `owner_no`, an owner of the same tenant. Equivalent to [`Scope::access`].
     pub(crate) fn access(self, owner_no: i64) -> Access {
         match self.user_no {
             None => Access::Full,
@@ -27,7 +27,7 @@ impl ScopeNumbers {
     }
 }
 
-/// The name under which an owner is numbered.
+/// Returns the name of an owner in the table `owners`: the user, or `""` for the tenant.
 pub(crate) fn name(owner: &Owner) -> &str {
     match owner {
         Owner::Tenant => "",
@@ -35,13 +35,13 @@ pub(crate) fn name(owner: &Owner) -> &str {
     }
 }
 
-/// Reads an owner's name back.
+/// Parses an owner from its name in the table `owners`.
 pub(crate) fn owner(user: String) -> Result<Owner> {
     Ok(if user.is_empty() { Owner::Tenant } else { Owner::User(UserId::new(user)?) })
 }
 
-/// The numbers of a scope, 0 for what is unknown.
-pub(crate) fn of_scope(shared: &Shared, connection: &Connection, scope: &Scope) -> Result<ScopeNumbers> {
+/// Finds the numbers of a scope; 0 for a name that is not in the file.
+pub(crate) fn resolve_scope(shared: &Shared, connection: &Connection, scope: &Scope) -> Result<ScopeNumbers> {
     let tenant = scope.tenant_id().as_str();
     let tenant_no = find(shared, connection, tenant, "")?;
     let user_no = match scope {
@@ -51,43 +51,43 @@ pub(crate) fn of_scope(shared: &Shared, connection: &Connection, scope: &Scope) 
     Ok(ScopeNumbers { tenant_no, user_no })
 }
 
-/// An owner's number, 0 where it has none yet.
+/// Finds an owner's number; 0 if it has none.
 pub(crate) fn find(shared: &Shared, connection: &Connection, tenant: &str, user: &str) -> Result<i64> {
-    let known = shared.owners.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some(no) = known.get(tenant).and_then(|users| users.get(user)) {
+    let cache = shared.owners.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(no) = cache.get(tenant).and_then(|users| users.get(user)) {
         return Ok(*no);
     }
-    drop(known);
+    drop(cache);
     let sql = "SELECT no FROM owners WHERE tenant = ?1 AND user = ?2";
     let no = connection.prepare_cached(sql)?.query_row([tenant, user], |row| row.get(0)).optional()?;
-    // Inside a write the row may still be rolled back, so only a read may remember it.
+    // Inside a transaction the row may still be rolled back, so it must not be cached.
     if let Some(no) = no
         && connection.is_autocommit()
     {
-        let mut known = shared.owners.write().unwrap_or_else(PoisonError::into_inner);
-        // Bounded: a file with very many users is asked again now and then.
-        if known.values().map(HashMap::len).sum::<usize>() > 100_000 {
-            known.clear();
+        let mut cache = shared.owners.write().unwrap_or_else(PoisonError::into_inner);
+        // Bounds the memory for files with very many users.
+        if cache.values().map(HashMap::len).sum::<usize>() > 100_000 {
+            cache.clear();
         }
-        known.entry(tenant.to_owned()).or_default().insert(user.to_owned(), no);
+        cache.entry(tenant.to_owned()).or_default().insert(user.to_owned(), no);
     }
     Ok(no.unwrap_or(0))
 }
 
-/// An owner's number, given now if need be. The tenant's own number is made before its users'.
-pub(crate) fn number(shared: &Shared, connection: &Connection, tenant: &str, user: &str) -> Result<i64> {
+/// Finds an owner's number or assigns one. A tenant gets its number before its users.
+pub(crate) fn find_or_insert(shared: &Shared, connection: &Connection, tenant: &str, user: &str) -> Result<i64> {
     let no = find(shared, connection, tenant, user)?;
     if no != 0 {
         return Ok(no);
     }
     if !user.is_empty() {
-        number(shared, connection, tenant, "")?;
+        find_or_insert(shared, connection, tenant, "")?;
     }
     connection.prepare_cached("INSERT INTO owners (tenant, user) VALUES (?1, ?2)")?.execute([tenant, user])?;
     Ok(connection.last_insert_rowid())
 }
 
-/// The owner that has a number.
+/// Returns the owner with a number.
 pub(crate) fn by_number(connection: &Connection, owner_no: i64) -> Result<Owner> {
     let sql = "SELECT user FROM owners WHERE no = ?1";
     owner(connection.prepare_cached(sql)?.query_row([owner_no], |row| row.get(0))?)

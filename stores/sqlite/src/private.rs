@@ -1,10 +1,10 @@
-//! Files and folders that nobody but the user may read.
+//! Creates files and directories that only the current user can read.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a folder, and those above it, where they are missing. What we make is the user's alone.
+/// Creates a directory and its missing parents, accessible only to the user. Existing directories keep their permissions.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -13,9 +13,9 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Makes an empty file, which SQLite takes for a new database, where there is none. SQLite gives its log and its shared memory the
-/// rights of the database: <https://sqlite.org/src/file/src/os_unix.c>, `findCreateFileMode`. What keeps the file from being made
-/// keeps SQLite from it too, which says why.
+/// Creates an empty file, which SQLite treats as a new database, unless the file exists. SQLite gives its log and its shared
+/// memory file the database's permissions: <https://sqlite.org/src/file/src/os_unix.c>, `findCreateFileMode`. Errors are
+/// ignored, because SQLite then fails for the same reason and reports it.
 pub(crate) fn make_file(path: &Path) {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

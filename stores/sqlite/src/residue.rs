@@ -1,4 +1,4 @@
-//! Notes that bytes were taken out of sight and still stand in the file, until a sweep has removed them.
+//! Tracks that deleted bytes may remain in the file until a sweep removes them. The rows of the table `marks` say so.
 
 use std::sync::atomic::Ordering;
 
@@ -9,17 +9,17 @@ use crate::connection::Shared;
 use crate::error::Result;
 use crate::writer;
 
-/// Where bytes may still stand.
+/// Where deleted bytes may remain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Residue {
-    /// In the gaps of pages.
+    /// In the unallocated space of pages.
     Pages,
     /// In the search index.
     Index,
 }
 
 impl Residue {
-    /// The mark that says so, and the one that says a sweep is at it.
+    /// Returns the names of the mark that is set while residue exists and of the one set while a sweep removes it.
     const fn marks(self) -> (&'static str, &'static str) {
         match self {
             Self::Pages => ("residue_pages", "residue_pages_sweeping"),
@@ -28,15 +28,15 @@ impl Residue {
     }
 }
 
-/// Notes, in the transaction that takes the bytes out of sight.
+/// Records residue. Must be called in the transaction that deletes the bytes.
 pub(crate) fn note(connection: &Connection, residue: Residue) -> Result<()> {
     let sql = "INSERT INTO marks (name, value) VALUES (?1, 1) ON CONFLICT DO NOTHING";
     connection.prepare_cached(sql)?.execute([residue.marks().0])?;
     Ok(())
 }
 
-/// Runs `work` if there is something to remove. The second mark stays until it is done, so that a sweep that is cut is
-/// made again, and what is noted meanwhile waits for the next one.
+/// Runs `work` if there is residue. The second mark stays until `work` is done, so that an interrupted sweep is repeated;
+/// residue recorded in the meantime waits for the next sweep.
 pub(crate) fn remove(
     shared: &Shared,
     residue: Residue,
@@ -59,20 +59,20 @@ pub(crate) fn remove(
     Ok(())
 }
 
-/// The mark that says that the write-ahead log still holds erased text; its value counts how often that was noted.
+/// The mark that is set while the write-ahead log may contain erased text. Its value counts the failed truncations.
 const LOG: &str = "residue_log";
 
-/// Notes that the log could not be emptied.
+/// Records that the log could not be truncated.
 pub(crate) fn note_log(shared: &Shared) -> Result<(), StoreError> {
     writer::write_blocking(shared, |connection| {
         let sql = "INSERT INTO marks (name, value) VALUES (?1, 1) ON CONFLICT DO UPDATE SET value = value + 1";
         Ok(connection.execute(sql, [LOG])?)
     })?;
-    shared.is_log_due.store(true, Ordering::Relaxed);
+    shared.is_log_truncation_due.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// How often it was noted that the log could not be emptied; 0 where nothing is noted.
+/// Returns the number of recorded failures to truncate the log.
 pub(crate) fn noted_log(shared: &Shared) -> Result<i64, StoreError> {
     let noted = shared.read(|connection| {
         let sql = "SELECT value FROM marks WHERE name = ?1";
@@ -81,7 +81,7 @@ pub(crate) fn noted_log(shared: &Shared) -> Result<i64, StoreError> {
     Ok(noted.unwrap_or(0))
 }
 
-/// Forgets what was noted before the log was emptied; what others noted since stays.
+/// Clears the failures recorded before the log was truncated, unless more were recorded since.
 pub(crate) fn forget_log(shared: &Shared, noted: i64) -> Result<(), StoreError> {
     if noted > 0 {
         writer::write_blocking(shared, |connection| {

@@ -1,4 +1,4 @@
-//! How rows become nouns and positions become keys.
+//! Converts rows into core types, and thread positions into table keys.
 
 use rusqlite::{Row, types::ValueRef};
 use threadkeep_core::{
@@ -9,22 +9,22 @@ use uuid::Uuid;
 
 use crate::error::Result;
 
-/// Where the positions of a thread begin in a table.
+/// Returns the key of a position of a thread.
 pub(crate) const fn key(thread_no: i64, position: u64) -> i64 {
     (thread_no << 32) | position as i64
 }
 
-/// The last key that belongs to a thread.
+/// Returns the largest possible key of a thread.
 pub(crate) const fn last_key(thread_no: i64) -> i64 {
     (thread_no << 32) | 0xffff_ffff
 }
 
-/// The position inside its thread.
+/// Returns the position that a key contains.
 pub(crate) const fn position(key: i64) -> u64 {
     (key & 0xffff_ffff) as u64
 }
 
-/// The thread's number.
+/// Returns the thread number that a key contains.
 pub(crate) const fn thread_no(key: i64) -> i64 {
     key >> 32
 }
@@ -43,16 +43,16 @@ pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64> {
     u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative").into())
 }
 
-/// A thread's change with its tag, as one number: `tag << 32 | change`.
+/// Encodes a thread's change and its tag as one number: `tag << 32 | change`.
 pub(crate) fn stored_change(positions: Positions) -> i64 {
     let tag = positions.tag.map_or(0, ChangeTag::to_stored);
     i64::from(tag) << 32 | positions.change as i64
 }
 
-/// Where a thread stands, by the columns `seq`, `change` and `first_seq`.
+/// Reads a thread's positions from three consecutive columns: `seq`, `change` and `first_seq`.
 pub(crate) fn positions(row: &Row<'_>, first_column: usize) -> Result<Positions> {
     let change: i64 = row.get(first_column + 1)?;
-    // The upper half is a number of 32 bits with a sign.
+    // The upper half is a signed 32-bit number.
     let tag = (change >> 32) as i32;
     Ok(Positions {
         seq: unsigned(row, first_column)?,
@@ -66,7 +66,7 @@ pub(crate) fn tag(row: &Row<'_>, column: usize) -> Result<Option<ChangeTag>> {
     Ok(row.get::<_, Option<i32>>(column)?.map(ChangeTag::from_stored))
 }
 
-/// What every call on a thread reads first, without its words.
+/// The fields of a thread that every operation reads first; excludes title, metadata and state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadRow {
     pub(crate) no: i64,
@@ -106,7 +106,7 @@ macro_rules! full_thread_columns {
 pub(crate) use full_thread_columns;
 
 pub(crate) fn thread(row: &Row<'_>) -> Result<Thread> {
-    let words = codec::decode_thread(text(row, 3)?)?;
+    let body = codec::decode_thread(text(row, 3)?)?;
     let key: Option<String> = row.get(2)?;
     let expires_at: Option<i64> = row.get(10)?;
     let owner: Owner = crate::owners::owner(row.get(1)?)?;
@@ -114,9 +114,9 @@ pub(crate) fn thread(row: &Row<'_>) -> Result<Thread> {
         id: ThreadId(uuid(row, 0)?),
         owner,
         key: key.map(ThreadKey::new).transpose()?,
-        title: words.title,
-        metadata: words.metadata,
-        state: words.state,
+        title: body.title,
+        metadata: body.metadata,
+        state: body.state,
         positions: positions(row, 4)?,
         message_count: unsigned(row, 7)?,
         created_at: timestamp(row.get(8)?)?,
@@ -133,13 +133,13 @@ macro_rules! message_columns {
 }
 pub(crate) use message_columns;
 
-/// Reads a message; one that does not decode is told as such, so that the caller can go on.
+/// Reads a message. One that does not decode is returned as a [`CorruptRow`], so that the caller can continue.
 pub(crate) fn message(row: &Row<'_>) -> Result<Message, CorruptRow> {
     let seq = row.get(0).map_or(0, position);
-    decoded(row, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
+    decode_message(row, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
 }
 
-fn decoded(row: &Row<'_>, seq: u64) -> Result<Message> {
+fn decode_message(row: &Row<'_>, seq: u64) -> Result<Message> {
     let content: Content = codec::decode_content(text(row, 5)?)?;
     Ok(Message {
         seq,
@@ -156,7 +156,7 @@ pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
         ValueRef::Text(bytes) => {
             std::str::from_utf8(bytes).map_err(|_| StoreError::corrupt("text", "not UTF-8").into())
         }
-        _ => Err(StoreError::corrupt("text", "not a text").into()),
+        _ => Err(StoreError::corrupt("text", "not stored as text").into()),
     }
 }
 

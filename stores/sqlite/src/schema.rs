@@ -1,17 +1,17 @@
-//! What stands in the file, and how an older file becomes a newer one.
+//! The tables of the file and the migrations from older schemas.
 //!
-//! A thread has a number of its own, and everything of it that has a position lies at `number << 32 | position`: its
-//! messages stand together in one tree, so the newest ones are a short walk, whatever else the file holds.
+//! Each thread has a number, and its positioned rows have the key `number << 32 | position`. The messages of a thread are
+//! therefore adjacent in the B-tree, and reading the newest ones does not depend on the size of the file.
 
 use rusqlite::{Connection, TransactionBehavior};
 use threadkeep_core::StoreError;
 
 use crate::error::Result;
 
-/// Marks a SQLite file as Threadkeep's (`ThKp`).
+/// Identifies a SQLite file as Threadkeep's (`ThKp`).
 pub(crate) const APPLICATION_ID: i64 = 0x5468_4b70;
 
-/// Each entry brings a file from its index to the next version. Released entries never change.
+/// Entry `n` migrates a file from version `n` to `n + 1`. Released entries never change.
 const MIGRATIONS: [&str; 7] = [
     include_str!("schema/001_first.sql"),
     include_str!("schema/002_collections.sql"),
@@ -22,16 +22,16 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("schema/007_tags.sql"),
 ];
 
-/// The version that this program writes.
+/// The schema version that this crate writes.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// Brings the file up to date, once, whichever of several processes comes first.
+/// Migrates the file to [`VERSION`]. Safe to call from several processes simultaneously.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if checked_version(connection)? == VERSION {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read again under the lock: another process may have been here in between.
+    // Read again under the lock, because another process may have migrated the file in the meantime.
     let version = checked_version(&transaction)?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
@@ -42,12 +42,12 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     Ok(())
 }
 
-/// Refuses files of others and of the future; gives the version, 0 for an empty file.
+/// Returns the file's schema version; 0 for an empty file. Fails for files of other applications and of later versions.
 pub(crate) fn checked_version(connection: &Connection) -> Result<i64> {
     if !connection.is_autocommit() {
         return read_version(connection);
     }
-    // One snapshot: another process may be making the file at this moment.
+    // A single snapshot, because another process may be creating the file.
     let transaction = connection.unchecked_transaction()?;
     let version = read_version(&transaction)?;
     transaction.commit()?;
@@ -63,10 +63,10 @@ fn read_version(connection: &Connection) -> Result<i64> {
         return Ok(0);
     }
     if application != APPLICATION_ID {
-        return Err(StoreError::Incompatible("the file is a SQLite database of another program".to_owned()).into());
+        return Err(StoreError::Incompatible("the file is a SQLite database of another application".to_owned()).into());
     }
     if version > VERSION {
-        let reason = format!("the file has schema {version}, this program knows up to {VERSION}");
+        let reason = format!("the file has schema version {version}; this program supports versions up to {VERSION}");
         return Err(StoreError::Incompatible(reason).into());
     }
     Ok(version)

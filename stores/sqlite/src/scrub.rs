@@ -1,9 +1,9 @@
-//! Overwrites what moving rows about leaves in a page.
+//! Overwrites copies of rows that SQLite leaves in the unallocated space of pages.
 //!
-//! `secure_delete` overwrites a row where it stands. But when SQLite moves rows to a neighbouring page to make room, the
-//! old page keeps a copy in the gap between its pointers and its rows, and a row that is erased later is still to be read
-//! there. So a sweep after an erasure looks at every page and clears its gap, a step at a time; pages whose gap is clear
-//! are only read. This needs SQLite's page table (`SQLITE_ENABLE_DBPAGE_VTAB`); without it the file is rewritten whole.
+//! `secure_delete` overwrites a deleted row in place. But when SQLite moves rows to a neighbouring page to make room, the
+//! old page retains a copy in the gap between its cell pointers and its cells, and erasing the row later does not remove
+//! that copy. A sweep after an erasure therefore reads every page, in steps, and zeroes gaps that are not zero. This
+//! requires the virtual table `sqlite_dbpage` (`SQLITE_ENABLE_DBPAGE_VTAB`); without it the whole file is rewritten.
 
 use rusqlite::{Connection, params};
 use threadkeep_core::StoreError;
@@ -12,10 +12,11 @@ use crate::connection::{Shared, lock};
 use crate::error::{Result, SqliteError};
 use crate::writer;
 
-/// Pages read at a time.
+/// Pages read per step.
 const STEP: i64 = 1_000;
-/// Beyond this page number the first byte of an overflow page may look like that of a tree's page.
-const LAST_TELLING: i64 = 1 << 25;
+/// Files with more pages are rewritten: an overflow page starts with a page number, whose first byte may then equal a
+/// B-tree page type.
+const MAX_PAGES: i64 = 1 << 25;
 
 /// Clears the gaps of all pages.
 pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
@@ -23,40 +24,41 @@ pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
         let sql = "SELECT 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage'";
         let is_visible = connection.prepare(sql)?.exists([])?;
         let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        Ok((is_visible && pages < LAST_TELLING).then_some(pages))
+        Ok((is_visible && pages < MAX_PAGES).then_some(pages))
     })?;
     let Some(pages) = pages else {
         return lock(&shared.writer).execute_batch("VACUUM").map_err(|error| SqliteError::from(error).into());
     };
     let mut first = 1;
     while first <= pages {
-        let soiled = shared.read(|connection| find_soiled(connection, first, first + STEP - 1))?;
-        if !soiled.is_empty() {
-            writer::write_blocking(shared, |connection| clear(connection, &soiled))?;
+        let pages_with_residue =
+            shared.read(|connection| find_pages_with_residue(connection, first, first + STEP - 1))?;
+        if !pages_with_residue.is_empty() {
+            writer::write_blocking(shared, |connection| clear(connection, &pages_with_residue))?;
         }
         first += STEP;
     }
     Ok(())
 }
 
-fn find_soiled(connection: &Connection, first: i64, last: i64) -> Result<Vec<i64>> {
+fn find_pages_with_residue(connection: &Connection, first: i64, last: i64) -> Result<Vec<i64>> {
     let sql = "SELECT pgno, data FROM sqlite_dbpage WHERE pgno BETWEEN ?1 AND ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([first, last])?;
-    let mut soiled = Vec::new();
+    let mut pages_with_residue = Vec::new();
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;
         let Ok(data) = row.get_ref(1)?.as_blob() else { continue };
         if gap(number, data).is_some_and(|gap| data[gap].iter().any(|byte| *byte != 0)) {
-            soiled.push(number);
+            pages_with_residue.push(number);
         }
     }
-    Ok(soiled)
+    Ok(pages_with_residue)
 }
 
 fn clear(connection: &Connection, numbers: &[i64]) -> Result<()> {
     for number in numbers {
-        // Read again under the lock: the page may have changed since it was looked at.
+        // Read again under the lock, because the page may have changed.
         let sql = "SELECT data FROM sqlite_dbpage WHERE pgno = ?1";
         let mut data: Vec<u8> = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
         let Some(gap) = gap(*number, &data) else { continue };
@@ -67,7 +69,7 @@ fn clear(connection: &Connection, numbers: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Where a tree's page keeps nothing: between its cell pointers and its cells. `None` for any other page.
+/// Returns the unallocated range of a B-tree page, between its cell pointers and its cells. `None` for any other page.
 ///
 /// Layout: <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
 fn gap(number: i64, data: &[u8]) -> Option<std::ops::Range<usize>> {

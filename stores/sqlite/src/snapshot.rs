@@ -1,7 +1,7 @@
-//! The store as it was: one connection that stays in one read transaction.
+//! A snapshot of the store: a connection that stays in one read transaction.
 //!
-//! In WAL mode such a reader waits for no writer and no writer for it. What is written meanwhile stays in the log, which is
-//! not emptied before the snapshot ends.
+//! In WAL mode readers and writers do not block each other. Writes during the snapshot stay in the write-ahead log, which
+//! cannot be truncated before the snapshot ends.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -15,11 +15,11 @@ use threadkeep_core::{
     Snapshot, SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
 };
 
-use crate::connection::{Shared, beside, lock};
+use crate::connection::{Shared, lock, with_suffix};
 use crate::row::{full_thread_columns, thread_columns};
-use crate::{around, dump, error, owners, records, row, salvage};
+use crate::{dump, error, owners, records, row, salvage, skip_damage};
 
-/// A reader in its transaction. SQLite ends the transaction when the connection is closed.
+/// A reader in a transaction. SQLite ends the transaction when the connection is closed.
 pub(crate) struct SqliteSnapshot {
     reader: Arc<Reader>,
     log: PathBuf,
@@ -33,16 +33,16 @@ struct Reader {
 }
 
 impl SqliteSnapshot {
-    pub(crate) fn take(shared: &Shared, now: Timestamp) -> error::Result<Self> {
+    pub(crate) fn open(shared: &Shared, now: Timestamp) -> error::Result<Self> {
         let connection = shared.connect_reader()?;
         let log_bytes_before = shared.log_bytes();
         connection.execute_batch("BEGIN")?;
-        fix(&connection)?;
+        start_read(&connection)?;
         let reader = Arc::new(Reader { connection: Mutex::new(connection), now, unreadable: Unreadable::default() });
-        Ok(Self { reader, log: beside(&shared.path, "-wal"), log_bytes_before })
+        Ok(Self { reader, log: with_suffix(&shared.path, "-wal"), log_bytes_before })
     }
 
-    /// Reads on a thread that may block, and lets calls come one after the other.
+    /// Runs a read on a blocking thread. Concurrent reads run one after the other.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection, &Reader) -> error::Result<T> + Send + 'static,
@@ -65,8 +65,8 @@ impl fmt::Debug for SqliteSnapshot {
     }
 }
 
-/// Reads anything: from here on the transaction sees the store as it is now, not only from its first real read on.
-pub(crate) fn fix(connection: &Connection) -> error::Result<()> {
+/// Reads something, because a SQLite transaction takes its snapshot at the first read.
+pub(crate) fn start_read(connection: &Connection) -> error::Result<()> {
     Ok(connection.query_row("SELECT count(*) FROM marks", [], |_| Ok(()))?)
 }
 
@@ -77,12 +77,12 @@ impl Snapshot for SqliteSnapshot {
     }
 
     fn log_growth_bytes(&self) -> Option<u64> {
-        let log_bytes = std::fs::metadata(&self.log).map_or(0, |found| found.len());
+        let log_bytes = std::fs::metadata(&self.log).map_or(0, |metadata| metadata.len());
         Some(log_bytes.saturating_sub(self.log_bytes_before))
     }
 
     fn unreadable(&self) -> Vec<Finding> {
-        self.reader.unreadable.found()
+        self.reader.unreadable.findings()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {
@@ -96,7 +96,7 @@ impl Snapshot for SqliteSnapshot {
                 Ok(SnapshotTotals { threads: row::unsigned(row, 0)?, messages: row::unsigned(row, 1)? })
             };
             match count() {
-                // What can be read is seen when it is listed.
+                // Listing the threads reports the damage.
                 Err(error) if error::SqliteError::is_damage(&error) => Ok(SnapshotTotals::default()),
                 counted => counted,
             }
@@ -109,10 +109,10 @@ impl Snapshot for SqliteSnapshot {
         self.read(move |connection, reader| list_threads(connection, after, limit, reader)).await
     }
 
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
         limits::check_page(size.entries)?;
-        let places = places.to_vec();
-        self.read(move |connection, _| dump_threads(connection, &places, after, size)).await
+        let numbers = numbers.to_vec();
+        self.read(move |connection, _| dump_threads(connection, &numbers, after, size)).await
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
@@ -122,7 +122,7 @@ impl Snapshot for SqliteSnapshot {
     }
 }
 
-/// CROSS JOIN keeps the order of the tables: threads by their numbers, each with its owner.
+/// Lists threads in the order of their numbers. `CROSS JOIN` makes SQLite read `threads` first.
 fn list_threads(
     connection: &Connection,
     after: Option<u64>,
@@ -138,14 +138,13 @@ fn list_threads(
     );
     let (first, last) = (number(after.unwrap_or(0)).saturating_add(1), salvage::last_thread_no(connection));
     let mut listed = Vec::new();
-    let unread = around::read_by(connection, (sql, 11), first..=last, |row| {
+    let unread = skip_damage::read_by(connection, (sql, 11), first..=last, |row| {
         match listed_thread(row) {
             Ok(thread) if thread.thread.expires_at.is_some_and(|expires_at| expires_at <= reader.now) => {}
             Ok(thread) => listed.push(thread),
             Err(error) if error.is_damage() => {
-                reader
-                    .unreadable
-                    .add(row::uuid(row, 0).ok().map(ThreadId), format!("the thread's own row: {}", error.told()));
+                let id = row::uuid(row, 0).ok().map(ThreadId);
+                reader.unreadable.add(id, format!("thread row: {}", error.detail()));
             }
             Err(error) => return Err(error),
         }
@@ -153,7 +152,7 @@ fn list_threads(
     })?;
     for range in unread {
         for thread in salvage::thread_ids(connection, &range) {
-            reader.unreadable.add(Some(thread), "the thread's own row cannot be read");
+            reader.unreadable.add(Some(thread), "the thread's row cannot be read");
         }
         let (first, last) = (range.start(), range.end());
         reader.unreadable.add(None, format!("rows {first} to {last} of the table threads cannot be read"));
@@ -162,21 +161,21 @@ fn list_threads(
 }
 
 fn listed_thread(row: &Row<'_>) -> error::Result<ListedThread> {
-    let (place, tenant) = (row::unsigned(row, 11)?, TenantId::from_stored(row::text(row, 12)?)?);
-    Ok(ListedThread { place, tenant, thread: row::thread(row)? })
+    let (number, tenant) = (row::unsigned(row, 11)?, TenantId::from_stored(row::text(row, 12)?)?);
+    Ok(ListedThread { number, tenant, thread: row::thread(row)? })
 }
 
 fn dump_threads(
     connection: &Connection,
-    places: &[u64],
+    numbers: &[u64],
     mut after: Option<u64>,
     mut size: ChunkSize,
 ) -> error::Result<Vec<Dump>> {
     let sql = concat!("SELECT ", thread_columns!(), " FROM threads WHERE no = ?1 AND restoring = 0");
     let mut statement = connection.prepare_cached(sql)?;
     let mut dumps = Vec::new();
-    for place in places {
-        let mut rows = statement.query([number(*place)])?;
+    for thread_number in numbers {
+        let mut rows = statement.query([number(*thread_number)])?;
         let row = rows.next()?.map(row::thread_row).transpose()?.ok_or(StoreError::NotFound(Kind::Thread))?;
         let dump = dump::chunk(connection, &row, after.take(), size)?;
         size.entries = size.entries.saturating_sub(dump.entries.len());
@@ -190,13 +189,13 @@ fn dump_threads(
     Ok(dumps)
 }
 
-/// About how many bytes a chunk holds.
+/// Returns the approximate size of a chunk in bytes.
 fn dump_bytes(dump: &Dump) -> usize {
-    /// Of a commit without its key.
-    const COMMIT: usize = 100;
+    /// The size of a commit, without its key.
+    const COMMIT_BYTES: usize = 100;
     let entries: usize = dump.entries.iter().map(dump::text_bytes).sum();
     let records: usize = dump.records.iter().map(|record| record.value.as_str().len()).sum();
-    entries + records + dump.commits.len() * COMMIT
+    entries + records + dump.commits.len() * COMMIT_BYTES
 }
 
 fn list_records(
@@ -227,7 +226,7 @@ fn list_records(
             Ok(None) => break,
             Ok(Some(row)) => match owned_record(row) {
                 Ok(record) => owned.push(record),
-                Err(error) if error.is_damage() => reader.unreadable.add(None, format!("a document: {}", error.told())),
+                Err(error) if error.is_damage() => reader.unreadable.add(None, format!("record: {}", error.detail())),
                 Err(error) => return Err(error),
             },
             Err(error) => {
@@ -235,7 +234,7 @@ fn list_records(
                 if !error.is_damage() {
                     return Err(error);
                 }
-                reader.unreadable.add(None, format!("documents of users and tenants: {}", error.told()));
+                reader.unreadable.add(None, format!("records of users and tenants: {}", error.detail()));
                 break;
             }
         }
@@ -251,6 +250,6 @@ fn owned_record(row: &Row<'_>) -> error::Result<OwnedRecord> {
     Ok(OwnedRecord { tenant: TenantId::from_stored(row::text(row, 6)?)?, owner, record: records::record(row)? })
 }
 
-fn number(place: u64) -> i64 {
-    i64::try_from(place).unwrap_or(i64::MAX)
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

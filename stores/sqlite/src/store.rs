@@ -2,9 +2,10 @@ use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite,
-    IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Record, RecordOwner,
-    RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, WriteOutcome,
+    IndexEntry, Message, MessagePage, MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Record,
+    RecordOwner, RecordQuery, RecordWrite, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, TaggedNumber,
+    ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps,
+    WriteOutcome,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -16,14 +17,14 @@ impl Store for SqliteStore {
         commit::commit(&self.shared, scope, thread, batch, now).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         threads::open(&self.shared, scope, open, now).await
     }
 
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -62,7 +63,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         Ok(messages::find(&self.shared, scope, thread, names, now)?)
@@ -72,7 +73,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -83,7 +84,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
@@ -138,9 +139,9 @@ impl SearchIndex for SqliteStore {
         if query.collection != Collection::Messages {
             return Ok(collections::search(&self.shared, scope, query)?);
         }
-        let found = index::search(&self.shared, scope, query, now)?;
-        if !found.is_far_behind || self.shared.options.read_only {
-            return Ok(found.answer);
+        let outcome = index::search(&self.shared, scope, query, now)?;
+        if !outcome.is_far_behind || self.shared.options.read_only {
+            return Ok(outcome.answer);
         }
         self.catch_up(usize::MAX).await?;
         Ok(index::search(&self.shared, scope, query, now)?.answer)

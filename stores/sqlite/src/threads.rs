@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, Thread,
-    ThreadId, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
+    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenOutcome, OpenThread, Owner, Result, Scope, StoreError, Thread,
+    ThreadId, ThreadOrder, ThreadPage, ThreadQuery, ThreadRef, Timestamp, WakeUp, codec,
 };
 
 use crate::connection::Shared;
@@ -13,7 +13,7 @@ use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow, full_thread_columns, thread_columns};
 use crate::writer;
 
-/// Reads the row of a thread that the scope reaches and that is alive at `now`.
+/// Finds the row of a thread that the scope may access and that has not expired at `now`.
 pub(crate) fn find_row(
     shared: &Shared,
     connection: &Connection,
@@ -21,7 +21,7 @@ pub(crate) fn find_row(
     thread: ThreadId,
     now: Timestamp,
 ) -> error::Result<Option<(ThreadRow, Access)>> {
-    let numbers = owners::of_scope(shared, connection, scope)?;
+    let numbers = owners::resolve_scope(shared, connection, scope)?;
     let sql = concat!(
         "SELECT ",
         thread_columns!(),
@@ -35,7 +35,7 @@ pub(crate) fn find_row(
     Ok((access > Access::None).then_some((row, access)))
 }
 
-/// As [`find_row`], where there must be one.
+/// Like [`find_row`], but fails with `NotFound` if there is none.
 pub(crate) fn get_row(
     shared: &Shared,
     connection: &Connection,
@@ -46,18 +46,18 @@ pub(crate) fn get_row(
     find_row(shared, connection, scope, thread, now)?.ok_or_else(|| StoreError::NotFound(Kind::Thread).into())
 }
 
-/// Finds a thread by its name, with its number in the tables.
+/// Finds a thread and its number by id or key.
 pub(crate) fn find(
     shared: &Shared,
     connection: &Connection,
     scope: &Scope,
-    name: &ThreadName,
+    name: &ThreadRef,
     now: Timestamp,
 ) -> error::Result<Option<(i64, Thread)>> {
-    let numbers = owners::of_scope(shared, connection, scope)?;
+    let numbers = owners::resolve_scope(shared, connection, scope)?;
     let found = match name {
-        ThreadName::Id(id) => find_full(connection, numbers.tenant_no, *id, now)?,
-        ThreadName::Key(owner, key) => {
+        ThreadRef::Id(id) => find_by_id(connection, numbers.tenant_no, *id, now)?,
+        ThreadRef::Key(owner, key) => {
             let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?;
             find_by_key(connection, owner_no, key.as_str(), now)?
         }
@@ -65,9 +65,15 @@ pub(crate) fn find(
     Ok(found.filter(|(_, thread)| scope.access(&thread.owner) > Access::None))
 }
 
-type Numbered = (i64, Thread);
+/// A thread with its number in the tables.
+type NumberedThread = (i64, Thread);
 
-fn find_full(connection: &Connection, tenant_no: i64, id: ThreadId, now: Timestamp) -> error::Result<Option<Numbered>> {
+fn find_by_id(
+    connection: &Connection,
+    tenant_no: i64,
+    id: ThreadId,
+    now: Timestamp,
+) -> error::Result<Option<NumberedThread>> {
     let sql = concat!(
         "SELECT ",
         full_thread_columns!(),
@@ -76,14 +82,19 @@ fn find_full(connection: &Connection, tenant_no: i64, id: ThreadId, now: Timesta
     );
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![tenant_no, id.0.as_bytes(), now.as_micros()])?;
-    rows.next()?.map(numbered).transpose()
+    rows.next()?.map(numbered_thread).transpose()
 }
 
-fn numbered(row: &Row<'_>) -> error::Result<Numbered> {
+fn numbered_thread(row: &Row<'_>) -> error::Result<NumberedThread> {
     Ok((row.get(11)?, row::thread(row)?))
 }
 
-fn find_by_key(connection: &Connection, owner_no: i64, key: &str, now: Timestamp) -> error::Result<Option<Numbered>> {
+fn find_by_key(
+    connection: &Connection,
+    owner_no: i64,
+    key: &str,
+    now: Timestamp,
+) -> error::Result<Option<NumberedThread>> {
     let sql = concat!(
         "SELECT ",
         full_thread_columns!(),
@@ -92,28 +103,28 @@ fn find_by_key(connection: &Connection, owner_no: i64, key: &str, now: Timestamp
     );
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![owner_no, key, now.as_micros()])?;
-    rows.next()?.map(numbered).transpose()
+    rows.next()?.map(numbered_thread).transpose()
 }
 
-pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
     open.check()?;
     if scope.access(&open.owner) == Access::None {
         return Err(StoreError::NotFound(Kind::Thread));
     }
     let found = shared.read(|connection| find_opened(shared, connection, scope, &open, now))?;
     if let Some(thread) = found {
-        return Ok(Opened { thread, created: false });
+        return Ok(OpenOutcome { thread, created: false });
     }
-    let (inside, caller) = (Arc::clone(shared), scope.clone());
+    let (store, caller) = (Arc::clone(shared), scope.clone());
     let opened =
-        writer::write(shared, move |connection| find_or_create(&inside, connection, &caller, open, now)).await?;
+        writer::write(shared, move |connection| find_or_create(&store, connection, &caller, open, now)).await?;
     if opened.created {
         wake(shared, scope, &opened.thread.owner, opened.thread.id, None);
     }
     Ok(opened)
 }
 
-/// What `open` names, if it is there: by key where one is given, else by id.
+/// Finds the thread that `open` names, by key if one is given, otherwise by id.
 fn find_opened(
     shared: &Shared,
     connection: &Connection,
@@ -130,7 +141,7 @@ fn find_opened(
             return Ok(Some(thread));
         }
     }
-    match find_full(connection, tenant_no, open.id, now)? {
+    match find_by_id(connection, tenant_no, open.id, now)? {
         Some((_, thread)) if scope.access(&thread.owner) == Access::None => {
             Err(StoreError::NotFound(Kind::Thread).into())
         }
@@ -145,9 +156,9 @@ fn find_or_create(
     scope: &Scope,
     open: OpenThread,
     now: Timestamp,
-) -> error::Result<Opened> {
+) -> error::Result<OpenOutcome> {
     if let Some(thread) = find_opened(shared, connection, scope, &open, now)? {
-        return Ok(Opened { thread, created: false });
+        return Ok(OpenOutcome { thread, created: false });
     }
     let tenant = scope.tenant_id().as_str();
     let tenant_no = owners::find(shared, connection, tenant, "")?;
@@ -158,14 +169,14 @@ fn find_or_create(
     if is_deleted || is_restoring(connection, tenant_no, open.id)? {
         return Err(StoreError::NotFound(Kind::Thread).into());
     }
-    let owner_no = owners::number(shared, connection, tenant, owners::name(&open.owner))?;
-    let tenant_no = owners::number(shared, connection, tenant, "")?;
+    let owner_no = owners::find_or_insert(shared, connection, tenant, owners::name(&open.owner))?;
+    let tenant_no = owners::find_or_insert(shared, connection, tenant, "")?;
     remove_expired(connection, tenant_no, owner_no, &open, now)?;
     insert(connection, tenant_no, owner_no, &open, now)?;
-    // Whoever opens a thread is shown it, even if it is born expired.
-    let created = find_full(connection, tenant_no, open.id, Timestamp::MIN)?;
+    // A created thread is returned even if it has already expired.
+    let created = find_by_id(connection, tenant_no, open.id, Timestamp::MIN)?;
     let (_, thread) = created.ok_or(StoreError::NotFound(Kind::Thread))?;
-    Ok(Opened { thread, created: true })
+    Ok(OpenOutcome { thread, created: true })
 }
 
 fn is_restoring(connection: &Connection, tenant_no: i64, id: ThreadId) -> error::Result<bool> {
@@ -173,7 +184,7 @@ fn is_restoring(connection: &Connection, tenant_no: i64, id: ThreadId) -> error:
     Ok(connection.prepare_cached(sql)?.exists(params![tenant_no, id.0.as_bytes()])?)
 }
 
-/// An expired thread stands in the way of a new one with its id or key until it is swept.
+/// Removes expired threads with the id or key of a new one. A sweep would remove them only later.
 fn remove_expired(
     connection: &Connection,
     tenant_no: i64,
@@ -197,7 +208,7 @@ fn insert(
     open: &OpenThread,
     now: Timestamp,
 ) -> error::Result<()> {
-    let words = codec::ThreadWords::new(open.title.clone(), open.metadata.clone(), open.state.clone());
+    let body = codec::ThreadAttributes::new(open.title.clone(), open.metadata.clone(), open.state.clone());
     let sql = "INSERT INTO threads (tenant_no, owner_no, id, seq, change, first_seq, log_from, message_count, stamp, \
                restoring, created_at, updated_at, expires_at, key, body) \
                VALUES (?1, ?2, ?3, 0, 0, 1, 0, 0, ?4, 0, ?5, ?6, ?7, ?8, ?9)";
@@ -210,16 +221,16 @@ fn insert(
         now.as_micros(),
         open.expires_at.map(Timestamp::as_micros),
         open.key.as_ref().map(threadkeep_core::ThreadKey::as_str),
-        codec::encode_thread(&words),
+        codec::encode_thread(&body),
     ])?;
-    // The id may have been deleted longer ago than the window.
+    // A thread with this id may have been deleted before the idempotency window.
     connection
         .prepare_cached("DELETE FROM deleted_threads WHERE tenant_no = ?1 AND id = ?2")?
         .execute(params![tenant_no, open.id.0.as_bytes()])?;
     Ok(())
 }
 
-/// The next number in the store-wide order of commits. Deletions take one too, so it never comes twice.
+/// Returns the next number in the store-wide order of commits. Deletions take one too, so none is used twice.
 pub(crate) fn next_stamp(connection: &Connection) -> error::Result<i64> {
     let sql = "SELECT 1 + max(coalesce((SELECT max(stamp) FROM threads), 0), \
                coalesce((SELECT value FROM marks WHERE name = 'stamp'), 0))";
@@ -227,9 +238,9 @@ pub(crate) fn next_stamp(connection: &Connection) -> error::Result<i64> {
 }
 
 pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-    let (inside, caller) = (Arc::clone(shared), scope.clone());
+    let (store, caller) = (Arc::clone(shared), scope.clone());
     let owner = writer::write(shared, move |connection| {
-        let (row, access) = get_row(&inside, connection, &caller, thread, now)?;
+        let (row, access) = get_row(&store, connection, &caller, thread, now)?;
         if access < Access::Full {
             return Err(StoreError::Denied("deleting a shared thread").into());
         }
@@ -250,12 +261,12 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
     Ok(())
 }
 
-/// Takes a thread out of sight with all that is small about it; its messages and log are left to the sweep.
+/// Removes a thread's row and records. Its messages and change log are left to the sweep.
 pub(crate) fn remove(connection: &Connection, thread_no: i64) -> error::Result<()> {
     let sql = "INSERT OR REPLACE INTO leftovers (thread_no, owner_no, tenant_no, below) \
                SELECT no, owner_no, tenant_no, NULL FROM threads WHERE no = ?1";
     connection.prepare_cached(sql)?.execute([thread_no])?;
-    // Its stamp may be the highest; no later commit may be given it again.
+    // Its stamp may be the highest, and must not be used again.
     let sql = "INSERT INTO marks (name, value) SELECT 'stamp', stamp FROM threads WHERE no = ?1 \
                ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
     connection.prepare_cached(sql)?.execute([thread_no])?;
@@ -267,7 +278,7 @@ pub(crate) fn remove(connection: &Connection, thread_no: i64) -> error::Result<(
 pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId, change: Option<u64>) {
     if shared.wake_ups.receiver_count() > 0 {
         let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread, change };
-        // Nobody listening any more is no failure.
+        // Sending fails only without subscribers.
         drop(shared.wake_ups.send(wake_up));
     }
 }
@@ -275,7 +286,7 @@ pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: Thread
 pub(crate) fn list(shared: &Shared, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> error::Result<ThreadPage> {
     query.check()?;
     shared.read(|connection| {
-        let numbers = owners::of_scope(shared, connection, scope)?;
+        let numbers = owners::resolve_scope(shared, connection, scope)?;
         let owner_no = match &query.owner {
             Some(owner) if scope.access(owner) == Access::None => {
                 return Ok(ThreadPage { threads: vec![], next: None });
@@ -316,8 +327,8 @@ fn page(
     let (mut threads, mut last) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         if threads.len() == query.limit {
-            let mark = if query.order == ThreadOrder::Created { 'c' } else { 'r' };
-            return Ok(ThreadPage { threads, next: Some(format!("{mark}{last}")) });
+            let prefix = if query.order == ThreadOrder::Created { 'c' } else { 'r' };
+            return Ok(ThreadPage { threads, next: Some(format!("{prefix}{last}")) });
         }
         threads.push(row::thread(row)?);
         last = row.get::<_, i64>(11)?;
@@ -325,8 +336,8 @@ fn page(
     Ok(ThreadPage { threads, next: None })
 }
 
-fn parse_cursor(query: &ThreadQuery, mark: char) -> error::Result<Option<i64>> {
+fn parse_cursor(query: &ThreadQuery, prefix: char) -> error::Result<Option<i64>> {
     let Some(cursor) = &query.after else { return Ok(None) };
-    let number = cursor.strip_prefix(mark).and_then(|number| number.parse().ok());
-    Ok(Some(number.ok_or_else(|| StoreError::invalid("cursor", "not of this list"))?))
+    let number = cursor.strip_prefix(prefix).and_then(|number| number.parse().ok());
+    Ok(Some(number.ok_or_else(|| StoreError::invalid("cursor", "not from this list"))?))
 }

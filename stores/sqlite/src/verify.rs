@@ -1,4 +1,4 @@
-//! Reads everything and says what does not hold together; rebuilds what is derived.
+//! Reads everything and reports inconsistencies; rebuilds derived data.
 
 use std::ops::ControlFlow;
 
@@ -11,10 +11,10 @@ use threadkeep_core::{
 use crate::connection::{Shared, lock};
 use crate::error::{Result, SqliteError};
 use crate::row::{self, ThreadRow, thread_columns};
-use crate::{around, collections, index, salvage, threads};
+use crate::{collections, index, salvage, skip_damage, threads};
 
-/// Findings after which verification stops telling single ones.
-const FINDINGS: usize = 1_000;
+/// The maximum number of findings in a report.
+const MAX_FINDINGS: usize = 1_000;
 
 pub(crate) fn verify(shared: &Shared) -> Result<VerifyReport> {
     let mut report = shared.read(examine)?;
@@ -25,30 +25,30 @@ pub(crate) fn verify(shared: &Shared) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Reads all that is not derived, in one snapshot. What cannot be read is a finding, and the rest is read all the same.
+/// Checks all data that is not derived, in one snapshot. Unreadable data is reported as a finding and skipped.
 pub(crate) fn examine(connection: &Connection) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let transaction = connection.unchecked_transaction()?;
     let pages = check_pages(connection, &mut report);
-    survive(&mut report, "the pages of the file", pages)?;
+    report_damage(&mut report, "the pages of the file", pages)?;
     let threads = check_threads(connection, &mut report);
-    survive(&mut report, "the threads", threads)?;
+    report_damage(&mut report, "the threads", threads)?;
     let records = check_records(connection, &mut report);
-    survive(&mut report, "the documents", records)?;
+    report_damage(&mut report, "the records", records)?;
     let sql = "SELECT count(*) FROM owners WHERE user = ''";
     let tenants = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(SqliteError::from);
-    report.tenants = survive(&mut report, "the owners", tenants)?.unwrap_or(0).unsigned_abs();
-    // A transaction that only read has nothing to lose.
+    report.tenants = report_damage(&mut report, "the owners", tenants)?.unwrap_or(0).unsigned_abs();
+    // The transaction only read, so it needs no commit.
     drop(transaction);
     Ok(report)
 }
 
-/// Makes a finding of damage, so that what comes after it is looked at as well.
-fn survive<T>(report: &mut VerifyReport, what: &str, result: Result<T>) -> Result<Option<T>> {
+/// Converts an error caused by damage into a finding, so that the checks continue.
+fn report_damage<T>(report: &mut VerifyReport, what: &str, result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_damage() => {
-            add(report, Severity::Damage, None, format!("{what} cannot be read: {}", error.told()));
+            add(report, Severity::Damage, None, format!("{what} cannot be read: {}", error.detail()));
             Ok(None)
         }
         Err(error) => Err(error),
@@ -56,7 +56,7 @@ fn survive<T>(report: &mut VerifyReport, what: &str, result: Result<T>) -> Resul
 }
 
 fn add(report: &mut VerifyReport, severity: Severity, thread: Option<ThreadId>, detail: impl Into<String>) {
-    if report.findings.len() < FINDINGS {
+    if report.findings.len() < MAX_FINDINGS {
         report.findings.push(Finding { severity, thread, detail: detail.into() });
     }
 }
@@ -67,17 +67,17 @@ fn check_pages(connection: &Connection, report: &mut VerifyReport) -> Result<()>
     while let Some(row) = rows.next()? {
         let line: String = row.get(0)?;
         if line != "ok" {
-            // SQLite's own indexes can be built again from their tables.
+            // SQLite can rebuild its indexes from their tables.
             let is_index = line.contains("missing from index") || line.contains("wrong # of entries in index");
-            let line = with_tables(connection, &line);
+            let line = with_table_name(connection, &line);
             add(report, if is_index { Severity::Derived } else { Severity::Damage }, None, line);
         }
     }
     Ok(())
 }
 
-/// SQLite names a tree by its first page; people know it by the name of its table.
-fn with_tables(connection: &Connection, line: &str) -> String {
+/// Adds the name of the table or index to a message in which SQLite identifies it only by the number of its root page.
+fn with_table_name(connection: &Connection, line: &str) -> String {
     let Some((before, after)) = line.split_once("Tree ") else { return line.to_owned() };
     let digits = after.split(|character: char| !character.is_ascii_digit()).next().unwrap_or_default();
     let sql = "SELECT type || ' ' || name FROM sqlite_schema WHERE rootpage = ?1";
@@ -98,29 +98,29 @@ fn check_threads(connection: &Connection, report: &mut VerifyReport) -> Result<(
         ", id, body FROM threads WHERE no BETWEEN ?1 AND ?2 \
                AND restoring = 0 ORDER BY no"
     );
-    let unread = around::read(connection, sql, 1..=salvage::last_thread_no(connection), |row| {
-        let found = row::thread_row(row).and_then(|thread| Ok((thread, ThreadId(row::uuid(row, 8)?))));
+    let unread = skip_damage::read(connection, sql, 1..=salvage::last_thread_no(connection), |row| {
+        let thread = row::thread_row(row).and_then(|thread| Ok((thread, ThreadId(row::uuid(row, 8)?))));
         report.threads += 1;
-        let (thread, id) = match found {
-            Ok(found) => found,
+        let (thread, id) = match thread {
+            Ok(thread) => thread,
             Err(error) if error.is_damage() => {
-                add(report, Severity::Damage, None, format!("a thread's row: {}", error.told()));
+                add(report, Severity::Damage, None, format!("thread row: {}", error.detail()));
                 return Ok(ControlFlow::Continue(()));
             }
             Err(error) => return Err(error),
         };
         if let Err(error) = row::text(row, 9).and_then(|body| Ok(codec::decode_thread(body)?)) {
-            add(report, Severity::Damage, Some(id), error.told());
+            add(report, Severity::Damage, Some(id), error.detail());
         }
         check_messages(connection, &thread, id, report)?;
         let log = check_log(connection, &thread, id, report);
-        survive_in(report, id, "the change log", log)?;
+        report_thread_damage(report, id, "the change log", log)?;
         Ok(ControlFlow::Continue(()))
     })?;
     for range in unread {
         let lost = salvage::thread_ids(connection, &range);
         for id in &lost {
-            add(report, Severity::Damage, Some(*id), "the thread's own row cannot be read");
+            add(report, Severity::Damage, Some(*id), "the thread's row cannot be read");
         }
         if lost.is_empty() {
             let (first, last) = (range.start(), range.end());
@@ -130,10 +130,10 @@ fn check_threads(connection: &Connection, report: &mut VerifyReport) -> Result<(
     Ok(())
 }
 
-fn survive_in(report: &mut VerifyReport, id: ThreadId, what: &str, result: Result<()>) -> Result<()> {
+fn report_thread_damage(report: &mut VerifyReport, id: ThreadId, what: &str, result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.is_damage() => {
-            add(report, Severity::Damage, Some(id), format!("{what} cannot be read: {}", error.told()));
+            add(report, Severity::Damage, Some(id), format!("{what} cannot be read: {}", error.detail()));
             Ok(())
         }
         result => result,
@@ -143,7 +143,7 @@ fn survive_in(report: &mut VerifyReport, id: ThreadId, what: &str, result: Resul
 fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
     let positions = thread.positions;
     if positions.first_seq == 0 || positions.first_seq > positions.seq + 1 {
-        add(report, Severity::Damage, Some(id), "the first position is beyond the end");
+        add(report, Severity::Damage, Some(id), "the thread's first position is after its last");
         return Ok(());
     }
     let sql = "SELECT position, body, role, id, created_at, external_id, checksum FROM messages \
@@ -151,7 +151,7 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
     let first = row::key(thread.no, positions.first_seq);
     let last = row::key(thread.no, positions.seq.min(u64::from(u32::MAX)));
     let (mut expected, mut count) = (positions.first_seq, 0);
-    let unread = around::read(connection, sql, first..=last, |row| {
+    let unread = skip_damage::read(connection, sql, first..=last, |row| {
         let seq = row::position(row.get(0)?);
         add_gap(report, id, expected, seq);
         expected = seq + 1;
@@ -167,7 +167,7 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
                 }
             }
             Err(error) if error.is_damage() => {
-                add(report, Severity::Damage, Some(id), format!("position {seq}: {}", error.told()));
+                add(report, Severity::Damage, Some(id), format!("position {seq}: {}", error.detail()));
             }
             Err(error) => return Err(error),
         }
@@ -177,7 +177,7 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
     add_gap(report, id, expected, positions.seq + 1);
     check_beyond(connection, thread, id, report)?;
     if count != thread.message_count && unread.is_empty() {
-        let detail = format!("the thread counts {} messages and holds {count}", thread.message_count);
+        let detail = format!("the thread's message count is {}, but it has {count} messages", thread.message_count);
         add(report, Severity::Derived, Some(id), detail);
     }
     Ok(())
@@ -190,7 +190,7 @@ fn add_gap(report: &mut VerifyReport, id: ThreadId, expected: u64, seq: u64) {
     }
 }
 
-/// Whether messages stand behind the thread's end.
+/// Reports messages after the thread's last position.
 fn check_beyond(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
     let seq = thread.positions.seq;
     let sql = "SELECT max(position) FROM messages WHERE position BETWEEN ?1 AND ?2";
@@ -198,17 +198,17 @@ fn check_beyond(connection: &Connection, thread: &ThreadRow, id: ThreadId, repor
     let last = connection.prepare_cached(sql)?.query_row(range, |row| row.get::<_, Option<i64>>(0));
     match last.map_err(SqliteError::from) {
         Ok(Some(last)) if row::position(last) > seq => {
-            let detail = format!("the thread says it ends at {seq}, its messages at {}", row::position(last));
+            let detail = format!("the thread ends at {seq}, but its last message is at {}", row::position(last));
             add(report, Severity::Damage, Some(id), detail);
         }
         Err(error) if !error.is_damage() => return Err(error),
-        // Pages that cannot be read are findings already.
+        // Unreadable pages are already reported.
         _ => {}
     }
     Ok(())
 }
 
-/// What is wrong with a message, and whether it has a checksum.
+/// Returns the damage of a message, if any, and whether it has a checksum.
 fn message_damage_of(row: &Row<'_>, seq: u64) -> Result<(Option<String>, bool)> {
     let (body, id, checksum) = (row::text(row, 1)?, MessageId(row::uuid(row, 3)?), row::checksum(row, 6)?);
     let role = row.get::<_, Option<i64>>(2)?.and_then(Role::from_stored);
@@ -231,7 +231,7 @@ fn check_log(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: 
     let is_gapless = count.unsigned_abs() == last - first + 1;
     if !is_gapless || last != thread.positions.change || first != thread.log_from + 1 {
         let detail =
-            format!("the change log holds {count} entries from {first} to {last}, and does not fit the thread");
+            format!("the change log has {count} entries from {first} to {last}, which do not match the thread");
         add(report, Severity::Damage, Some(id), detail);
     }
     Ok(())
@@ -239,11 +239,11 @@ fn check_log(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: 
 
 fn check_records(connection: &Connection, report: &mut VerifyReport) -> Result<()> {
     let sql = "SELECT no, namespace, value FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
-    let unread = around::read(connection, sql, 1..=salvage::last_record_no(connection), |row| {
+    let unread = skip_damage::read(connection, sql, 1..=salvage::last_record_no(connection), |row| {
         report.records += 1;
         if row::text(row, 2).and_then(|value| Ok(JsonText::new(value)?)).is_err() {
             let namespace = row::text(row, 1).unwrap_or("an unreadable namespace");
-            add(report, Severity::Damage, None, format!("a document of {namespace} is not JSON"));
+            add(report, Severity::Damage, None, format!("the value of a record in {namespace} is not JSON"));
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -261,7 +261,7 @@ fn check_index(shared: &Shared, report: &mut VerifyReport) {
     if let Err(error) = checked
         && !error.is_busy()
     {
-        let detail = format!("the search index does not hold together: {}", error.told());
+        let detail = format!("the search index is inconsistent: {}", error.detail());
         add(report, Severity::Derived, None, detail);
     }
     let ahead = shared.read(|connection| {
@@ -273,21 +273,21 @@ fn check_index(shared: &Shared, report: &mut VerifyReport) {
     }
 }
 
-/// Holds the index against the text, on a connection that may have a temporary table.
+/// Compares the index with the text, on a connection that allows temporary tables.
 fn compare_index(shared: &Shared, report: &mut VerifyReport) -> Result<()> {
     match shared.connect().and_then(|connection| index::compare::compare(&connection)) {
         Ok(found) => {
             for thread in found.threads {
                 add(report, Severity::Derived, thread, "the search index differs from the text of the messages");
             }
-            if found.has_strays {
-                add(report, Severity::Derived, None, "the search index holds words of messages that are not there");
+            if found.has_orphans {
+                add(report, Severity::Derived, None, "the search index has terms of messages that do not exist");
             }
         }
-        // Pages that cannot be read are findings already, and a message's words may be on one of them.
+        // Unreadable pages are already reported.
         Err(error) if error.is_damage() && !report.findings.is_empty() => {}
         Err(error) if error.is_damage() => {
-            let detail = format!("the search index cannot be compared with the text: {}", error.told());
+            let detail = format!("the search index cannot be compared with the text: {}", error.detail());
             add(report, Severity::Derived, None, detail);
         }
         Err(error) => return Err(error),
@@ -295,7 +295,7 @@ fn compare_index(shared: &Shared, report: &mut VerifyReport) -> Result<()> {
     Ok(())
 }
 
-/// Rebuilds what is derived: SQLite's indexes, the counts, the search index (which then has to be caught up).
+/// Rebuilds derived data: SQLite's indexes and the message counts. Resets the search index, which must then catch up.
 pub(crate) fn repair(connection: &Connection) -> Result<()> {
     connection.execute_batch("REINDEX")?;
     let sql = "UPDATE threads SET message_count = (SELECT count(*) FROM messages m WHERE m.body IS NOT NULL \
@@ -303,7 +303,7 @@ pub(crate) fn repair(connection: &Connection) -> Result<()> {
     connection.execute(sql, [])?;
     index::reset(connection)?;
     collections::rebuild_index(connection)?;
-    // A deletion's stamp may be the highest; the next commit must still be above it.
+    // The highest stamp may be that of a deletion; the next commit needs a higher one.
     let stamp = threads::next_stamp(connection)? - 1;
     let sql = "INSERT INTO marks (name, value) VALUES ('stamp', ?1) ON CONFLICT DO UPDATE SET value = max(value, ?1)";
     connection.execute(sql, [stamp])?;

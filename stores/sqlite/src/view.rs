@@ -1,7 +1,7 @@
-//! Reads that are one: what they give is as of one instant.
+//! Reads in one transaction, so that all results are from the same snapshot.
 
 use rusqlite::Connection;
-use threadkeep_core::{Scope, ThreadName, ThreadRead, ThreadView, Timestamp};
+use threadkeep_core::{Scope, ThreadRead, ThreadRef, ThreadView, Timestamp};
 
 use crate::connection::Shared;
 use crate::error::Result;
@@ -10,16 +10,16 @@ use crate::{messages, owners, records, threads};
 pub(crate) fn read_thread(
     shared: &Shared,
     scope: &Scope,
-    name: &ThreadName,
+    name: &ThreadRef,
     read: &ThreadRead,
     now: Timestamp,
 ) -> Result<Option<ThreadView>> {
     read.check()?;
-    at_one_instant(shared, scope, |connection| {
+    in_read_transaction(shared, scope, |connection| {
         let Some((no, thread)) = threads::find(shared, connection, scope, name, now)? else { return Ok(None) };
         let page = read.messages.as_ref().map(|query| messages::page(connection, no, thread.positions, query));
-        let found = read.records.iter().map(|name| records::find_of_thread(connection, no, name, now));
-        let lists = read.lists.iter().map(|query| records::page_of(shared, connection, scope, query, now));
+        let found = read.records.iter().map(|name| records::find_thread_record(connection, no, name, now));
+        let lists = read.lists.iter().map(|query| records::list_in(shared, connection, scope, query, now));
         Ok(Some(ThreadView {
             page: page.transpose()?,
             records: found.collect::<Result<_>>()?,
@@ -29,15 +29,15 @@ pub(crate) fn read_thread(
     })
 }
 
-/// Reads in one transaction.
-pub(crate) fn at_one_instant<T>(
+/// Runs `read` in one transaction.
+pub(crate) fn in_read_transaction<T>(
     shared: &Shared,
     scope: &Scope,
     read: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T> {
     shared.read(|connection| {
-        // Looked up here, the names' numbers are remembered: inside a transaction they are not.
-        owners::of_scope(shared, connection, scope)?;
+        // Caches the numbers of the scope's owners, which is not possible within a transaction.
+        owners::resolve_scope(shared, connection, scope)?;
         let transaction = Transaction::begin(connection)?;
         let found = read(connection)?;
         transaction.end()?;
@@ -45,7 +45,7 @@ pub(crate) fn at_one_instant<T>(
     })
 }
 
-/// A read transaction that ends with its value. Its statements stay prepared, unlike those of rusqlite's own.
+/// A read transaction that ends when it is dropped. Unlike rusqlite's, its statements stay prepared.
 struct Transaction<'a> {
     connection: &'a Connection,
 }

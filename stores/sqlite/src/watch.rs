@@ -1,8 +1,8 @@
-//! Whether anybody wrote to the file, without asking SQLite: that takes a transaction, whose locks all threads share.
+//! Detects commits to the file without a SQLite transaction, whose locks all threads would contend for.
 //!
-//! SQLite's processes tell each other of commits in the header of the index of the write-ahead log, the file `-shm`. Every
-//! reader goes by it: a commit that does not stand there is seen by nobody, and each one that does has changed it. The
-//! header is 48 bytes, written twice, the second copy first: <https://sqlite.org/walformat.html>, section 2.1.
+//! Processes that use SQLite publish commits in the header of the WAL index, the file `-shm`: every commit changes it, and
+//! no reader sees a commit before it is there. The header is 48 bytes, written twice, second copy first:
+//! <https://sqlite.org/walformat.html>, section 2.1.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,105 +14,107 @@ use rusqlite::Connection;
 
 const HEADER: usize = 48;
 type Header = [u8; HEADER];
-/// The version of the format that the header begins with.
+/// The format version at the start of the header.
 const FORMAT: u32 = 3_007_000;
-/// Where it counts commits.
+/// The offset of the commit counter.
 const CHANGE: usize = 8;
-/// Where it says whether the header is there.
+/// The offset of the flag that the header is initialised.
 const IS_INITIALISED: usize = 12;
 
-/// Looks at the header.
+/// Reads the header of the WAL index.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct CommitWatch {
     path: PathBuf,
-    /// Opened with the first look; the file stays the same one for as long as the database is open.
+    /// Opened by the first read; SQLite does not replace the file while the database is open.
     file: OnceLock<Option<&'static File>>,
-    /// Readers do not keep each other waiting.
-    threads_only: RwLock<Option<ThreadsOnly>>,
+    /// A read-write lock, so that readers do not block each other.
+    thread_only_commits: RwLock<Option<ThreadOnlyCommits>>,
 }
 
 /// What a transaction writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writes {
-    /// Nothing but threads and what belongs to them.
+pub(crate) enum WriteKind {
+    /// Only threads and their messages, records and logs.
     Threads,
-    /// Whatever else.
     Anything,
 }
 
-/// Commits of this process, one after the other with none of anybody else in between, that wrote threads alone.
+/// Consecutive commits of this process, without a commit of another process between them, that wrote only threads.
 #[derive(Debug)]
-struct ThreadsOnly {
-    /// The stamp that stood before them.
+struct ThreadOnlyCommits {
+    /// The stamp before the first of them.
     stamp: u64,
-    /// The header that the last one left.
+    /// The header after the last of them.
     header: Header,
 }
 
-/// What stood there when a transaction had the lock of writers.
+/// The state when a transaction acquired the write lock.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct TransactionStart {
     header: Option<Header>,
     total_changes: u64,
 }
 
-impl Watch {
-    /// Watches the database at a path.
-    pub(crate) fn of(path: &Path) -> Self {
+impl CommitWatch {
+    /// Creates a watch of the database at `path`.
+    pub(crate) fn new(path: &Path) -> Self {
         let mut name = OsString::from(path);
         name.push("-shm");
-        Self { path: name.into(), file: OnceLock::new(), threads_only: RwLock::default() }
+        Self { path: name.into(), file: OnceLock::new(), thread_only_commits: RwLock::default() }
     }
 
-    /// A number that is another one after every commit; `None` while one is being told, and where nothing tells.
+    /// Returns a number that changes with every commit; `None` while a commit is being published, and if the header cannot be
+    /// read.
     pub(crate) fn stamp(&self) -> Option<u64> {
         self.header().as_ref().map(stamp_of)
     }
 
-    /// The stamp, or the one that stood before the last commits where those were of this process and wrote threads alone.
+    /// Returns the stamp from before the last commits if those were of this process and wrote only threads, otherwise the
+    /// current stamp.
     pub(crate) fn records_stamp(&self) -> Option<u64> {
-        // Looked at under the lock, so that no commit of ours is noted in between.
-        let threads_only = self.threads_only.read().unwrap_or_else(PoisonError::into_inner);
+        // The header is read under the lock, so that no commit of this process is recorded in between.
+        let thread_only_commits = self.thread_only_commits.read().unwrap_or_else(PoisonError::into_inner);
         let header = self.header()?;
-        match &*threads_only {
-            Some(ours) if ours.header == header => Some(ours.stamp),
+        match &*thread_only_commits {
+            Some(commits) if commits.header == header => Some(commits.stamp),
             _ => Some(stamp_of(&header)),
         }
     }
 
-    /// Looks at what stands there, within a transaction that nobody else can commit before. Nothing is opened for it: as long
-    /// as nobody asked for a stamp, none has to be kept.
-    pub(crate) fn begin(&self, writer: &Connection) -> Begun {
+    /// Reads the header within a transaction that holds the write lock. Does not open the file: until the first call for a
+    /// stamp there is nothing to track.
+    pub(crate) fn begin(&self, writer: &Connection) -> TransactionStart {
         let header = self.file.get().and_then(|file| header(file.as_ref()?));
-        Begun { header, total_changes: writer.total_changes() }
+        TransactionStart { header, total_changes: writer.total_changes() }
     }
 
-    /// Notes that the transaction was committed. Others may have followed already: it is ours alone where it wrote something
-    /// and one commit was counted.
-    pub(crate) fn end(&self, writer: &Connection, begun: &Begun, writes: Writes) {
-        let mut threads_only = self.threads_only.write().unwrap_or_else(PoisonError::into_inner);
-        let after = begun.header.and_then(|_| self.header());
-        let (Some(before), Some(after)) = (begun.header, after) else {
-            *threads_only = None;
+    /// Records that the transaction was committed. Another process may already have committed after it: the header is from
+    /// this commit only if the transaction wrote something and the commit counter advanced by one.
+    pub(crate) fn end(&self, writer: &Connection, start: &TransactionStart, kind: WriteKind) {
+        let mut thread_only_commits = self.thread_only_commits.write().unwrap_or_else(PoisonError::into_inner);
+        let after = start.header.and_then(|_| self.header());
+        let (Some(before), Some(after)) = (start.header, after) else {
+            *thread_only_commits = None;
             return;
         };
         if before == after {
             return;
         }
-        let has_written = writer.total_changes() != begun.total_changes;
-        let is_ours_alone = has_written && change(&after) == change(&before).wrapping_add(1);
-        *threads_only = (is_ours_alone && writes == Writes::Threads).then(|| {
-            let follows = threads_only.as_ref().filter(|ours| ours.header == before);
-            ThreadsOnly { stamp: follows.map_or_else(|| stamp_of(&before), |ours| ours.stamp), header: after }
+        let has_written = writer.total_changes() != start.total_changes;
+        let is_only_commit = has_written && change(&after) == change(&before).wrapping_add(1);
+        *thread_only_commits = (is_only_commit && kind == WriteKind::Threads).then(|| {
+            let previous = thread_only_commits.as_ref().filter(|commits| commits.header == before);
+            let stamp = previous.map_or_else(|| stamp_of(&before), |commits| commits.stamp);
+            ThreadOnlyCommits { stamp, header: after }
         });
     }
 
     fn header(&self) -> Option<Header> {
-        header(self.file.get_or_init(|| open_for_ever(&self.path)).as_ref()?)
+        header(self.file.get_or_init(|| open_permanently(&self.path)).as_ref()?)
     }
 }
 
-/// The header as it stands; `None` while it is being written.
+/// Reads the header; `None` while it is being written.
 fn header(file: &File) -> Option<Header> {
     let mut copies = [0; HEADER * 2];
     if read(file, &mut copies)? < copies.len() {
@@ -121,10 +123,10 @@ fn header(file: &File) -> Option<Header> {
     checked(&copies)
 }
 
-/// Opens a file that is never closed: closing it would release every lock that SQLite holds on it in this process, as
-/// POSIX has it. So each file is opened once.
+/// Opens a file that is never closed. On POSIX, closing it would release all locks that SQLite holds on it in this process;
+/// each file is therefore opened only once.
 #[cfg(unix)]
-fn open_for_ever(path: &Path) -> Option<&'static File> {
+fn open_permanently(path: &Path) -> Option<&'static File> {
     use std::collections::HashMap;
     use std::os::unix::fs::MetadataExt;
     use std::sync::{Mutex, PoisonError};
@@ -142,11 +144,11 @@ fn open_for_ever(path: &Path) -> Option<&'static File> {
 }
 
 #[cfg(not(unix))]
-fn open_for_ever(_: &Path) -> Option<&'static File> {
+fn open_permanently(_: &Path) -> Option<&'static File> {
     None
 }
 
-/// The header, if both copies say the same and are of a kind that is known.
+/// Returns the header if both copies are equal and of the supported format.
 fn checked(copies: &[u8; HEADER * 2]) -> Option<Header> {
     let (first, second) = copies.split_at(HEADER);
     if first != second || number_at(first, 0) != FORMAT || first[IS_INITIALISED] != 1 {
@@ -156,7 +158,7 @@ fn checked(copies: &[u8; HEADER * 2]) -> Option<Header> {
 }
 
 fn stamp_of(header: &Header) -> u64 {
-    // A counter of commits is among the bytes, and sums over pages that no one could repeat by accident.
+    // The header contains a commit counter and checksums over pages, so two states do not collide in practice.
     let mut hasher = DefaultHasher::new();
     header.hash(&mut hasher);
     hasher.finish()
@@ -175,7 +177,7 @@ fn read(file: &File, into: &mut [u8]) -> Option<usize> {
     std::os::unix::fs::FileExt::read_at(file, into, 0).ok()
 }
 
-/// What is mapped into memory and what is read need not be the same elsewhere.
+/// Not supported: elsewhere a read of the file need not be coherent with SQLite's memory mapping.
 #[cfg(not(unix))]
 fn read(_: &File, _: &mut [u8]) -> Option<usize> {
     None
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_that_is_being_written_has_no_stamp() {
+    fn header_being_written_has_no_stamp() {
         let mut copies = [7; HEADER * 2];
         for copy in 0..2 {
             copies[copy * HEADER..copy * HEADER + 4].copy_from_slice(&FORMAT.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! One connection writes. Whoever finds it free writes on the own thread; whoever does not is put in a queue, and a
-//! thread of its own carries out what waits there as one transaction, so that many commits share one sync.
+//! All writes go through one connection. A caller that finds it free writes on its own thread. Otherwise the write is queued,
+//! and a writer thread executes the queued writes as one transaction, so that many commits share one sync.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,146 +14,146 @@ use tokio::sync::oneshot;
 use crate::Durability;
 use crate::connection::{self, Shared, lock};
 use crate::error::{GroupFailure, Result, SqliteError};
-use crate::watch::Writes;
+use crate::watch::WriteKind;
 
-/// The most writes that share a transaction: bounds what a crash undoes and how long the first one waits.
-const GROUP: usize = 256;
-/// How long the thread waits for writers that wrote with the last group.
-const GATHER: Duration = Duration::from_micros(80);
-/// How long several writers count as being about after they were answered: what each does before it comes again takes longer
-/// than gathering, and one that wrote alone would keep a sync to itself, on a thread that others need.
-const ABOUT: Duration = Duration::from_millis(2);
-/// How long the thread stays when nothing comes.
-const LINGER: Duration = Duration::from_secs(2);
+/// The maximum number of writes in a transaction. Bounds what a crash undoes and how long the first write waits.
+const MAX_GROUP_SIZE: usize = 256;
+/// How long the writer thread waits for the writers of the last group to write again.
+const GATHER_TIMEOUT: Duration = Duration::from_micros(80);
+/// How long concurrent writers are expected to return after they got their results. Their work between two writes takes
+/// longer than [`GATHER_TIMEOUT`], and a write outside a group would need its own sync and block a runtime thread.
+const RETURN_TIMEOUT: Duration = Duration::from_millis(2);
+/// How long the writer thread waits for work before it ends.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Finish = Box<dyn FnOnce(Option<GroupFailure>) + Send>;
-/// Given no connection, it does nothing and waits to be told of the group's failure.
+/// Executes a write and returns how to report its result. Without a connection it does nothing; the group has failed already.
 type Work = Box<dyn FnOnce(Option<&Connection>) -> (Option<GroupFailure>, Finish) + Send>;
 
 struct Job {
     work: Work,
-    writes: Writes,
+    kind: WriteKind,
 }
 
-/// Writes that wait for the connection.
+/// Writes waiting for the connection.
 #[derive(Default)]
 pub(crate) struct Queue {
-    jobs: Mutex<Waiting>,
+    state: Mutex<QueueState>,
     arrived: Condvar,
-    /// How many wait; read without the lock on the way past.
+    /// The number of queued jobs, readable without the lock.
     length: AtomicUsize,
-    /// Whether several writers are about: then the next ones wait for each other too, instead of each taking a sync of
-    /// its own.
-    is_shared: AtomicBool,
-    /// How many are about to write.
-    coming: AtomicUsize,
+    /// Whether there are concurrent writers; further writes are then queued, so that they share a sync.
+    is_contended: AtomicBool,
+    /// The number of callers that are about to write.
+    pending_writers: AtomicUsize,
 }
 
-/// One who is about to write, counted until it is dropped: callers may go while they wait.
-struct Coming<'a>(&'a AtomicUsize);
+/// Counts a caller that is about to write until it is dropped; dropped too when the caller is cancelled.
+struct PendingWriter<'a>(&'a AtomicUsize);
 
-impl<'a> Coming<'a> {
+impl<'a> PendingWriter<'a> {
     fn count(counter: &'a AtomicUsize) -> Self {
         counter.fetch_add(1, Ordering::Relaxed);
         Self(counter)
     }
 }
 
-impl Drop for Coming<'_> {
+impl Drop for PendingWriter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     jobs: VecDeque<Job>,
-    /// How many must wait before the serving thread is woken.
+    /// The number of jobs at which the writer thread is woken.
     wanted: usize,
+    /// Whether the writer thread is running.
     is_served: bool,
     is_closed: bool,
 }
 
-impl Waiting {
+impl QueueState {
     fn is_idle(&self) -> bool {
         self.jobs.is_empty() && !self.is_closed
     }
 }
 
 impl Queue {
-    /// Whether nobody else writes or is about to. On a single thread nobody else comes that far while it writes and syncs, so
-    /// those who are ready are let come first; several threads come by themselves, and giving way costs a lone writer more there.
-    async fn is_for_one(&self) -> bool {
-        let _coming = Coming::count(&self.coming);
+    /// Whether no other caller writes or is about to. On a single-threaded runtime other writers cannot run while this one
+    /// writes and syncs, so it yields to them first. On a multi-threaded runtime they run anyway, and yielding would only
+    /// slow down a single writer.
+    async fn is_uncontended(&self) -> bool {
+        let _pending_writer = PendingWriter::count(&self.pending_writers);
         if Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() == 1) {
             tokio::task::yield_now().await;
         }
-        self.coming.load(Ordering::Relaxed) == 1 && self.length.load(Ordering::Acquire) == 0
+        self.pending_writers.load(Ordering::Relaxed) == 1 && self.length.load(Ordering::Acquire) == 0
     }
 
-    /// Lets the thread that serves it end.
+    /// Ends the writer thread.
     pub(crate) fn close(&self) {
-        lock(&self.jobs).is_closed = true;
+        lock(&self.state).is_closed = true;
         self.arrived.notify_all();
     }
 
-    /// Waits until something is to be done, and a moment longer for as many as are expected: those who were answered
-    /// just now come again, and a sync costs far more than that moment. `false` when it is time to end.
+    /// Waits until jobs are queued, and briefly until as many as `expected`: the writers of the last group are likely to write
+    /// again, and a sync costs far more than that wait. Returns `false` if the writer thread should end.
     fn wait_for(&self, expected: usize) -> bool {
-        let mut waiting = self.wait(lock(&self.jobs), expected, GATHER);
-        if waiting.is_idle() && expected > 1 {
-            waiting = self.wait(waiting, 1, ABOUT);
-            if !waiting.is_idle() {
-                waiting = self.wait(waiting, expected, GATHER);
+        let mut state = self.wait(lock(&self.state), expected, GATHER_TIMEOUT);
+        if state.is_idle() && expected > 1 {
+            state = self.wait(state, 1, RETURN_TIMEOUT);
+            if !state.is_idle() {
+                state = self.wait(state, expected, GATHER_TIMEOUT);
             }
         }
-        if waiting.is_idle() {
-            self.is_shared.store(false, Ordering::Relaxed);
-            waiting = self.wait(waiting, 1, LINGER);
+        if state.is_idle() {
+            self.is_contended.store(false, Ordering::Relaxed);
+            state = self.wait(state, 1, IDLE_TIMEOUT);
         }
-        waiting.is_served = !waiting.jobs.is_empty();
-        waiting.is_served
+        state.is_served = !state.jobs.is_empty();
+        state.is_served
     }
 
     fn wait<'a>(
         &self,
-        mut waiting: MutexGuard<'a, Waiting>,
+        mut state: MutexGuard<'a, QueueState>,
         wanted: usize,
-        patience: Duration,
-    ) -> MutexGuard<'a, Waiting> {
-        waiting.wanted = wanted.clamp(1, GROUP);
-        let is_too_few = |waiting: &mut Waiting| waiting.jobs.len() < waiting.wanted && !waiting.is_closed;
-        let waited = self.arrived.wait_timeout_while(waiting, patience, is_too_few);
+        timeout: Duration,
+    ) -> MutexGuard<'a, QueueState> {
+        state.wanted = wanted.clamp(1, MAX_GROUP_SIZE);
+        let is_short = |state: &mut QueueState| state.jobs.len() < state.wanted && !state.is_closed;
+        let waited = self.arrived.wait_timeout_while(state, timeout, is_short);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// Runs a write in a transaction of its own or of a group.
+/// Runs a write in its own transaction or in that of a group.
 ///
-/// `work` must do all its checks before its first write: an error of its own undoes nothing of the group. An error from
-/// SQLite after that fails the whole group.
+/// `work` must do all its checks before its first write, because its own errors do not roll back the group's transaction. An
+/// error from SQLite fails the whole group.
 pub(crate) async fn write<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
-    write_by(shared, Urgency::Now, Writes::Anything, work).await
+    write_by(shared, Urgency::Now, WriteKind::Anything, work).await
 }
 
-/// As [`write`], where it is known what is written. What is deferred gets no sync of its own; in a group it shares that of
-/// the others.
+/// Like [`write`], for a known kind and urgency of write. A deferred write is not synced, unless it is in a group that is.
 pub(crate) async fn write_by<T: Send + 'static>(
     shared: &Arc<Shared>,
     urgency: Urgency,
-    writes: Writes,
+    kind: WriteKind,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
     shared.check_writable()?;
     shared.activity.fetch_add(1, Ordering::Relaxed);
-    if !shared.queue.is_shared.load(Ordering::Relaxed) && shared.queue.is_for_one().await {
+    if !shared.queue.is_contended.load(Ordering::Relaxed) && shared.queue.is_uncontended().await {
         match shared.writer.try_lock() {
-            Ok(connection) => return write_alone(shared, &connection, urgency, writes, work),
+            Ok(connection) => return write_alone(shared, &connection, urgency, kind, work),
             Err(TryLockError::Poisoned(poisoned)) => {
-                return write_alone(shared, &poisoned.into_inner(), urgency, writes, work);
+                return write_alone(shared, &poisoned.into_inner(), urgency, kind, work);
             }
             Err(TryLockError::WouldBlock) => {}
         }
@@ -166,64 +166,64 @@ pub(crate) async fn write_by<T: Send + 'static>(
             _ => None,
         };
         let finish: Finish = Box::new(move |failure| {
-            let answer = match (result, failure) {
+            let outcome = match (result, failure) {
                 (Some(Err(error)), _) => Err(error.into()),
                 (_, Some(failure)) => Err(failure.into_error()),
                 (Some(Ok(value)), None) => Ok(value),
                 (None, None) => Err(StoreError::unavailable(Reason::Closed)),
             };
-            // The caller may have gone; what was written stays written.
-            drop(sender.send(answer));
+            // The caller may have been cancelled; the write stays committed.
+            drop(sender.send(outcome));
         });
         (failure, finish)
     });
-    enqueue(shared, Job { work, writes });
+    enqueue(shared, Job { work, kind });
     match receiver.await {
-        Ok(answer) => answer,
+        Ok(outcome) => outcome,
         Err(_) => Err(StoreError::Unavailable { reason: Reason::Closed, maybe_applied: true, source: None }),
     }
 }
 
-/// Runs a write on this thread, waiting for the connection: for work that runs on a blocking thread anyway.
+/// Runs a write on the current thread and blocks until the connection is free. For work on blocking threads.
 pub(crate) fn write_blocking<T>(shared: &Shared, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T, StoreError> {
     shared.check_writable()?;
-    write_now(shared, &lock(&shared.writer), Writes::Anything, work)
+    write_now(shared, &lock(&shared.writer), WriteKind::Anything, work)
 }
 
-/// Runs a write in a transaction of its own, with the sync that its urgency asks for.
+/// Runs a write in its own transaction, synced according to its urgency.
 fn write_alone<T>(
     shared: &Shared,
     connection: &Connection,
     urgency: Urgency,
-    writes: Writes,
+    kind: WriteKind,
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
     if urgency == Urgency::Now || shared.options.durability == Durability::Process {
-        return write_now(shared, connection, writes, work);
+        return write_now(shared, connection, kind, work);
     }
-    // The log is synced whole, so the next commit that syncs takes this one with it.
+    // A sync covers the whole log, so the next synced commit makes this one durable too.
     connection::set_durability(connection, Durability::Process).map_err(StoreError::from)?;
-    let written = write_now(shared, connection, writes, work);
+    let result = write_now(shared, connection, kind, work);
     let restored = connection::set_durability(connection, Durability::Full);
-    let value = written?;
-    // What was written stays written, so this is no failure before the commit.
+    let value = result?;
+    // The write is committed, so this is not a failure before the commit.
     restored.map_err(|error| GroupFailure::at_commit(&error).into_error())?;
     Ok(value)
 }
 
-/// Runs a write in a transaction of its own.
+/// Runs a write in its own transaction.
 fn write_now<T>(
     shared: &Shared,
     connection: &Connection,
-    writes: Writes,
+    kind: WriteKind,
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
     begin(connection).map_err(StoreError::from)?;
-    let begun = shared.watch.begin(connection);
+    let start = shared.watch.begin(connection);
     match work(connection) {
         Ok(value) => match commit(connection) {
             Ok(()) => {
-                shared.watch.end(connection, &begun, writes);
+                shared.watch.end(connection, &start, kind);
                 Ok(value)
             }
             Err(error) => {
@@ -239,78 +239,78 @@ fn write_now<T>(
 }
 
 fn enqueue(shared: &Arc<Shared>, job: Job) {
-    let mut waiting = lock(&shared.queue.jobs);
-    waiting.jobs.push_back(job);
-    shared.queue.length.store(waiting.jobs.len(), Ordering::Release);
-    if waiting.is_served {
-        // Woken once for a group, not once for each of it.
-        if waiting.jobs.len() >= waiting.wanted {
+    let mut state = lock(&shared.queue.state);
+    state.jobs.push_back(job);
+    shared.queue.length.store(state.jobs.len(), Ordering::Release);
+    if state.is_served {
+        // Wakes the writer thread once per group instead of once per job.
+        if state.jobs.len() >= state.wanted {
             shared.queue.arrived.notify_one();
         }
         return;
     }
-    waiting.is_served = true;
+    state.is_served = true;
     let (store, queue) = (Arc::downgrade(shared), Arc::clone(&shared.queue));
     let thread = std::thread::Builder::new().name("threadkeep-sqlite-writer".to_owned());
     let spawned = thread.spawn(move || serve(&store, &queue));
     if spawned.is_err() {
-        // No thread to be had: this caller carries out what waits.
-        waiting.is_served = false;
-        drop(waiting);
+        // Without a writer thread this caller executes the queued jobs.
+        state.is_served = false;
+        drop(state);
         while let Some(group) = take_group(&shared.queue) {
             write_group(shared, group);
         }
     }
 }
 
-/// Serves a queue until the store is closed or nothing comes. Between groups only the queue is held, so that a store
-/// whose last handle goes is closed at once, and its file stands alone.
+/// Executes queued jobs until the store is closed or idle. Between groups it holds only the queue, so that dropping the
+/// store's last handle closes the file immediately.
 fn serve(shared: &Weak<Shared>, queue: &Queue) {
     let mut expected = 1;
     while queue.wait_for(expected) {
         let Some(group) = take_group(queue) else { continue };
-        // The callers of these hold the store, or have gone: then there is nobody to write for.
+        // Waiting callers hold the store. If it is gone, all of them were cancelled.
         let Some(shared) = shared.upgrade() else { return };
-        let written = write_group(&shared, group);
-        expected = written + queue.length.load(Ordering::Acquire);
-        queue.is_shared.store(expected > 1, Ordering::Relaxed);
+        let size = write_group(&shared, group);
+        expected = size + queue.length.load(Ordering::Acquire);
+        queue.is_contended.store(expected > 1, Ordering::Relaxed);
     }
 }
 
 fn take_group(queue: &Queue) -> Option<Vec<Job>> {
-    let mut waiting = lock(&queue.jobs);
-    if waiting.jobs.is_empty() {
+    let mut state = lock(&queue.state);
+    if state.jobs.is_empty() {
         return None;
     }
-    let size = waiting.jobs.len().min(GROUP);
-    let group = waiting.jobs.drain(..size).collect();
-    queue.length.store(waiting.jobs.len(), Ordering::Release);
+    let size = state.jobs.len().min(MAX_GROUP_SIZE);
+    let group = state.jobs.drain(..size).collect();
+    queue.length.store(state.jobs.len(), Ordering::Release);
     Some(group)
 }
 
-/// Carries out a group, and tells how many it was.
+/// Executes a group in one transaction and returns its size.
 fn write_group(shared: &Shared, mut group: Vec<Job>) -> usize {
     let connection = lock(&shared.writer);
-    // While this thread waited for the connection, more may have come.
-    if group.len() < GROUP
+    // More jobs may have been queued while this thread waited for the connection.
+    if group.len() < MAX_GROUP_SIZE
         && let Some(more) = take_group(&shared.queue)
     {
         group.extend(more);
     }
     let mut failure = begin(&connection).err().map(|error| GroupFailure::before(&error));
-    let begun = shared.watch.begin(&connection);
-    let threads_only = group.iter().all(|job| job.writes == Writes::Threads);
+    let start = shared.watch.begin(&connection);
+    let is_threads_only = group.iter().all(|job| job.kind == WriteKind::Threads);
     let mut finishes = Vec::with_capacity(group.len());
     for job in group {
-        let (broke, finish) = (job.work)(failure.is_none().then_some(&connection));
-        failure = failure.or(broke);
+        let (job_failure, finish) = (job.work)(failure.is_none().then_some(&connection));
+        failure = failure.or(job_failure);
         finishes.push(finish);
     }
     if failure.is_none() {
         match commit(&connection) {
             Ok(()) => {
-                let writes = if threads_only { Writes::Threads } else { Writes::Anything };
-                shared.watch.end(&connection, &begun, writes);
+                let kind = if is_threads_only { WriteKind::Threads } else { WriteKind::Anything };
+                shared.watch.end(&connection, &start, kind);
             }
             Err(error) => failure = Some(GroupFailure::at_commit(&error)),
         }
@@ -337,7 +337,7 @@ fn commit(connection: &Connection) -> Result<()> {
 }
 
 fn roll_back(connection: &Connection) {
-    // Some failures roll back by themselves; then there is nothing left to undo.
+    // After some errors SQLite has already rolled back.
     if !connection.is_autocommit() {
         drop(connection.execute_batch("ROLLBACK"));
     }
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
     use crate::{SqliteOptions, SqliteStore};
 
-    /// What SQLite does at a commit: 1 leaves the log unsynced, 2 syncs it.
+    /// SQLite's `synchronous` setting: with 1 a commit does not sync the log, with 2 it does.
     fn synchronous(connection: &Connection) -> Result<i64> {
         Ok(connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
     }
@@ -360,13 +360,13 @@ mod tests {
         store.shared.watch.stamp().unwrap();
         let mut writers = tokio::task::JoinSet::new();
         for number in 0..64 {
-            let (shared, inside) = (Arc::clone(&store.shared), Arc::clone(&store.shared));
+            let (shared, watched) = (Arc::clone(&store.shared), Arc::clone(&store.shared));
             writers.spawn(async move {
                 let work = move |connection: &Connection| {
                     let sql = "INSERT INTO marks (name, value) VALUES (?1, 0)";
                     connection.execute(sql, [format!("writer {number}")])?;
-                    // What was there before the transaction.
-                    Ok(inside.watch.stamp())
+                    // The same for all writes of a transaction.
+                    Ok(watched.watch.stamp())
                 };
                 write(&shared, work).await.unwrap().unwrap()
             });
@@ -376,15 +376,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deferred_write_is_not_synced_and_the_next_one_is() {
+    async fn deferred_write_is_not_synced() {
         let folder = tempfile::tempdir().unwrap();
         for (durability, expected) in [(Durability::Full, [2, 1, 2]), (Durability::Process, [1, 1, 1])] {
             let options = SqliteOptions { durability, ..SqliteOptions::default() };
-            // Without the keeper, which looks at the writer's connection now and then: what comes meanwhile shares a sync.
+            // Without the background thread, which locks the writer's connection periodically: a write queued in the meantime
+            // would be synced as part of a group.
             let shared = Shared::open(&folder.path().join(format!("{durability:?}.db")), options).unwrap();
             let mut seen = Vec::new();
             for urgency in [Urgency::Now, Urgency::Deferred, Urgency::Now] {
-                seen.push(write_by(&shared, urgency, Writes::Anything, synchronous).await.unwrap());
+                seen.push(write_by(&shared, urgency, WriteKind::Anything, synchronous).await.unwrap());
             }
             assert_eq!(seen, expected);
         }

@@ -1,4 +1,4 @@
-//! The SQLite store against the suite.
+//! Runs the store conformance suite on the SQLite store.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,19 @@ use threadkeep_core::Backend;
 use threadkeep_store_conformance::{Abilities, Factory, Instance, conformance_tests, property_test};
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
-struct InFile;
+struct SqliteFactory;
 
-/// The suite asks for many stores; what a power cut would take is tested elsewhere.
+/// Without syncs, because the suite creates many stores and does not test power failures.
 fn options() -> SqliteOptions {
     SqliteOptions { durability: Durability::Process, ..SqliteOptions::default() }
 }
 
 #[async_trait]
-impl Factory for InFile {
+impl Factory for SqliteFactory {
     async fn create(&self) -> Box<dyn Instance> {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let store = SqliteStore::open(folder.path().join("store.db"), options()).expect("a new store");
-        Box::new(Open { store, folder })
+        Box::new(SqliteInstance { store, folder })
     }
 
     fn abilities(&self) -> Abilities {
@@ -28,13 +28,13 @@ impl Factory for InFile {
     }
 }
 
-struct Open {
+struct SqliteInstance {
     store: SqliteStore,
     folder: TempDir,
 }
 
 #[async_trait]
-impl Instance for Open {
+impl Instance for SqliteInstance {
     fn backend(&self) -> Backend {
         self.store.backend()
     }
@@ -43,7 +43,7 @@ impl Instance for Open {
         let Self { store, folder } = *self;
         drop(store);
         let store = SqliteStore::open(folder.path().join("store.db"), options()).expect("the same store");
-        Box::new(Open { store, folder })
+        Box::new(SqliteInstance { store, folder })
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -51,14 +51,14 @@ impl Instance for Open {
     }
 }
 
-async fn in_file() -> Option<InFile> {
-    Some(InFile)
+async fn factory() -> Option<SqliteFactory> {
+    Some(SqliteFactory)
 }
 
 // S1.40
-conformance_tests!(crate::in_file);
+conformance_tests!(crate::factory);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn does_what_a_plain_model_does() {
-    property_test(&InFile, 64).await;
+async fn store_matches_the_model() {
+    property_test(&SqliteFactory, 64).await;
 }

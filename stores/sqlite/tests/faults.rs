@@ -1,6 +1,6 @@
-//! What happens to a file that is full, damaged, foreign, shared or write-protected: a typed error, or it works.
+//! Full disks, damaged, foreign, shared and write-protected files: operations succeed or return a typed error.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
 #[path = "faults/damage.rs"]
 mod damage;
@@ -30,7 +30,7 @@ fn open(path: &Path) -> Result<SqliteStore, StoreError> {
 }
 
 fn scope() -> Scope {
-    Scope::user("acme", "ada").expect("good names")
+    Scope::user("acme", "ada").expect("valid names")
 }
 
 fn now() -> Timestamp {
@@ -47,7 +47,7 @@ async fn begin(store: &SqliteStore) {
 }
 
 fn batch(key: &str, text: &str) -> Batch {
-    let mut batch = Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()));
+    let mut batch = Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()));
     batch.append.push(NewMessage {
         id: MessageId::from_name(key.as_bytes()),
         external_id: None,
@@ -57,7 +57,7 @@ fn batch(key: &str, text: &str) -> Batch {
     batch
 }
 
-/// Appends a message whose text is its key.
+/// Appends a message with `key` as its text.
 async fn append(store: &SqliteStore, key: &str) -> Result<u64, StoreError> {
     append_text(store, key, key).await
 }
@@ -67,7 +67,7 @@ async fn append_text(store: &SqliteStore, key: &str, text: &str) -> Result<u64, 
     Ok(outcome.first_seq)
 }
 
-/// All texts of the thread, oldest first, with their positions.
+/// Returns the positions and texts of all messages of the thread, oldest first.
 async fn texts(store: &SqliteStore) -> Result<Vec<(u64, String)>, StoreError> {
     let (mut all, mut after) = (Vec::new(), 0);
     loop {
@@ -81,7 +81,7 @@ async fn texts(store: &SqliteStore) -> Result<Vec<(u64, String)>, StoreError> {
     }
 }
 
-async fn assert_sound(store: &SqliteStore) {
+async fn assert_no_findings(store: &SqliteStore) {
     let report = store.backend().maintenance.verify().await.expect("a report");
     assert_eq!(report.findings, []);
 }

@@ -1,16 +1,16 @@
-//! A file that any released schema wrote is read for ever.
+//! Files written with any released schema stay readable.
 //!
-//! Each file of `golden` was written by this test with `THREADKEEP_WRITE_GOLDEN` set, when its schema was the newest. A later
-//! schema adds a file of its own; those before it are never written again.
+//! Each file in `golden` was written by this test with `THREADKEEP_WRITE_GOLDEN` set, when its schema was the newest. Each new
+//! schema adds a file; existing files are never rewritten.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
 use std::path::{Path, PathBuf};
 
 use threadkeep_core::{
     Backend, Batch, ChangeTag, Collection, Content, Embedding, EntryHit, Fingerprint, IdempotencyKey, IndexEntry,
     JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutRecord, RecordName,
-    RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadName, Timestamp, text,
+    RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadRef, Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -37,14 +37,14 @@ fn id(text: &str) -> MessageId {
 }
 
 fn batch(key: &str) -> Batch {
-    Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()))
+    Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()))
 }
 
 fn notes() -> (Namespace, &'static str) {
     (Namespace::app("notes").unwrap(), "k")
 }
 
-/// Everything that a file can hold, in a few commits.
+/// Writes a file that contains every kind of data.
 async fn write(path: &Path) {
     let store = SqliteStore::open(path, SqliteOptions { background: false, ..SqliteOptions::default() }).unwrap();
     let backend = store.backend();
@@ -97,17 +97,17 @@ fn raw() -> Content {
 }
 
 #[tokio::test]
-async fn the_first_schema_is_read_for_ever() {
+async fn first_schema_stays_readable() {
     let folder = tempfile::tempdir().unwrap();
     let backend = open_copy(1, folder.path()).await;
-    assert_reads_what_is_older(&backend).await;
-    // What came with a later schema can be used.
+    assert_reads_threads(&backend).await;
+    // Collections, which a later schema added, can be used.
     backend.search.upsert(&scope(), &statutes(), vec![entry()]).await.unwrap();
-    assert_reads_its_collection(&backend).await;
+    assert_reads_collection(&backend).await;
 }
 
 #[tokio::test]
-async fn later_schemas_are_read_for_ever() {
+async fn later_schemas_stay_readable() {
     if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
         write(&golden(7)).await;
     }
@@ -116,8 +116,8 @@ async fn later_schemas_are_read_for_ever() {
         let backend = open_copy(version, folder.path()).await;
         let found = backend.store.get_thread(&scope(), thread(), now()).await.unwrap();
         assert_eq!(found.positions.tag, (version >= 7).then(|| ChangeTag::of(&batch("second").key)), "{version}");
-        assert_reads_what_is_older(&backend).await;
-        assert_reads_its_collection(&backend).await;
+        assert_reads_threads(&backend).await;
+        assert_reads_collection(&backend).await;
     }
 }
 
@@ -127,7 +127,7 @@ async fn open_copy(version: u32, folder: &Path) -> Backend {
     SqliteStore::open(&path, SqliteOptions::default()).unwrap().backend()
 }
 
-async fn assert_reads_its_collection(backend: &Backend) {
+async fn assert_reads_collection(backend: &Backend) {
     let query = SearchQuery {
         collection: statutes(),
         terms: text::distinct_terms("amparo"),
@@ -140,10 +140,10 @@ async fn assert_reads_its_collection(backend: &Backend) {
     assert_eq!(backend.search.search(&scope(), &query, now()).await.unwrap().entries, [found]);
 }
 
-async fn assert_reads_what_is_older(backend: &Backend) {
+async fn assert_reads_threads(backend: &Backend) {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 
-    let name = ThreadName::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());
+    let name = ThreadRef::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());
     let found = backend.store.find_thread(&scope(), &name, now()).await.unwrap().unwrap();
     assert_eq!((found.id, found.title.as_deref(), found.message_count), (thread(), Some("Títle"), 3));
     assert_eq!(serde_json::to_string(&found.metadata).unwrap(), r#"{"z":1,"a":[1150.5]}"#);
@@ -161,7 +161,7 @@ async fn assert_reads_what_is_older(backend: &Backend) {
     let record = backend.store.find_record(&scope(), &owner, &namespace, key, now()).await.unwrap().unwrap();
     assert_eq!((record.value.as_str(), record.version), (r#"{"odd" :  [1.50]}"#, 2));
 
-    // A repetition of what the old file acknowledged is still recognised, and the thread goes on.
+    // A repeated commit of the old file is recognised, and the thread accepts new commits.
     let mut repeated = batch("first");
     repeated.append.push(NewMessage {
         id: id("other"),
@@ -171,7 +171,7 @@ async fn assert_reads_what_is_older(backend: &Backend) {
     });
     let outcome = backend.store.commit(&scope(), thread(), repeated.clone(), now()).await.unwrap();
     assert_eq!((outcome.replayed, outcome.first_seq, outcome.count), (true, 1, 4));
-    repeated.key = IdempotencyKey::Given("third".to_owned());
+    repeated.key = IdempotencyKey::FromCaller("third".to_owned());
     assert_eq!(backend.store.commit(&scope(), thread(), repeated, now()).await.unwrap().first_seq, 5);
 
     backend.search.catch_up(usize::MAX).await.unwrap();

@@ -1,6 +1,6 @@
-//! What the stamp of records stays the same over, and what it never does.
+//! Which writes change the records stamp, and which do not.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use threadkeep_core::{
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-/// One of several handles of a file: to each other they are as processes are.
+/// Opens another handle of a file. Handles are isolated from each other like processes.
 fn open(path: &Path) -> Backend {
     SqliteStore::open(path, SqliteOptions { background: false, ..SqliteOptions::default() }).unwrap().backend()
 }
@@ -31,7 +31,7 @@ async fn open_thread(backend: &Backend, name: &str) -> ThreadId {
 }
 
 async fn append(backend: &Backend, thread: ThreadId, key: &str) {
-    let mut batch = Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()));
+    let mut batch = Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()));
     batch.append.push(NewMessage {
         id: MessageId::from_name(key.as_bytes()),
         external_id: None,
@@ -54,7 +54,7 @@ async fn write(backend: &Backend, value: u32) {
 }
 
 #[tokio::test]
-async fn what_this_handle_appends_leaves_the_stamp_of_records_as_it_is() {
+async fn appends_of_this_handle_keep_records_stamp() {
     let folder = tempfile::tempdir().unwrap();
     let backend = open(&folder.path().join("one.db"));
     let thread = open_thread(&backend, "thread").await;
@@ -62,7 +62,7 @@ async fn what_this_handle_appends_leaves_the_stamp_of_records_as_it_is() {
     assert_eq!(stamp, records);
     for key in ["one", "two", "three"] {
         append(&backend, thread, key).await;
-        // A repetition writes nothing.
+        // A repeated commit writes nothing.
         append(&backend, thread, key).await;
         assert_eq!(backend.store.records_stamp(), records, "{key}");
         assert_ne!(backend.store.stamp(), stamp, "{key}");
@@ -75,7 +75,7 @@ async fn what_this_handle_appends_leaves_the_stamp_of_records_as_it_is() {
 }
 
 #[tokio::test]
-async fn whatever_another_handle_writes_changes_it() {
+async fn writes_of_another_handle_change_records_stamp() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.db");
     let (one, other) = (open(&path), open(&path));
@@ -95,9 +95,9 @@ async fn whatever_another_handle_writes_changes_it() {
     }
 }
 
-/// Whoever takes another handle's commit for one of its own goes on with what that one changed.
+/// A handle that mistook another handle's commit for its own would keep using cached records that the other has changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_record_of_another_handle_is_never_missed_among_appends() {
+async fn appends_do_not_hide_another_handles_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.db");
     let (one, other) = (Arc::new(open(&path)), open(&path));
@@ -106,7 +106,7 @@ async fn a_record_of_another_handle_is_never_missed_among_appends() {
         let before = one.store.records_stamp();
         write(&other, value).await;
         let after = one.store.records_stamp();
-        // While a header is being written there is none to go by, which keeps nothing either.
+        // No stamp is available while the header is being written; nothing is cached then.
         assert!(before.is_none() || before != after, "{value}");
     }
     for writer in writers {
@@ -115,7 +115,7 @@ async fn a_record_of_another_handle_is_never_missed_among_appends() {
     }
 }
 
-/// Appends, and repeats what it appended: a commit that writes nothing is the easiest to be mistaken about.
+/// Appends in a loop and repeats each commit: one that writes nothing is the easiest to confuse with another handle's.
 async fn keep_appending(backend: Arc<Backend>, writer: u32) {
     let thread = open_thread(&backend, &format!("thread {writer}")).await;
     for number in 0_u32.. {

@@ -29,7 +29,7 @@ const MONTHS: [&str; 12] = [
 /// Answers a question with quotations from the model's instructions. Returns `None` if none answers it.
 pub(super) fn quote(question: &str, instructions: &str) -> Option<String> {
     let mut passages: Vec<Passage> = preferences(instructions);
-    for (number, heading, text) in DynamicContext::read(instructions) {
+    for (number, heading, text) in DynamicContext::parse_excerpts(instructions) {
         if is_quotable(&heading, &text) {
             let origin = format!("[{number}]{}", origin(&heading));
             passages.push(Passage { origin, text: text.trim().to_owned() });

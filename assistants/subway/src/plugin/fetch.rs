@@ -96,11 +96,11 @@ async fn checked(
 }
 
 fn text(fetched: &Fetched, host: &dyn CommandHost) -> String {
-    let (trips, lines) = (host.number(fetched.trips as u64), host.number(fetched.lines as u64));
+    let (trips, lines) = (host.format_number(fetched.trips as u64), host.format_number(fetched.lines as u64));
     let ending = if fetched.lines == 1 { "" } else { "s" };
     let days = fetched.from.as_ref().zip(fetched.to.as_ref());
     let days = days.map_or_else(String::new, |(from, to)| format!(", {from} to {to}"));
-    let (file, size) = (fetched.file.display(), host.size(fetched.bytes));
+    let (file, size) = (fetched.file.display(), host.format_size(fetched.bytes));
     format!("saved the subway timetable: {trips} trips on {lines} line{ending}{days}; {size} in {file}")
 }
 
@@ -109,8 +109,8 @@ fn failure(error: GtfsError, source: &Source, file: &Path) -> PluginError {
     let previous = if file.exists() { "; the previous timetable is unchanged" } else { "" };
     let retry = "pass another URL or a local zip archive: `threadkeep subway fetch FROM`";
     let (fault, check) = match (&error, source) {
-        (GtfsError::Unreachable(_), _) => (Fault::OtherSide, "check the connection, or "),
-        (GtfsError::Status(_) | GtfsError::TooLarge, Source::Address(_)) => (Fault::OtherSide, ""),
+        (GtfsError::Unreachable(_), _) => (Fault::External, "check the connection, or "),
+        (GtfsError::Status(_) | GtfsError::TooLarge, Source::Address(_)) => (Fault::External, ""),
         (GtfsError::Address(_), _) => (Fault::Usage, ""),
         (GtfsError::File { .. }, _) => (Fault::Caller, "check the path, or "),
         _ => (Fault::Caller, ""),

@@ -68,7 +68,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         ..TurnRequest::new("Book it, look twice, delete it")
     };
     agent.chat_with(&scope, thread, ask, &mut |_| {}).await?;
-    for approval in agent.open_approvals(&scope, thread).await? {
+    for approval in agent.list_open_approvals(&scope, thread).await? {
         match agent.decide(&scope, thread, &approval.id, Verdict::Approve, "ana", &mut |_| {}).await {
             Ok(_) | Err(AgentError::ApprovalClosed { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -118,7 +118,7 @@ fn calls(state: &Booked) -> Vec<ToolCall> {
 
 fn graph() -> Result<Graph<Booked>> {
     let booked = |_: &Booked, output: JsonText| BookedUpdate { booking: output.read().ok(), ..BookedUpdate::default() };
-    Ok(Graph::<Booked>::draw("booked", 1, |_| Booked::default())
+    Ok(Graph::<Booked>::builder("booked", 1, |_| Booked::default())
         .node(
             "book",
             Node::activity("book", |_| JsonText::of("a seat"), booked).or_else(|_, failure| BookedUpdate {
@@ -144,7 +144,7 @@ fn graph() -> Result<Graph<Booked>> {
         .edge("book", "agent")
         .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
         .edge("tools", "agent")
-        .said(|state| &state.messages)
+        .messages(|state| &state.messages)
         .finish(|state| {
             let text = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
             Output::reply(format!("{text} {}", state.booking))
@@ -171,7 +171,7 @@ fn assistant(points: &Arc<CrashPoints>) -> Result<Definition> {
             Ok(JsonText::from(&json!("booked")))
         }
     });
-    let deletes = tool(points, "delete")?.changing_the_world(|_| "delete it".to_owned());
+    let deletes = tool(points, "delete")?.with_side_effects(|_| "delete it".to_owned());
     Ok(Definition::new("crash", Arc::new(model))
         .with_graph(graph()?)
         .with_activity(book)

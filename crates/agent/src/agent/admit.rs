@@ -1,10 +1,10 @@
-//! Admission: a new turn waits until no other turn holds the thread.
+//! Admission: a new turn waits until no other turn holds the thread's lock.
 
 use std::time::Duration;
 
 use threadkeep_core::MonotonicTime;
-use threadkeep_memory::turns::lock::OlderLock;
-use threadkeep_memory::turns::{Place, Runs, Versioned, Waiting, close, interrupt};
+use threadkeep_memory::turns::lock::LegacyLock;
+use threadkeep_memory::turns::{Runs, ThreadAccess, TurnWaiter, Versioned, close, interrupt};
 
 use super::Agent;
 use crate::event::Events;
@@ -15,53 +15,53 @@ use crate::{AgentError, ApprovalState, BusyPolicy, Result, Stop};
 const MAX_TAKEOVERS: u32 = 5;
 
 impl Agent {
-    /// Waits until no turn holds the thread, and resumes a run that a dead driver left in it. `seen` are the thread's runs if
+    /// Waits until no turn holds the thread's lock, and resumes a run whose driver has died. `known_runs` are the thread's runs if
     /// they have already been read.
     pub(super) async fn admit(
         &self,
-        place: &Place,
-        mut seen: Option<Runs>,
+        access: &ThreadAccess,
+        mut known_runs: Option<Runs>,
         stop: &Stop,
-        older: &mut OlderLock,
+        legacy: &mut LegacyLock,
     ) -> Result<Runs> {
         let memory = self.memory();
-        let patience = match self.assistant().definition().busy {
-            BusyPolicy::Wait(patience) => patience,
+        let timeout = match self.assistant().definition().busy {
+            BusyPolicy::Wait(timeout) => timeout,
             BusyPolicy::Refuse => Duration::ZERO,
         };
         let (began, mut waiting) = (memory.runtime().now(), None);
         let mut resumed_turn = None;
         loop {
-            let runs = match seen.take() {
+            let runs = match known_runs.take() {
                 Some(runs) => runs,
-                None => place.runs(memory).await?,
+                None => access.runs(memory).await?,
             };
             let Some(active) = &runs.active else {
-                if older.is_free(memory, place).await? {
-                    return self.close_expired(place, runs).await;
+                if legacy.is_free(memory, access).await? {
+                    return self.close_expired(access, runs).await;
                 }
-                self.wait_for_thread(place, &mut waiting, None, began + patience, stop).await?;
+                self.wait_for_thread(access, &mut waiting, None, began + timeout, stop).await?;
                 continue;
             };
             if active.value.is_alive(memory) {
-                self.wait_for_thread(place, &mut waiting, Some(&active.value.driver), began + patience, stop).await?;
+                self.wait_for_thread(access, &mut waiting, Some(&active.value.driver), began + timeout, stop).await?;
                 continue;
             }
-            // A run that cannot be ended must not block the thread.
+            // The run was resumed in this call already. A run that cannot be ended must not block the thread.
             if resumed_turn.as_ref() == Some(&active.value.turn) {
-                interrupt(memory, place, active).await?;
+                interrupt(memory, access, active).await?;
                 continue;
             }
             resumed_turn = Some(active.value.turn.clone());
-            self.resume_run(place, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
+            self.resume_run(access, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
         }
     }
 
     /// Waits until the thread may have changed and should be read again.
     async fn wait_for_thread(
         &self,
-        place: &Place,
-        waiting: &mut Option<Waiting>,
+        access: &ThreadAccess,
+        waiting: &mut Option<TurnWaiter>,
         driver: Option<&str>,
         until: MonotonicTime,
         stop: &Stop,
@@ -71,33 +71,34 @@ impl Agent {
             return Err(AgentError::Busy);
         }
         let Some(waiting) = waiting else {
-            // The caller reads the thread again, since a change before this subscription would be missed.
-            *waiting = Some(Waiting::begin(self.memory(), &place.scope, place.thread).await);
+            // The caller reads the thread again, because a change before this subscription would be missed.
+            *waiting = Some(TurnWaiter::begin(self.memory(), &access.scope, access.thread).await);
             return Ok(());
         };
         tokio::select! {
             () = waiting.wait(driver) => Ok(()),
-            // The thread is read once more; the call after that returns `Busy`.
+            // The caller reads the thread once more; the next call of this function returns `Busy`.
             () = runtime.sleep_until(until) => Ok(()),
             () = stop.wait() => Err(AgentError::Busy),
         }
     }
 
-    /// Resumes the run of a dead driver to its end. Closes the run of another assistant, and one that was taken over too often.
+    /// Resumes a run whose driver has died, and drives it to its end. A run of another assistant, or a run that was taken over too
+    /// often, is closed instead: then the result is `None`. It is also `None` if another driver takes over the run first.
     pub(super) async fn resume_run(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         active: Versioned<RunRecord>,
         stop: &Stop,
         events: &Events<'_>,
     ) -> Result<Option<crate::Turn>> {
-        let is_another_assistants = active.value.assistant != self.assistant().definition().name;
-        // A run that crashes the process each time must not be resumed forever.
-        if is_another_assistants || active.value.taken_over >= MAX_TAKEOVERS {
-            interrupt(self.memory(), place, &active).await?;
+        let is_of_another_assistant = active.value.assistant != self.assistant().definition().name;
+        // A run that crashes the process every time must not be resumed forever.
+        if is_of_another_assistant || active.value.taken_over >= MAX_TAKEOVERS {
+            interrupt(self.memory(), access, &active).await?;
             return Ok(None);
         }
-        match Box::pin(self.take_over(place, active, stop, events)).await {
+        match Box::pin(self.take_over(access, active, stop, events)).await {
             // Another driver claimed it first.
             Err(AgentError::Superseded { .. }) => Ok(None),
             result => result.map(Some),
@@ -105,19 +106,20 @@ impl Agent {
     }
 
     /// Closes waiting runs whose approvals have expired.
-    async fn close_expired(&self, place: &Place, mut runs: Runs) -> Result<Runs> {
+    async fn close_expired(&self, access: &ThreadAccess, mut runs: Runs) -> Result<Runs> {
         if runs.waiting.is_empty() {
             return Ok(runs);
         }
-        let (approvals, now) = (place.approvals(self.memory()).await?, self.memory().now());
+        let (approvals, now) = (access.approvals(self.memory()).await?, self.memory().now());
         let mut waiting = Vec::new();
         for run in std::mem::take(&mut runs.waiting) {
-            let mut own = approvals.iter().map(|approval| &approval.value).filter(|own| own.turn == run.value.turn);
-            if own.any(|approval| approval.state != ApprovalState::Pending || now < approval.expires_at) {
+            let all = approvals.iter().map(|approval| &approval.value);
+            let mut approvals_of_run = all.filter(|approval| approval.turn == run.value.turn);
+            if approvals_of_run.any(|approval| approval.state != ApprovalState::Pending || now < approval.expires_at) {
                 waiting.push(run);
             } else {
                 let name = record::waiting(&run.value.turn);
-                close(self.memory(), place, &name, &run, ApprovalState::Expired, None).await?;
+                close(self.memory(), access, &name, &run, ApprovalState::Expired, None).await?;
             }
         }
         Ok(Runs { waiting, ..runs })

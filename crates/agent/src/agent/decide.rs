@@ -1,7 +1,7 @@
 //! Decisions about approvals.
 
-use threadkeep_core::{JsonText, RecordState, Scope, Tagged, ThreadId, Value};
-use threadkeep_memory::turns::{Driver, Place, Versioned, close, lease_until, lock};
+use threadkeep_core::{JsonText, RecordState, Scope, TaggedNumber, ThreadId, Value};
+use threadkeep_memory::turns::{Driver, ThreadAccess, Versioned, close, lease_until, lock};
 
 use super::Agent;
 use super::start::ClaimedRun;
@@ -17,9 +17,9 @@ pub struct Decision {
     pub approval: String,
     /// The decision.
     pub verdict: Verdict,
-    /// The name of the person who decides, as the caller authenticated them.
+    /// The name of the person who decides, as authenticated by the caller.
     pub by: String,
-    /// Stops the resumed turn from outside. The decision remains.
+    /// A handle that stops the resumed turn from outside. The decision remains stored.
     pub stop: Stop,
 }
 
@@ -29,13 +29,13 @@ const ATTEMPTS: usize = 64;
 impl Agent {
     /// Decides about an approval, once, and resumes its turn.
     ///
-    /// One commit stores the decision and claims the call before the call is made. Of several concurrent decisions one
-    /// succeeds; the others fail with [`AgentError::ApprovalClosed`]. `by` is the name of the person who decides, as the
-    /// caller authenticated them.
+    /// Before the approved call is made, one commit stores the decision and claims the call. Of several concurrent decisions, one
+    /// succeeds; the others fail with [`AgentError::ApprovalClosed`]. `by` is the name of the person who decides, as authenticated by
+    /// the caller.
     ///
     /// # Errors
-    /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` if another turn runs for too long, in which case no decision
-    /// is stored.
+    /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` if another turn is still running after the wait that the assistant
+    /// allows, in which case no decision is stored.
     pub async fn decide(
         &self,
         scope: &Scope,
@@ -49,10 +49,10 @@ impl Agent {
         self.decide_with(scope, thread, decision, sink).await
     }
 
-    /// As [`Agent::decide`], with a way to stop the turn.
+    /// Like [`Agent::decide`], with a handle that stops the turn.
     ///
     /// # Errors
-    /// As [`Agent::decide`].
+    /// The same as [`Agent::decide`].
     pub async fn decide_with(
         &self,
         scope: &Scope,
@@ -63,14 +63,14 @@ impl Agent {
         let Decision { approval, verdict, by, stop } = decision;
         let (approval, by) = (approval.as_str(), by.as_str());
         self.check_decider(by)?;
-        let place = Place::find(self.memory(), scope, thread).await?;
-        let (mut attempts, mut older) = (ATTEMPTS, lock::OlderLock::default());
-        let (run, found, _driving) = loop {
-            let found = self.open_approval(&place, approval).await?;
-            let runs = match self.admit(&place, None, &stop, &mut older).await {
+        let access = ThreadAccess::find(self.memory(), scope, thread).await?;
+        let (mut attempts, mut legacy) = (ATTEMPTS, lock::LegacyLock::default());
+        let (run, found, _driver) = loop {
+            let found = self.get_open_approval(&access, approval).await?;
+            let runs = match self.admit(&access, None, &stop, &mut legacy).await {
                 Err(AgentError::Busy) => {
-                    // The thread may be busy with this very turn, resumed by a concurrent decision.
-                    self.open_approval(&place, approval).await?;
+                    // The running turn may be the turn of this approval, resumed by a concurrent decision.
+                    self.get_open_approval(&access, approval).await?;
                     return Err(AgentError::Busy);
                 }
                 result => result?,
@@ -78,33 +78,33 @@ impl Agent {
             // While this call waited, the turn may have been resumed or closed.
             let waiting = runs.waiting.into_iter().find(|run| run.value.turn == found.value.turn);
             let Some(waiting) = waiting else {
-                let state = self.find_approval(&place, approval).await?.value.state;
+                let state = self.find_approval(&access, approval).await?.value.state;
                 return Err(AgentError::ApprovalClosed { id: approval.to_owned(), state });
             };
-            let driving = Driver::begin(self.memory());
-            let decided = decided(&found.value, &verdict, by, self.memory().now());
-            match self.claim_decision(&place, waiting, (&decided, found.version), &driving, &mut older).await {
-                Ok(run) => break (run, decided, driving),
+            let driver = Driver::begin(self.memory());
+            let decided = apply_decision(&found.value, &verdict, by, self.memory().now());
+            match self.claim_decision(&access, waiting, (&decided, found.version), &driver, &mut legacy).await {
+                Ok(run) => break (run, decided, driver),
                 Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
                 Err(error) => return Err(error),
             }
         };
         let events = Events::new(sink);
-        let Some((seq, question)) = self.question(&place, &run.value).await? else {
+        let Some((seq, question)) = self.find_question(&access, &run.value).await? else {
             return Err(AgentError::Superseded { turn: run.value.turn });
         };
         let started = (run.value.turn.clone(), run.value.assistant.clone());
         events.send(TurnEvent::Started { thread, turn: started.0, agent: started.1 });
         let claimed = (found.state == ApprovalState::Claimed).then_some(approval);
         let claimed_run = ClaimedRun { run, seq, question, stop: &stop, claimed_approval: claimed, read: None };
-        Box::pin(self.drive_claimed(&place, claimed_run, &events)).await
+        Box::pin(self.drive_claimed(&access, claimed_run, &events)).await
     }
 
     /// Lists the approvals of a thread that can be decided, oldest first.
     ///
     /// # Errors
     /// `NotFound` if the scope does not include the thread.
-    pub async fn open_approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
+    pub async fn list_open_approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
         let now = self.memory().now();
         let mut approvals = self.approvals(scope, thread).await?;
         approvals.retain(|approval| approval.is_open(now));
@@ -129,61 +129,63 @@ impl Agent {
         }
     }
 
-    async fn find_approval(&self, place: &Place, id: &str) -> Result<Versioned<Approval>> {
+    async fn find_approval(&self, access: &ThreadAccess, id: &str) -> Result<Versioned<Approval>> {
         let not_found = || AgentError::ApprovalNotFound { id: id.to_owned() };
-        // An id that no record key can have belongs to no approval.
+        // No approval has an id that cannot be a record key.
         if id.is_empty() || id.len() > 100 || id.chars().any(char::is_control) {
             return Err(not_found());
         }
-        let found = self.memory().find_thread_record(&place.writer, place.thread, &record::approval(id)).await?;
+        let found = self.memory().find_thread_record(&access.writer, access.thread, &record::approval(id)).await?;
         let record = found.ok_or_else(not_found)?;
         Ok(Versioned { value: record.value.read()?, version: record.tagged() })
     }
 
-    /// Returns the approval if it can still be decided. Closes an expired one, and its turn.
-    async fn open_approval(&self, place: &Place, id: &str) -> Result<Versioned<Approval>> {
-        let found = self.find_approval(place, id).await?;
+    /// Returns the approval if it can still be decided. Closes an expired approval and its turn.
+    async fn get_open_approval(&self, access: &ThreadAccess, id: &str) -> Result<Versioned<Approval>> {
+        let found = self.find_approval(access, id).await?;
         if found.value.is_open(self.memory().now()) {
             return Ok(found);
         }
         let mut state = found.value.state;
         if state == ApprovalState::Pending {
             state = ApprovalState::Expired;
-            let runs = place.runs(self.memory()).await?;
+            let runs = access.runs(self.memory()).await?;
             if let Some(run) = runs.waiting.iter().find(|run| run.value.turn == found.value.turn) {
                 let name = record::waiting(&run.value.turn);
-                close(self.memory(), place, &name, run, state, None).await?;
+                close(self.memory(), access, &name, run, state, None).await?;
             }
         }
         Err(AgentError::ApprovalClosed { id: id.to_owned(), state })
     }
 
-    /// Stores the decision and claims the run, by one commit.
+    /// Stores the decision and claims the run in one commit.
     async fn claim_decision(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         waiting: Versioned<RunRecord>,
-        (decided, approval_version): (&Approval, Tagged),
-        driving: &Driver,
-        older: &mut lock::OlderLock,
+        (decided, approval_version): (&Approval, TaggedNumber),
+        driver: &Driver,
+        legacy: &mut lock::LegacyLock,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = waiting;
-        driving.name().clone_into(&mut record.driver);
+        driver.name().clone_into(&mut record.driver);
         record.lease_until = lease_until(memory);
         let id = record::message_id(&record.turn, record.started_at, record.messages);
         record.messages += 1;
         let name = record::waiting(&record.turn);
-        let batch = lock::take(memory.batch(), &record, older)?
+        let batch = lock::acquire(memory.batch(), &record, legacy)?
             .require(name.clone(), RecordState::Version(version))
             .require(record::approval(&decided.id), RecordState::Version(approval_version))
             .delete(name)
             .put(decided.record(memory.now())?)
             .append(record.marked(decision_draft(decided)).with_id(id));
-        match batch.commit(&place.writer, place.thread).await {
+        match batch.commit(&access.writer, access.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.tagged() }),
             Err(error)
-                if record::is_about_runs(&error) || record::is_about_approvals(&error) || older.has_refused(&error) =>
+                if record::is_run_conflict(&error)
+                    || record::is_approval_conflict(&error)
+                    || legacy.is_conflict(&error) =>
             {
                 Err(AgentError::Superseded { turn: record.turn })
             }
@@ -192,8 +194,8 @@ impl Agent {
     }
 }
 
-/// Returns the approval with the decision entered.
-fn decided(approval: &Approval, verdict: &Verdict, by: &str, now: threadkeep_core::Timestamp) -> Approval {
+/// Returns the approval with this decision.
+fn apply_decision(approval: &Approval, verdict: &Verdict, by: &str, now: threadkeep_core::Timestamp) -> Approval {
     let (state, changed, reason) = match verdict {
         Verdict::Approve => (ApprovalState::Claimed, None, None),
         Verdict::ApproveChanged(arguments) => {

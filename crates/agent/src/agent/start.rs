@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use threadkeep_core::{ChatModel, Content, RecordState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
-use threadkeep_memory::turns::{Driver, Place, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key};
+use threadkeep_memory::turns::{
+    Driver, Runs, ThreadAccess, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key,
+};
 use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
 use tokio::sync::Mutex;
 
@@ -16,7 +18,7 @@ use crate::record::{self, RecordedEvent, RunRecord};
 use crate::run_state::RunState;
 use crate::{ContextNumbers, PrepareRequest, Result, Stop, StoredMessage, Turn, TurnEvent, TurnPreparation};
 
-/// Maximum number of attempts to take a thread that other turns keep taking first.
+/// Maximum number of attempts to lock a thread if other turns lock it first.
 const ATTEMPTS: usize = 64;
 
 /// The result of starting a turn.
@@ -32,18 +34,18 @@ pub(super) struct StartedRun {
     pub(super) record: Versioned<RunRecord>,
     /// The position of the user's message.
     pub(super) seq: u64,
-    pub(super) driving: Driver,
-    /// The thread as read before the message was stored, if nothing else has changed it since.
+    pub(super) driver: Driver,
+    /// The thread as it was read before the message was stored; `None` if it has been changed in between.
     pub(super) read: Option<Prefetched>,
 }
 
-/// The result of one read of a thread: its unfinished runs, and all that a turn reads of the thread.
+/// The result of one read of a thread: its unfinished runs, and the data that a turn needs.
 pub(super) struct ThreadSnapshot {
     runs: Runs,
     read: Prefetched,
 }
 
-/// A run that this driver has claimed, with what it needs to drive it.
+/// A run that this driver has claimed, with the values that are needed to drive it.
 pub(super) struct ClaimedRun<'a> {
     pub(super) run: Versioned<RunRecord>,
     pub(super) seq: u64,
@@ -55,81 +57,86 @@ pub(super) struct ClaimedRun<'a> {
 
 impl Agent {
     /// Reads the thread of a new turn.
-    pub(super) async fn read_thread(&self, scope: &Scope, thread: ThreadId) -> Result<(Place, Option<ThreadSnapshot>)> {
-        match Place::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
-            Ok((place, runs, read)) => Ok((place, Some(ThreadSnapshot { runs, read }))),
+    pub(super) async fn read_thread(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+    ) -> Result<(ThreadAccess, Option<ThreadSnapshot>)> {
+        match ThreadAccess::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
+            Ok((access, runs, read)) => Ok((access, Some(ThreadSnapshot { runs, read }))),
             Err(error) if error.is_not_found() => Err(error.into()),
             // The question is stored even if the history or the settings cannot be read.
-            Err(_) => Ok((Place::find(self.memory(), scope, thread).await?, None)),
+            Err(_) => Ok((ThreadAccess::find(self.memory(), scope, thread).await?, None)),
         }
     }
 
     /// Stores the user's message and takes the thread's lock.
     pub(super) async fn start(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         snapshot: Option<ThreadSnapshot>,
-        ask: &TurnRequest,
+        request: &TurnRequest,
     ) -> Result<TurnStart> {
         let memory = self.memory();
         let name = &self.assistant().definition().name;
-        // Only the length: users' messages are never logged.
-        tracing::debug!("Processing natural language input for agent {name}: {} chars", ask.text.chars().count());
-        let turn = match &ask.idempotency_key {
-            Some(key) => turn_of_key(place.thread, key),
-            None => memory.mint_message_id().to_string(),
+        // Only the length is logged, because users' messages must never be.
+        tracing::debug!("Processing natural language input for agent {name}: {} chars", request.text.chars().count());
+        let turn = match &request.idempotency_key {
+            Some(key) => turn_of_key(access.thread, key),
+            None => memory.generate_message_id().to_string(),
         };
-        let mut older = lock::OlderLock::default();
-        let (mut seen, mut read) = match snapshot {
+        let mut legacy = lock::LegacyLock::default();
+        let (mut known_runs, mut read) = match snapshot {
             Some(ThreadSnapshot { runs, read }) => (Some(runs), Some(read)),
             None => (None, None),
         };
         for attempt in 1.. {
-            self.admit(place, seen.take(), &ask.stop, &mut older).await?;
+            self.admit(access, known_runs.take(), &request.stop, &mut legacy).await?;
             // The first attempt needs no lookup: its commit requires that no turn with this key exists.
             if attempt > 1
-                && ask.idempotency_key.is_some()
-                && let Some(existing) = self.find_turn(&place.scope, place.thread, &turn).await?
+                && request.idempotency_key.is_some()
+                && let Some(existing) = self.find_turn(&access.scope, access.thread, &turn).await?
             {
                 return Ok(TurnStart::Existing(Box::new(existing)));
             }
-            let driving = Driver::begin(memory);
+            let driver = Driver::begin(memory);
             let record = RunRecord {
-                given: ask.given.clone(),
-                is_ephemeral: ask.is_ephemeral,
-                asker: Some(place.scope.default_owner()),
-                ..self.new_record(&turn, &driving)
+                extra_input: request.extra_input.clone(),
+                is_ephemeral: request.is_ephemeral,
+                requester: Some(access.scope.default_owner()),
+                ..self.new_record(&turn, &driver)
             };
-            let mut content = Content::text(Role::User, &ask.text);
-            content.author = ask.author.clone().or_else(|| place.author.clone());
+            let mut content = Content::text(Role::User, &request.text);
+            content.author = request.author.clone().or_else(|| access.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
-            let mut batch = lock::take(memory.batch(), &record, &older)?;
-            if ask.idempotency_key.is_some() {
-                // The same request at another instance may have run its whole turn since the lookup.
-                for name in [record::stub(&turn), record::waiting(&turn)] {
+            let mut batch = lock::acquire(memory.batch(), &record, &legacy)?;
+            if request.idempotency_key.is_some() {
+                // Since the lookup, the same request may have run its whole turn at another instance.
+                for name in [record::turn_record(&turn), record::waiting(&turn)] {
                     batch = batch.require(name, RecordState::Absent);
                 }
             }
             let batch = batch.append(record.marked(Draft::new(content)).with_id(id));
-            match batch.commit(&place.writer, place.thread).await {
+            match batch.commit(&access.writer, access.thread).await {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.tagged() };
                     let read = read.take().and_then(|read| read.after(appended.tagged()));
                     return Ok(TurnStart::Started(Box::new(StartedRun {
                         record,
                         seq: appended.first_seq,
-                        driving,
+                        driver,
                         read,
                     })));
                 }
-                Err(error) if (record::is_about_turns(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
+                Err(error)
+                    if (record::is_turn_conflict(&error) || legacy.is_conflict(&error)) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Err(crate::AgentError::Busy)
     }
 
-    fn new_record(&self, turn: &str, driving: &Driver) -> RunRecord {
+    fn new_record(&self, turn: &str, driver: &Driver) -> RunRecord {
         let (memory, definition) = (self.memory(), self.assistant().definition());
         RunRecord {
             turn: turn.to_owned(),
@@ -137,18 +144,18 @@ impl Agent {
             assistant: definition.name.clone(),
             graph: definition.graph.name().to_owned(),
             version: definition.graph.version(),
-            asker: None,
-            driver: driving.name().to_owned(),
+            requester: None,
+            driver: driver.name().to_owned(),
             lease_until: lease_until(memory),
             taken_over: 0,
-            given: threadkeep_core::Map::new(),
+            extra_input: threadkeep_core::Map::new(),
             is_ephemeral: false,
             is_prepared: false,
             model: definition.model.name().to_owned(),
             started_at: memory.now(),
             entries: 0,
-            begun: Vec::new(),
-            said: 0,
+            started_once: Vec::new(),
+            own_messages: 0,
             messages: 1,
             context: ContextNumbers::default(),
             worked_ms: 0,
@@ -159,39 +166,39 @@ impl Agent {
     /// Runs a turn that [`Agent::start`] started.
     pub(super) async fn run_started(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         run: Box<StartedRun>,
-        ask: &TurnRequest,
+        request: &TurnRequest,
         events: &Events<'_>,
     ) -> Result<Turn> {
-        let StartedRun { record, seq, driving, read } = *run;
-        let (thread, turn) = (place.thread, record.value.turn.clone());
+        let StartedRun { record, seq, driver, read } = *run;
+        let (thread, turn) = (access.thread, record.value.turn.clone());
         events.send(TurnEvent::Started { thread, turn, agent: record.value.assistant.clone() });
-        let (question, stop) = (ask.text.clone(), &ask.stop);
+        let (question, stop) = (request.text.clone(), &request.stop);
         let claimed_run = ClaimedRun { run: record, seq, question, stop, claimed_approval: None, read };
-        let turn = Box::pin(self.drive_claimed(place, claimed_run, events)).await;
-        drop(driving);
+        let turn = Box::pin(self.drive_claimed(access, claimed_run, events)).await;
+        drop(driver);
         turn
     }
 
-    /// Prepares a claimed run and drives it from the state that its journal gives.
+    /// Prepares a claimed run, rebuilds its state from the journal and drives it.
     pub(super) async fn drive_claimed(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         claimed_run: ClaimedRun<'_>,
         events: &Events<'_>,
     ) -> Result<Turn> {
         let ClaimedRun { mut run, seq, question, stop, claimed_approval, read } = claimed_run;
-        let place = &place.of_asker(&run.value);
+        let access = &access.for_requester(&run.value);
         let memory = self.memory();
         let config = match &read {
             Some(read) => Ok(read.config.clone()),
-            None => memory.thread_config(&place.writer, place.thread).await,
+            None => memory.thread_config(&access.writer, access.thread).await,
         };
         let prepared = tokio::select! {
             biased;
             () = stop.wait() => Err(Failure::new("stopped", "the turn was stopped")),
-            prepared = self.prepare(place, &mut run.value, seq, &question) => prepared,
+            prepared = self.prepare(access, &mut run.value, seq, &question) => prepared,
         };
         let (config, failed) = match config {
             Ok(config) => (config, None),
@@ -201,7 +208,7 @@ impl Agent {
             Ok(prepared) => (prepared, failed),
             Err(failure) => (TurnPreparation::default(), failed.or(Some(failure))),
         };
-        let (model, failed) = match self.model_of(&config) {
+        let (model, failed) = match self.select_model(&config) {
             Ok(model) => (model, failed),
             Err(failure) => (Arc::clone(&self.assistant().definition().model), failed.or(Some(failure))),
         };
@@ -210,18 +217,18 @@ impl Agent {
         let executor = EffectExecutor {
             memory,
             assistant: &**self.assistant(),
-            place,
+            access,
             turn: run.value.turn.clone(),
             question: question.clone(),
-            read_at: seq - 1,
+            history_end_seq: seq - 1,
             model,
-            tools: self.tools_of(&config),
+            tools: self.enabled_tools(&config),
             policy: config.bound_context(&self.assistant().definition().context),
             prepared,
             sink: &sink,
             contexts: Mutex::new(Contexts::of(read)),
         };
-        let mut run_state = self.run_state(place, run, seq, question).await?;
+        let mut run_state = self.rebuild_run_state(access, run, seq, question).await?;
         if let Some(failure) = failed {
             run_state.stop(failure);
         }
@@ -230,27 +237,35 @@ impl Agent {
 
     async fn prepare(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         record: &mut RunRecord,
         seq: u64,
         question: &str,
     ) -> Result<TurnPreparation, Failure> {
         let turn = record.turn.clone();
-        let (memory, scope, thread) = (self.memory(), &place.scope, place.thread);
-        let given = record.given.clone();
-        let asked =
-            PrepareRequest { memory, scope, thread, turn: &turn, question, seq, given: &given, now: memory.now() };
-        let prepared = self.assistant().prepare(&asked).await?;
+        let (memory, scope, thread) = (self.memory(), &access.scope, access.thread);
+        let extra_input = record.extra_input.clone();
+        let request = PrepareRequest {
+            memory,
+            scope,
+            thread,
+            turn: &turn,
+            question,
+            seq,
+            extra_input: &extra_input,
+            now: memory.now(),
+        };
+        let prepared = self.assistant().prepare(&request).await?;
         record.embedding_calls += prepared.embedding_calls;
-        // The graph's input is fixed by the first preparation, so that the journal replays.
+        // Only the first preparation determines the graph's input, so that the journal can be replayed.
         if !record.is_prepared {
-            record.given.extend(prepared.given.clone());
+            record.extra_input.extend(prepared.extra_input.clone());
             record.is_prepared = true;
         }
         Ok(prepared)
     }
 
-    fn model_of(&self, config: &ThreadConfig) -> Result<Arc<dyn ChatModel>, Failure> {
+    fn select_model(&self, config: &ThreadConfig) -> Result<Arc<dyn ChatModel>, Failure> {
         let Some(name) = &config.model else {
             return Ok(Arc::clone(&self.assistant().definition().model));
         };
@@ -259,7 +274,7 @@ impl Agent {
             .ok_or_else(|| Failure::new("unknown_model", format!("unknown model {name} in the thread's settings")))
     }
 
-    fn tools_of(&self, config: &ThreadConfig) -> Vec<Arc<dyn Tool>> {
+    fn enabled_tools(&self, config: &ThreadConfig) -> Vec<Arc<dyn Tool>> {
         let is_enabled = |tool: &&Arc<dyn Tool>| match &config.enabled_tools {
             Some(names) => names.iter().any(|name| name == tool.spec().name()),
             None => true,
@@ -268,9 +283,9 @@ impl Agent {
     }
 
     /// Rebuilds a run's state from its journal.
-    async fn run_state(
+    async fn rebuild_run_state(
         &self,
-        place: &Place,
+        access: &ThreadAccess,
         mut run: Versioned<RunRecord>,
         seq: u64,
         question: String,
@@ -278,44 +293,50 @@ impl Agent {
         let memory = self.memory();
         let recorded: Vec<RecordedEvent> = match run.value.entries {
             0 => Vec::new(),
-            _ => place.journal(memory, &run.value.turn).await?,
+            _ => access.journal(memory, &run.value.turn).await?,
         };
         let approvals = match run.value.messages > 1 || run.value.entries > 0 {
-            true => place.approvals_of(memory, &run.value.turn).await?,
+            true => access.approvals_of(memory, &run.value.turn).await?,
             false => Vec::new(),
         };
-        let input = Input { question, given: run.value.given.clone() };
+        let input = Input { question, extra_input: run.value.extra_input.clone() };
         let graph = &self.assistant().definition().graph;
         let mut journal = threadkeep_graph::Journal::new(&run.value.graph, run.value.version);
         journal.events = recorded.iter().map(|recorded| recorded.event.clone()).collect();
         let replayed = graph.replay_any(&input, &journal);
-        let is_fresh = run.value.said == 0 && run.value.begun.is_empty() && approvals.is_empty();
-        let (machine, recorded): (Box<dyn AnyRun>, _) = match replayed {
-            Ok(machine) => (machine, recorded),
-            // The graph has changed since. A run without lasting effects starts again; its reads are repeated.
-            Err(_) if is_fresh => {
+        let has_no_lasting_effects =
+            run.value.own_messages == 0 && run.value.started_once.is_empty() && approvals.is_empty();
+        let (replayed_run, recorded): (Box<dyn AnyRun>, _) = match replayed {
+            Ok(replayed_run) => (replayed_run, recorded),
+            // The graph has changed in the meantime. A run without lasting effects starts again; its reads are repeated.
+            Err(_) if has_no_lasting_effects => {
                 run.value.graph = graph.name().to_owned();
                 run.value.version = graph.version();
                 (graph.start_any(&input)?, Vec::new())
             }
             Err(error) => {
-                let mut machine = graph.start_any(&input)?;
+                let mut replayed_run = graph.start_any(&input)?;
                 let failure = Failure::new("unknown_graph_version", error.to_string());
-                machine.handle_event(threadkeep_graph::Event::Stopped { failure })?;
-                (machine, recorded)
+                replayed_run.handle_event(threadkeep_graph::Event::Stopped { failure })?;
+                (replayed_run, recorded)
             }
         };
-        let mut run_state = RunState::new(machine, run, recorded);
+        let mut run_state = RunState::new(replayed_run, run, recorded);
         run_state.approvals = approvals;
-        run_state.stored = self.stored(place, &run_state.record, seq).await?;
+        run_state.stored = self.find_stored_messages(access, &run_state.record, seq).await?;
         Ok(run_state)
     }
 
-    async fn stored(&self, place: &Place, record: &RunRecord, seq: u64) -> Result<Vec<StoredMessage>> {
+    async fn find_stored_messages(
+        &self,
+        access: &ThreadAccess,
+        record: &RunRecord,
+        seq: u64,
+    ) -> Result<Vec<StoredMessage>> {
         if record.messages == 1 {
             return Ok(vec![StoredMessage { seq, role: Role::User }]);
         }
-        let found = messages_of(self.memory(), place, &record.turn, record.started_at, record.messages).await?;
+        let found = messages_of(self.memory(), access, &record.turn, record.started_at, record.messages).await?;
         Ok(found.iter().map(|message| StoredMessage { seq: message.seq, role: message.content.role }).collect())
     }
 }

@@ -6,9 +6,9 @@ use threadkeep_memory::{RecallOptions, Recalled, ThreadTail};
 use super::{ContextSource, Excerpt, SourceQuery};
 
 /// Maximum number of characters of an excerpt.
-const CHARACTERS: usize = 1_000;
+const MAX_CHARACTERS: usize = 1_000;
 
-/// Messages of earlier conversations: all conversations that the scope can read in full.
+/// A source that finds messages of earlier conversations: of all conversations to which the scope has full access.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConversationSource;
 
@@ -18,13 +18,13 @@ impl ContextSource for ConversationSource {
         "conversations"
     }
 
-    async fn find(&self, inquiry: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
-        let tail = inquiry.before_seq.map(|from_seq| ThreadTail { thread: inquiry.thread, from_seq });
-        // More than the limit are requested, since tool messages and empty ones are left out.
-        let options = RecallOptions { except: tail, limit: inquiry.limit * 4, ..RecallOptions::default() };
-        let found = inquiry.memory.recall(inquiry.scope, inquiry.query, &options).await;
+    async fn find(&self, source_query: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
+        let tail = source_query.before_seq.map(|from_seq| ThreadTail { thread: source_query.thread, from_seq });
+        // More messages than the limit are requested, because tool messages and empty messages are omitted.
+        let options = RecallOptions { except: tail, limit: source_query.limit * 4, ..RecallOptions::default() };
+        let found = source_query.memory.recall(source_query.scope, source_query.query, &options).await;
         let found = found.map_err(|error| Failure::new("recall_failed", error.to_string()))?;
-        Ok(found.turns.iter().filter_map(excerpt).take(inquiry.limit).collect())
+        Ok(found.turns.iter().filter_map(excerpt).take(source_query.limit).collect())
     }
 }
 
@@ -44,7 +44,7 @@ fn excerpt(recalled: &Recalled) -> Option<Excerpt> {
         Some(author) => format!("said by {} on {day}", author.split_whitespace().collect::<Vec<_>>().join(" ")),
         None => format!("said by {speaker} on {day}"),
     };
-    let text = text.chars().take(CHARACTERS).collect();
+    let text = text.chars().take(MAX_CHARACTERS).collect();
     let fields = [
         ("thread", Value::from(recalled.thread.to_string())),
         ("seq", Value::from(message.seq)),

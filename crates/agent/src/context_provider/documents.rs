@@ -7,7 +7,7 @@ use threadkeep_memory::PassageOptions;
 
 use super::{ContextSource, Excerpt, SourceQuery};
 
-/// Passages of a library's documents: those of the scope, and those of its tenant.
+/// A source that finds passages in a library's documents: the scope's own documents, and those of its tenant.
 #[derive(Clone, Debug)]
 pub struct DocumentSource {
     library: String,
@@ -28,9 +28,10 @@ impl ContextSource for DocumentSource {
         &self.library
     }
 
-    async fn find(&self, inquiry: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
-        let options = PassageOptions { limit: inquiry.limit, embedder: self.embedder.as_deref() };
-        let found = inquiry.memory.find_passages(inquiry.scope, &self.library, inquiry.query, &options).await;
+    async fn find(&self, source_query: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
+        let options = PassageOptions { limit: source_query.limit, embedder: self.embedder.as_deref() };
+        let found =
+            source_query.memory.find_passages(source_query.scope, &self.library, source_query.query, &options).await;
         let found = found.map_err(|error| Failure::new("documents_failed", error.to_string()))?;
         let excerpt = |passage: threadkeep_memory::FoundPassage| {
             let source = passage.source();

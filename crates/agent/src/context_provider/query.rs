@@ -1,14 +1,14 @@
-//! Building the query: the question, with earlier questions that it refers to.
+//! Builds the query: the question, with earlier questions that it refers to.
 
 use threadkeep_core::text::{Language, fold};
 use threadkeep_core::{Message, Role};
 
-/// Maximum number of characters that an earlier question adds.
-const EARLIER_CHARACTERS: usize = 400;
+/// Maximum number of characters that are added from each earlier question.
+const MAX_EARLIER_CHARACTERS: usize = 400;
 /// Maximum number of earlier questions that are added.
-const MAX_EARLIER: usize = 2;
+const MAX_EARLIER_QUESTIONS: usize = 2;
 
-/// First words of questions that continue the one before.
+/// First words of questions that continue the previous question.
 const CONTINUATIONS: [&str; 12] =
     ["and", "or", "but", "also", "then", "so", "y", "o", "pero", "tambien", "entonces", "e"];
 /// Words that refer to an earlier message.
@@ -18,18 +18,18 @@ const REFERRING: [&str; 30] = [
     "misma",
 ];
 
-/// Builds the query for a question. If the question refers to earlier ones ("And after five years?"), they are added.
+/// Builds the query for a question. If the question refers to earlier questions ("And after five years?"), they are added.
 #[must_use]
-pub fn formulate(question: &str, history: &[Message]) -> String {
+pub fn build_query(question: &str, history: &[Message]) -> String {
     let mut query = question.trim().to_owned();
     if !refers_back(question) {
         return query;
     }
     let earlier = history.iter().rev().filter(|message| message.content.role == Role::User);
-    for message in earlier.take(MAX_EARLIER) {
+    for message in earlier.take(MAX_EARLIER_QUESTIONS) {
         let text = message.plain_text();
         query.push(' ');
-        query.extend(text.trim().chars().take(EARLIER_CHARACTERS));
+        query.extend(text.trim().chars().take(MAX_EARLIER_CHARACTERS));
         if !refers_back(&text) {
             break;
         }
@@ -37,15 +37,15 @@ pub fn formulate(question: &str, history: &[Message]) -> String {
     query
 }
 
-/// Whether a question cannot be understood without the one before.
+/// Whether a question cannot be understood without the previous question.
 fn refers_back(question: &str) -> bool {
     let folded = fold(question);
     let words: Vec<&str> = folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let starts = |beginning: &[&str]| words.starts_with(beginning);
+    let starts_with = |beginning: &[&str]| words.starts_with(beginning);
     let continues = words.first().is_some_and(|first| CONTINUATIONS.contains(first))
-        || starts(&["what", "about"])
-        || starts(&["how", "about"])
-        || starts(&["que", "tal"]);
+        || starts_with(&["what", "about"])
+        || starts_with(&["how", "about"])
+        || starts_with(&["que", "tal"]);
     let is_function_word = |word: &&str| Language::ALL.iter().any(|language| language.is_function_word(word));
     continues || words.iter().any(|word| REFERRING.contains(word)) || words.iter().all(is_function_word)
 }

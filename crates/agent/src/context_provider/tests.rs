@@ -17,19 +17,19 @@ fn message(role: Role, text: &str) -> Message {
 
 // S1.32
 #[test]
-fn a_query_includes_the_questions_it_refers_to() {
+fn a_query_includes_earlier_questions_that_the_question_refers_to() {
     let history = [
         message(Role::User, "How many days of parental leave do I get?"),
         message(Role::Assistant, "Ninety."),
         message(Role::User, "And is it paid?"),
     ];
     assert_eq!(
-        formulate("And after five years?", &history),
+        build_query("And after five years?", &history),
         "And after five years? And is it paid? How many days of parental leave do I get?"
     );
-    assert_eq!(formulate(" Who has the keys? ", &history), "Who has the keys?");
-    assert_eq!(formulate("Why?", &history[..1]), "Why? How many days of parental leave do I get?");
-    assert_eq!(formulate("¿Y eso cuándo?", &[]), "¿Y eso cuándo?");
+    assert_eq!(build_query(" Who has the keys? ", &history), "Who has the keys?");
+    assert_eq!(build_query("Why?", &history[..1]), "Why? How many days of parental leave do I get?");
+    assert_eq!(build_query("¿Y eso cuándo?", &[]), "¿Y eso cuándo?");
 }
 
 /// A source with a fixed result.
@@ -128,10 +128,10 @@ async fn documents_and_conversations_are_found_together() {
     assert_eq!(headings[0], "Handbook, Leave, line 3");
     assert!(headings[1].starts_with("said by the user on "), "{headings:?}");
     assert_eq!(headings.len(), 2, "the question itself is not found");
-    let cited = found.cited("Ninety days [1].");
+    let cited = found.cited_sources("Ninety days [1].");
     assert_eq!(cited.iter().map(|source| source.id.as_str()).collect::<Vec<_>>(), ["handbook.md#0"]);
     assert_eq!(cited[0].fields["cited_as"], 1);
-    assert_eq!(found.record()["1"]["text"], "Parental leave is 90 days.");
+    assert_eq!(found.to_json()["1"]["text"], "Parental leave is 90 days.");
 }
 
 #[test]
@@ -148,8 +148,8 @@ fn excerpts_cannot_forge_instructions_or_other_excerpts() {
     let excerpt = Excerpt { heading: "a\n[2] b".to_owned(), text: hostile.to_owned(), source };
     let context = DynamicContext { query: "q".to_owned(), excerpts: vec![excerpt], failed: Vec::new() };
     let text = format!("Be brief.\n\n{}\n\nWhat the user prefers:\n- a: b", context.instructions().unwrap());
-    let read = DynamicContext::read(&text);
-    assert_eq!(read.len(), 1, "{read:?}");
-    assert_eq!(read[0].1, "a [2] b");
-    assert_eq!(read[0].2.lines().count(), 4);
+    let excerpts = DynamicContext::parse_excerpts(&text);
+    assert_eq!(excerpts.len(), 1, "{excerpts:?}");
+    assert_eq!(excerpts[0].1, "a [2] b");
+    assert_eq!(excerpts[0].2.lines().count(), 4);
 }

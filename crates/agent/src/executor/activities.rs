@@ -20,8 +20,8 @@ impl EffectExecutor<'_> {
     ) -> RecordedEvent {
         let began = self.now();
         let context = ActivityContext {
-            scope: self.place.scope.clone(),
-            thread: self.place.thread,
+            scope: self.access.scope.clone(),
+            thread: self.access.thread,
             turn: self.turn.clone(),
             key: format!("{}/{request}", self.turn),
             now: began,

@@ -1,4 +1,4 @@
-//! The conversation context of model calls, assembled once for each distinct set of node instructions.
+//! The conversation context of model calls, assembled once per distinct text of node instructions.
 
 use std::sync::Arc;
 
@@ -12,9 +12,12 @@ use crate::ContextNumbers;
 
 impl EffectExecutor<'_> {
     /// Returns the conversation through the user's question.
-    pub(super) async fn context(&self, instructions: Option<&str>) -> Result<Arc<Vec<ChatMessage>>, Failure> {
+    pub(super) async fn conversation_context(
+        &self,
+        instructions: Option<&str>,
+    ) -> Result<Arc<Vec<ChatMessage>>, Failure> {
         let mut contexts = self.contexts.lock().await;
-        let found = contexts.assembled.iter().find(|(known, _)| known.as_deref() == instructions);
+        let found = contexts.assembled.iter().find(|(cached, _)| cached.as_deref() == instructions);
         if let Some((_, messages)) = found {
             return Ok(Arc::clone(messages));
         }
@@ -22,7 +25,7 @@ impl EffectExecutor<'_> {
         let length: usize = messages.iter().map(|message| message.plain_text().chars().count()).sum();
         tracing::debug!("Conversation context length: {length} chars");
         if let Some(report) = report.filter(|_| contexts.report.is_none()) {
-            contexts.numbers = numbers(&report);
+            contexts.numbers = context_numbers(&report);
             contexts.report = Some(report);
         }
         let messages = Arc::new(messages);
@@ -44,17 +47,17 @@ impl EffectExecutor<'_> {
             recalled: self.prepared.recalled.clone(),
             embedder: self.definition().embedder.clone(),
             enrichment: self.prepared.enrichment.clone(),
-            through_seq: Some(self.read_at),
+            through_seq: Some(self.history_end_seq),
             turn: None,
         };
-        let (scope, thread, question) = (&self.place.scope, self.place.thread, Some(self.question.as_str()));
+        let (scope, thread, question) = (&self.access.scope, self.access.thread, Some(self.question.as_str()));
         let assembled = match &read {
             Some(read) => self.memory.context_of(read, question, &policy, &options).await,
             None => self.memory.shared_context(scope, thread, question, &policy, &options).await,
         };
         match assembled.map(CachedContext::into_assembled) {
             Ok(assembled) => Ok((assembled.context.messages, Some(assembled.context.report))),
-            // The question is answered without the history if the history cannot be read now.
+            // If the history cannot be read, the question is answered without it.
             Err(MemoryError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) => {
                 let system = policy.system_prompt.map(|prompt| ChatMessage::text(Role::System, prompt));
                 Ok((system.into_iter().chain([ChatMessage::text(Role::User, &self.question)]).collect(), None))
@@ -64,7 +67,7 @@ impl EffectExecutor<'_> {
     }
 }
 
-fn numbers(report: &Report) -> ContextNumbers {
+fn context_numbers(report: &Report) -> ContextNumbers {
     let count = |fates: &[Fate]| {
         report.messages.iter().filter(|span| fates.contains(&span.fate)).map(threadkeep_context::FateSpan::count).sum()
     };

@@ -15,7 +15,7 @@ use crate::record::RecordedEvent;
 /// A tool call that may be made.
 pub(crate) struct ToolInvocation {
     pub(crate) request: RequestId,
-    /// The call, with aliases of arguments replaced by their own names.
+    /// The call, with aliases replaced by the names of the arguments.
     pub(crate) call: ToolCall,
     pub(crate) arguments: Map,
     pub(crate) tool: Arc<dyn Tool>,
@@ -30,8 +30,8 @@ impl EffectExecutor<'_> {
         self.emit(TurnEvent::ToolStarted { id, name, arguments: call.arguments.clone() });
         let began = self.now();
         let context = ToolContext {
-            scope: self.place.scope.clone(),
-            thread: self.place.thread,
+            scope: self.access.scope.clone(),
+            thread: self.access.thread,
             turn: self.turn.clone(),
             call_id: call.id.clone(),
             question: self.question.clone(),
@@ -60,7 +60,7 @@ impl EffectExecutor<'_> {
 
 struct CallFailure {
     text: String,
-    /// Whether it is unknown if the call took effect.
+    /// Whether it is unknown if the call had its side effects.
     is_unknown: bool,
 }
 
@@ -76,13 +76,13 @@ impl CallFailure {
 fn finished_call(request: RequestId, call: ToolCall, output: ToolOutput, characters: usize) -> RecordedEvent {
     let ToolOutput { text, value, sources, cached, embedding_calls } = output;
     let bounded = bound_output(&text, characters);
-    // A value equal to a truncated text is left out, since the full text is stored already.
+    // If the text is truncated, a value with the same text is omitted, because the full text is stored already.
     let value = value.filter(|value| bounded.full.is_none() || value.as_str() != text);
     let value = value.filter(|value| value.as_str().len() <= threadkeep_core::limits::MAP_BYTES);
     let sources = sources.iter().map(storable_source).collect();
     let outcome = ToolOutcome { call_id: call.id.clone(), output: bounded.visible, is_error: false, value, sources };
     let recorded = RecordedEvent::new(request, Outcome::Tool(outcome), 0);
-    RecordedEvent { call: Some(call), whole: bounded.full, cached, embedding_calls, ..recorded }
+    RecordedEvent { call: Some(call), full_result: bounded.full, cached, embedding_calls, ..recorded }
 }
 
 /// Records a call that failed or was not made.

@@ -17,8 +17,8 @@ pub struct Step {
     #[serde(default)]
     pub failures: u32,
     /// The error of the last failed attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    #[serde(rename = "trouble", default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
 }
 
 /// The state of a step.
@@ -38,7 +38,7 @@ impl Step {
     /// Records a failed attempt. After `max_retries` retries the step has failed.
     pub(super) fn fail(&mut self, error: &str, max_retries: u32) {
         self.failures += 1;
-        self.trouble = Some(error.chars().take(500).collect());
+        self.last_error = Some(error.chars().take(500).collect());
         if self.failures > max_retries {
             self.state = StepState::Failed;
         }
@@ -54,12 +54,12 @@ pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
 }
 
-/// Reads the JSON object in a model's answer. Models often write text around it.
+/// Parses the JSON object in a model's answer. Models often write text around the object.
 pub(super) fn read_plan(text: &str) -> Option<Plan> {
     let object = text.get(text.find('{')?..=text.rfind('}')?)?;
     let mut plan: Plan = serde_json::from_str(object).ok()?;
     for step in &mut plan.steps {
-        // The planner decides only what to do; state and failures start at their defaults.
+        // The model decides only what to do. State and failures start at their defaults, whatever the model wrote.
         *step =
             Step { what: std::mem::take(&mut step.what), tools: std::mem::take(&mut step.tools), ..Step::default() };
     }

@@ -11,7 +11,7 @@ use super::{Example, PluginError, PluginSettings};
 /// An assistant's own commands, which a program offers as subcommands of the assistant's name.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandGroup {
-    /// Their purpose, as a line without a period: "Manage the almanac".
+    /// The purpose of the commands, as a line without a period: "Manage the almanac".
     pub about: &'static str,
     /// Further help, in sentences; may be empty.
     pub details: &'static str,
@@ -41,7 +41,7 @@ pub struct PluginCommand {
 pub struct Argument {
     /// Its name in lower case; for an option, the part after `--`.
     pub name: &'static str,
-    /// The placeholder of its value in help, in capitals; empty for a flag.
+    /// The placeholder for its value in help texts, in capitals; empty for a flag.
     pub value: &'static str,
     /// How it is passed.
     pub form: ArgumentForm,
@@ -67,7 +67,7 @@ pub enum ArgumentForm {
 pub struct CommandArguments(BTreeMap<&'static str, String>);
 
 impl CommandArguments {
-    /// Returns the value of an argument, if it was passed; for a flag, an empty string.
+    /// Returns the value of an argument; an empty string for a flag. `None` if the argument was not passed.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -75,8 +75,8 @@ impl CommandArguments {
 }
 
 impl FromIterator<(&'static str, String)> for CommandArguments {
-    fn from_iter<I: IntoIterator<Item = (&'static str, String)>>(given: I) -> Self {
-        Self(given.into_iter().collect())
+    fn from_iter<I: IntoIterator<Item = (&'static str, String)>>(arguments: I) -> Self {
+        Self(arguments.into_iter().collect())
     }
 }
 
@@ -103,18 +103,18 @@ pub struct CommandOutcome {
     pub text: String,
     /// Notes in addition to the result, one line each.
     pub notes: Vec<String>,
-    /// The same for programs.
+    /// The result for programs.
     pub json: JsonText,
-    /// Whether it found something that the caller must correct.
+    /// Whether the command found something that the caller must correct.
     pub has_findings: bool,
 }
 
-/// The services of a program for the commands of assistants.
+/// The services that a program provides to the commands of assistants.
 pub trait CommandHost: Send + Sync + fmt::Debug {
     /// Displays the start of a step, described by `what`. The step ends when the next one starts or the command ends.
     fn begin_step(&self, what: &'static str);
 
-    /// Displays how many bytes the step has processed, and the total if it is known.
+    /// Displays how many bytes the current step has processed, and the total if it is known.
     fn show_bytes(&self, done: u64, total: Option<u64>);
 
     /// Replaces a file atomically and durably, and creates its folder if it is missing. Until all bytes are on the disk, the
@@ -125,8 +125,8 @@ pub trait CommandHost: Send + Sync + fmt::Debug {
     fn replace_file(&self, file: &Path, bytes: &[u8]) -> Result<(), PluginError>;
 
     /// Formats a number for people.
-    fn number(&self, number: u64) -> String;
+    fn format_number(&self, number: u64) -> String;
 
     /// Formats a number of bytes for people.
-    fn size(&self, bytes: u64) -> String;
+    fn format_size(&self, bytes: u64) -> String;
 }

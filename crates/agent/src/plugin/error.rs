@@ -3,7 +3,7 @@ use std::fmt;
 
 /// The reason why an assistant cannot be created, or why its command failed.
 ///
-/// It is displayed as the error that it wraps, and has the same source.
+/// It wraps another error: its text and source are those of the wrapped error.
 #[derive(Debug)]
 pub struct PluginError {
     error: Box<dyn Error + Send + Sync>,
@@ -11,15 +11,15 @@ pub struct PluginError {
     hint: Option<String>,
 }
 
-/// Who can correct a failure.
+/// Who can correct a failure, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The caller.
+    /// The caller, such as by changing a setting or a file.
     Caller,
     /// The caller, by passing other arguments to the command.
     Usage,
-    /// Neither: a network, a service or a disk failed.
-    OtherSide,
+    /// Not the caller: a network, a service or a disk failed.
+    External,
 }
 
 impl PluginError {
@@ -28,7 +28,7 @@ impl PluginError {
         Self { error: error.into(), fault, hint: None }
     }
 
-    /// Adds a hint what to do.
+    /// Adds a hint about what to do.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -40,7 +40,7 @@ impl PluginError {
         self.fault
     }
 
-    /// Returns the hint what to do.
+    /// Returns the hint about what to do, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()

@@ -1,35 +1,39 @@
 use threadkeep_core::Map;
 
-/// A lookup endpoint, and the tool that answers it without a model.
+/// An endpoint that answers requests with a tool, without a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookup {
     /// The endpoint, without a slash: `route`, `arrivals` or `stations`.
     pub endpoint: &'static str,
-    /// The parameter that the request must have; `None` if the tool answers all requests.
-    pub if_given: Option<&'static str>,
+    /// The parameter that a request must have for this tool to answer it; `None` if the tool answers all requests.
+    pub required_parameter: Option<&'static str>,
     /// The name of the tool, which must be read-only.
     pub tool: &'static str,
-    /// The endpoint's parameters, with the names of the tool's arguments. Other parameters are passed unchanged.
+    /// Pairs of a parameter of the endpoint and the tool's argument to which it is passed. Other parameters are passed under their
+    /// own names.
     pub arguments: &'static [(&'static str, &'static str)],
 }
 
 impl Lookup {
-    /// Returns the first lookup of an endpoint that applies to the request's parameters.
-    pub fn find<'a>(lookups: &'a [Self], endpoint: &str, is_given: impl Fn(&str) -> bool) -> Option<&'a Self> {
-        lookups.iter().find(|lookup| lookup.endpoint == endpoint && lookup.if_given.is_none_or(&is_given))
+    /// Returns the first lookup of an endpoint whose required parameter the request has.
+    pub fn find<'a>(lookups: &'a [Self], endpoint: &str, has_parameter: impl Fn(&str) -> bool) -> Option<&'a Self> {
+        lookups
+            .iter()
+            .find(|lookup| lookup.endpoint == endpoint && lookup.required_parameter.is_none_or(&has_parameter))
     }
 
-    /// Converts the endpoint's parameters to the tool's arguments. One passed under the argument's own name takes precedence.
+    /// Converts the endpoint's parameters to the tool's arguments. If a request contains both a parameter and the name of its
+    /// argument, the value under the argument's name is used.
     #[must_use]
-    pub fn arguments(&self, mut given: Map) -> Map {
+    pub fn arguments(&self, mut parameters: Map) -> Map {
         for (parameter, argument) in self.arguments {
-            if !given.contains_key(*argument)
-                && let Some(value) = given.remove(*parameter)
+            if !parameters.contains_key(*argument)
+                && let Some(value) = parameters.remove(*parameter)
             {
-                given.insert((*argument).to_owned(), value);
+                parameters.insert((*argument).to_owned(), value);
             }
         }
-        given
+        parameters
     }
 }
 
@@ -40,14 +44,14 @@ mod tests {
     use super::*;
 
     const LOOKUPS: [Lookup; 2] = [
-        Lookup { endpoint: "stations", if_given: Some("line"), tool: "list", arguments: &[("line", "line")] },
-        Lookup { endpoint: "stations", if_given: None, tool: "get", arguments: &[("station", "name")] },
+        Lookup { endpoint: "stations", required_parameter: Some("line"), tool: "list", arguments: &[("line", "line")] },
+        Lookup { endpoint: "stations", required_parameter: None, tool: "get", arguments: &[("station", "name")] },
     ];
 
     #[test]
     fn find_returns_the_first_applicable_lookup() {
-        let tool = |endpoint, given: &[&str]| {
-            Some(Lookup::find(&LOOKUPS, endpoint, |parameter| given.contains(&parameter))?.tool)
+        let tool = |endpoint, parameters: &[&str]| {
+            Some(Lookup::find(&LOOKUPS, endpoint, |parameter| parameters.contains(&parameter))?.tool)
         };
         assert_eq!(tool("stations", &["line", "station"]), Some("list"));
         assert_eq!(tool("stations", &[]), Some("get"));
@@ -56,9 +60,9 @@ mod tests {
 
     #[test]
     fn parameters_become_arguments() {
-        let arguments = |given: serde_json::Value| {
-            let serde_json::Value::Object(given) = given else { panic!("not an object") };
-            serde_json::Value::Object(LOOKUPS[1].arguments(given))
+        let arguments = |parameters: serde_json::Value| {
+            let serde_json::Value::Object(parameters) = parameters else { panic!("not an object") };
+            serde_json::Value::Object(LOOKUPS[1].arguments(parameters))
         };
         assert_eq!(arguments(json!({ "station": "14 St", "more": "x" })), json!({ "more": "x", "name": "14 St" }));
         let both = json!({ "station": "14 St", "name": "96 St" });

@@ -38,7 +38,7 @@ pub enum SettingKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingDefault {
     /// A value, or a description of it, as displayed to users; empty for none.
-    Shown(&'static str),
+    Description(&'static str),
     /// The file with this name in the program's data folder.
     DataFile(&'static str),
 }
@@ -51,8 +51,8 @@ pub struct PluginSettings {
 }
 
 impl PluginSettings {
-    /// Reads the values of `settings`: `value` returns the value of an environment variable. `data_folder` is the program's
-    /// data folder, if it has one.
+    /// Reads the values of `settings`. `value` returns the value of an environment variable; `data_folder` is the program's data
+    /// folder, if it has one.
     pub fn new(settings: &[Setting], value: impl Fn(&str) -> Option<String>, data_folder: Option<PathBuf>) -> Self {
         let values = settings.iter().filter_map(|setting| Some((setting.variable, value(setting.variable)?)));
         Self { values: values.collect(), data_folder }
@@ -70,12 +70,12 @@ impl PluginSettings {
         match (self.get(setting), setting.default) {
             (Some(file), _) => Some(PathBuf::from(file)),
             (None, SettingDefault::DataFile(name)) => Some(self.data_folder.as_ref()?.join(name)),
-            (None, SettingDefault::Shown(_)) => None,
+            (None, SettingDefault::Description(_)) => None,
         }
     }
 }
 
-/// Lists the names of settings only, since values may be secret.
+/// Prints only the names of settings, because values may be secret.
 impl fmt::Debug for PluginSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PluginSettings")
@@ -94,7 +94,7 @@ mod tests {
         key: "gardener.key",
         kind: SettingKind::Secret,
         help: "the key",
-        default: SettingDefault::Shown(""),
+        default: SettingDefault::Description(""),
     };
     const ALMANAC: Setting = Setting {
         variable: "GARDENER_ALMANAC",
@@ -105,19 +105,20 @@ mod tests {
     };
 
     #[test]
-    fn settings_contain_only_declared_ones_and_hide_their_values() {
-        let everything = |_: &str| Some("s3cret".to_owned());
-        let settings = PluginSettings::new(&[KEY], everything, Some(PathBuf::from("/data")));
+    fn plugin_settings_contain_only_declared_settings_and_hide_their_values() {
+        let secret_for_all = |_: &str| Some("s3cret".to_owned());
+        let settings = PluginSettings::new(&[KEY], secret_for_all, Some(PathBuf::from("/data")));
         assert_eq!((settings.get(&KEY), settings.get(&ALMANAC)), (Some("s3cret"), None));
         assert_eq!(settings.file(&ALMANAC), Some(PathBuf::from("/data/gardener.almanac")));
-        let shown = format!("{settings:?}");
-        assert!(shown.contains("GARDENER_KEY") && !shown.contains("s3cret"), "{shown}");
+        let debug = format!("{settings:?}");
+        assert!(debug.contains("GARDENER_KEY") && !debug.contains("s3cret"), "{debug}");
     }
 
     #[test]
     fn file_returns_the_configured_file_or_the_default_in_the_data_folder() {
-        let named = PluginSettings::new(&[ALMANAC], |_| Some("own.almanac".to_owned()), Some(PathBuf::from("/data")));
-        assert_eq!(named.file(&ALMANAC), Some(PathBuf::from("own.almanac")));
+        let configured =
+            PluginSettings::new(&[ALMANAC], |_| Some("own.almanac".to_owned()), Some(PathBuf::from("/data")));
+        assert_eq!(configured.file(&ALMANAC), Some(PathBuf::from("own.almanac")));
         assert_eq!(PluginSettings::default().file(&ALMANAC), None);
         assert_eq!(PluginSettings::default().file(&KEY), None);
     }

@@ -1,4 +1,4 @@
-//! The messages that the end of a segment adds to the conversation.
+//! The messages that are added to the conversation at the end of a segment.
 
 use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, Value, limits};
 use threadkeep_graph::{Event, Failure, Outcome, Output};
@@ -8,16 +8,16 @@ use threadkeep_memory::turns::{metadata, note_draft, result_draft};
 use crate::bounded::{bound_name, bound_text, storable, storable_call, storable_source};
 use crate::executor::EffectExecutor;
 use crate::record::RecordedEvent;
-use crate::run_state::{RunState, answers};
+use crate::run_state::{RunState, model_answers};
 use crate::{Approval, ApprovalState};
 
 /// Returns the messages of a completed turn, the reply last.
-pub(super) fn answered(run_state: &RunState, output: &Output) -> Vec<Draft> {
+pub(super) fn answer_drafts(run_state: &RunState, output: &Output) -> Vec<Draft> {
     let mut drafts = new_messages(run_state);
     let is_reply = |draft: &Draft| {
         let content = &draft.content;
-        let calls = content.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-        content.role == Role::Assistant && !calls && content.plain_text() == output.reply.as_str()
+        let has_calls = content.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        content.role == Role::Assistant && !has_calls && content.plain_text() == output.reply.as_str()
     };
     if !drafts.last().is_some_and(is_reply) {
         drafts.extend(close_calls(run_state, "not done: the turn ended first"));
@@ -32,17 +32,17 @@ pub(super) fn answered(run_state: &RunState, output: &Output) -> Vec<Draft> {
     drafts
 }
 
-/// Returns the messages of a failed turn: those made before the failure, a result for each unfinished call, and a reply for
-/// the user.
-pub(super) fn failed(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &Failure) -> Vec<Draft> {
+/// Returns the messages of a failed turn: those before the failure, an error result for each unfinished call, and a reply for the
+/// user.
+pub(super) fn failure_drafts(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &Failure) -> Vec<Draft> {
     let mut drafts = new_messages(run_state);
     drafts.extend(close_calls(run_state, &format!("not done: {}", failure.message)));
     drafts.push(failure_draft(executor, run_state, failure));
     drafts
 }
 
-/// As [`failed`], with the reply for the user only.
-pub(super) fn only_failure<T>(
+/// Like [`failure_drafts`], but only with the reply for the user; empty if the run did not fail.
+pub(super) fn only_failure_draft<T>(
     executor: &EffectExecutor<'_>,
     run_state: &RunState,
     end: &Result<T, Failure>,
@@ -51,7 +51,7 @@ pub(super) fn only_failure<T>(
 }
 
 /// Returns the messages of a turn that waits for approvals, and its reply for the user.
-pub(super) fn waiting(executor: &EffectExecutor<'_>, run_state: &RunState) -> (Vec<Draft>, String) {
+pub(super) fn waiting_drafts(executor: &EffectExecutor<'_>, run_state: &RunState) -> (Vec<Draft>, String) {
     let mut drafts = new_messages(run_state);
     let pending = run_state.approvals.iter().map(|approval| &approval.value);
     let pending: Vec<&Approval> = pending.filter(|approval| approval.state == ApprovalState::Pending).collect();
@@ -85,11 +85,11 @@ fn failure_draft(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &
 
 /// Returns the run's messages that are not in the thread yet.
 fn new_messages(run_state: &RunState) -> Vec<Draft> {
-    let new = run_state.run.said().get(run_state.record.said..).unwrap_or_default();
-    new.iter().map(|message| draft(run_state, message)).collect()
+    let new = run_state.run.messages().get(run_state.record.own_messages..).unwrap_or_default();
+    new.iter().map(|message| create_draft(run_state, message)).collect()
 }
 
-fn draft(run_state: &RunState, message: &ChatMessage) -> Draft {
+fn create_draft(run_state: &RunState, message: &ChatMessage) -> Draft {
     let mut content = Content::empty(message.role);
     content.parts = storable(message);
     content.metadata = metadata(&run_state.record.turn);
@@ -98,7 +98,7 @@ fn draft(run_state: &RunState, message: &ChatMessage) -> Draft {
     {
         describe_result(&mut content, recorded);
     }
-    let answer = answers(&run_state.recorded).find(|answer| answer.parts == message.parts);
+    let answer = model_answers(&run_state.recorded).find(|answer| answer.parts == message.parts);
     content.usage = answer.and_then(|answer| answer.usage.clone());
     if let Some(usage) = &mut content.usage {
         usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite());
@@ -117,8 +117,8 @@ fn describe_result(content: &mut Content, recorded: &RecordedEvent) {
     if let Some(value) = outcome.value.as_ref().and_then(|value| value.read().ok()) {
         data.insert("value".to_owned(), value);
     }
-    if let Some(whole) = &recorded.whole {
-        data.insert("whole".to_owned(), Value::String(whole.clone()));
+    if let Some(full_result) = &recorded.full_result {
+        data.insert("whole".to_owned(), Value::String(full_result.clone()));
     }
     if let Some(call) = &recorded.call {
         let arguments = storable_call(call).arguments;
@@ -127,14 +127,14 @@ fn describe_result(content: &mut Content, recorded: &RecordedEvent) {
     content.data = Some(JsonText::from(&Value::Object(data)));
 }
 
-/// Returns a result for each call of this turn without one, since models reject calls without results.
+/// Returns a result for each call of this turn that has none, because models reject calls without results.
 fn close_calls(run_state: &RunState, reason: &str) -> Vec<Draft> {
-    let messages = run_state.run.said();
+    let messages = run_state.run.messages();
     let has_result = |id: &str| messages.iter().flat_map(ChatMessage::tool_results).any(|result| result.call_id == id);
     let calls = messages.iter().flat_map(ChatMessage::tool_calls).filter(|call| !has_result(&call.id));
     let close = |call: &threadkeep_core::ToolCall| match run_state.result_of(&call.id) {
         Some(RecordedEvent { event: Event::Finished { outcome: Outcome::Tool(outcome), .. }, .. }) => {
-            draft(run_state, &crate::result_message(outcome.clone()))
+            create_draft(run_state, &crate::result_message(outcome.clone()))
         }
         _ => result_draft(&run_state.record.turn, &storable_call(call).id, reason),
     };

@@ -37,13 +37,13 @@ impl Cluster {
                 Ok(ToolOutput::text(format!("done: {command}")))
             }
         };
-        FnTool::with_schema("kubectl", "Runs kubectl", parameters, run).changing_the_world_where(|arguments| {
+        FnTool::with_schema("kubectl", "Runs kubectl", parameters, run).with_side_effects_where(|arguments| {
             let command = arguments.get("command")?.as_str()?;
             (!command.starts_with("get")).then(|| format!("kubectl {command}"))
         })
     }
 
-    fn count(&self) -> usize {
+    fn deletion_count(&self) -> usize {
         self.deleted.load(Ordering::SeqCst)
     }
 }
@@ -53,7 +53,7 @@ fn calls_kubectl(command: &str) -> Reply {
 }
 
 /// A model that calls a command, then reports the result.
-fn script(command: &'static str) -> ScriptedModel {
+fn calls_and_reports(command: &'static str) -> ScriptedModel {
     ScriptedModel::new().step("asks", move |_| Ok(calls_kubectl(command))).step("reports", |request| {
         let result = threadkeep_models::Turn::of(request).exchanges().last().and_then(|exchange| exchange.result);
         Ok(Reply::text(format!("It says: {}", result.map(|result| result.output.as_str()).unwrap_or("nothing"))))
@@ -84,9 +84,9 @@ async fn an_approved_call_runs_once_and_not_before_approval() {
     assert_eq!(turn.approvals[0].preview, "kubectl delete pod nginx-7d4b");
     assert_eq!(turn.approvals[0].expires_at.to_string(), "2026-11-21T09:00:00Z");
     assert_eq!(turn.reply, "⚠️ This action requires approval\n`kubectl delete pod nginx-7d4b`");
-    assert_eq!(cluster.count(), 0);
+    assert_eq!(cluster.deletion_count(), 0);
     let turn = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap();
-    assert_eq!((turn.status, turn.reply.as_str(), cluster.count()), (TurnStatus::Completed, "It is gone.", 1));
+    assert_eq!((turn.status, turn.reply.as_str(), cluster.deletion_count()), (TurnStatus::Completed, "It is gone.", 1));
     assert_eq!(turn.approvals[0].state, ApprovalState::Done);
     assert_eq!(turn.tool_calls.iter().filter(|call| call.ok).count(), 2);
     assert_eq!(turn.usage.model_calls, 3);
@@ -106,7 +106,7 @@ async fn an_approved_call_runs_once_and_not_before_approval() {
     assert_eq!(turn.stored.len(), 8);
     let again = decide(&env, &agent, &turn, Verdict::Approve).await;
     assert_eq!(again, Err(format!("approval {} is already done", turn.approvals[0].id)));
-    assert_eq!(cluster.count(), 1);
+    assert_eq!(cluster.deletion_count(), 1);
     assert_eq!(agent.find_turn(&env.scope, env.thread, &turn.turn).await.unwrap(), Some(turn));
 }
 
@@ -114,7 +114,7 @@ async fn an_approved_call_runs_once_and_not_before_approval() {
 #[tokio::test]
 async fn the_next_turn_sees_request_decision_and_error() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());
-    let model = script("delete pod missing").step("sees all", |request| {
+    let model = calls_and_reports("delete pod missing").step("sees all", |request| {
         let messages: Vec<String> = request.messages.iter().map(|message| format!("{:?}", message.parts)).collect();
         let messages = messages.join("\n");
         for expected in ["requires approval", "Approved: kubectl delete pod missing", "not found: delete pod missing"] {
@@ -133,7 +133,7 @@ async fn the_next_turn_sees_request_decision_and_error() {
 #[tokio::test]
 async fn a_denial_is_passed_to_the_model_and_is_final() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());
-    let agent = env.agent(kubeops(&cluster, script("delete pod nginx")));
+    let agent = env.agent(kubeops(&cluster, calls_and_reports("delete pod nginx")));
     let turn = env.chat(&agent, "Delete it").await;
     let deny = Verdict::Deny { reason: Some("it is Friday".to_owned()) };
     let turn = decide(&env, &agent, &turn, deny).await.unwrap();
@@ -141,7 +141,7 @@ async fn a_denial_is_passed_to_the_model_and_is_final() {
     assert_eq!((turn.status, turn.approvals[0].state), (TurnStatus::Completed, ApprovalState::Denied));
     let error = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap_err();
     assert!(error.ends_with("is already denied"), "{error}");
-    assert_eq!(cluster.count(), 0);
+    assert_eq!(cluster.deletion_count(), 0);
     assert!(env.transcript().await.contains(&"user: Denied: kubectl delete pod nginx (it is Friday)".to_owned()));
 }
 
@@ -149,7 +149,7 @@ async fn a_denial_is_passed_to_the_model_and_is_final() {
 #[tokio::test]
 async fn an_approval_can_change_the_arguments() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());
-    let agent = env.agent(kubeops(&cluster, script("delete pod nginx")));
+    let agent = env.agent(kubeops(&cluster, calls_and_reports("delete pod nginx")));
     let turn = env.chat(&agent, "Delete it").await;
     let changed = Map::from_iter([("command".to_owned(), json!("delete pod apache"))]);
     let turn = decide(&env, &agent, &turn, Verdict::ApproveChanged(changed)).await.unwrap();
@@ -162,16 +162,16 @@ async fn an_approval_can_change_the_arguments() {
 #[tokio::test]
 async fn an_expired_approval_cannot_be_decided() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());
-    let agent = env.agent(kubeops(&cluster, script("delete pod nginx").says("Hello.")));
+    let agent = env.agent(kubeops(&cluster, calls_and_reports("delete pod nginx").says("Hello.")));
     let turn = env.chat(&agent, "Delete it").await;
     env.clock.advance_minutes(30);
     let error = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap_err();
     assert!(error.ends_with("is already expired"), "{error}");
-    assert_eq!(cluster.count(), 0);
+    assert_eq!(cluster.deletion_count(), 0);
     let closed = agent.find_turn(&env.scope, env.thread, &turn.turn).await.unwrap().unwrap();
     assert_eq!(closed.error.map(|error| error.code).as_deref(), Some("approval_expired"));
     assert_eq!(closed.tool_calls[0].error.as_deref(), Some("not done: the approval expired"));
-    assert_eq!(agent.open_approvals(&env.scope, env.thread).await.unwrap(), []);
+    assert_eq!(agent.list_open_approvals(&env.scope, env.thread).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -194,8 +194,8 @@ async fn a_new_turn_closes_runs_with_expired_approvals() {
 
 // S4.50
 #[tokio::test]
-async fn a_later_request_replaces_an_earlier_one_by_policy() {
-    for (earlier, expected) in
+async fn the_policy_determines_whether_a_request_replaces_an_earlier_one() {
+    for (earlier_requests, expected) in
         [(EarlierRequests::Replace, ApprovalState::Replaced), (EarlierRequests::Keep, ApprovalState::Pending)]
     {
         let (env, cluster) = (TestEnv::new().await, Cluster::default());
@@ -203,19 +203,19 @@ async fn a_later_request_replaces_an_earlier_one_by_policy() {
             .step("asks", |_| Ok(calls_kubectl("delete pod one")))
             .step("asks for another", |_| Ok(calls_kubectl("delete pod two")))
             .says("Two is gone.");
-        let approvals = ApprovalPolicy { earlier, ..ApprovalPolicy::default() };
+        let approvals = ApprovalPolicy { earlier_requests, ..ApprovalPolicy::default() };
         let agent = env.agent(Definition { approvals, ..kubeops(&cluster, model) });
         let first = env.chat(&agent, "Delete one").await;
         let second = env.chat(&agent, "No, delete two").await;
         let states: Vec<_> = agent.approvals(&env.scope, env.thread).await.unwrap();
         let states: Vec<_> = states.into_iter().map(|approval| approval.state).collect();
         assert_eq!(states, [expected, ApprovalState::Pending]);
-        if earlier == EarlierRequests::Replace {
+        if earlier_requests == EarlierRequests::Replace {
             let error = decide(&env, &agent, &first, Verdict::Approve).await.unwrap_err();
             assert!(error.ends_with("is already replaced"), "{error}");
         }
         decide(&env, &agent, &second, Verdict::Approve).await.unwrap();
-        assert_eq!(cluster.count(), 1);
+        assert_eq!(cluster.deletion_count(), 1);
     }
 }
 
@@ -224,25 +224,25 @@ async fn a_later_request_replaces_an_earlier_one_by_policy() {
 async fn only_deciders_with_access_to_the_thread_can_decide() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());
     let approvals = ApprovalPolicy { deciders: Some(vec!["bob".to_owned()]), ..ApprovalPolicy::default() };
-    let definition = Definition { approvals, ..kubeops(&cluster, script("delete pod nginx")) };
+    let definition = Definition { approvals, ..kubeops(&cluster, calls_and_reports("delete pod nginx")) };
     let agent = env.agent(definition);
     let turn = env.chat(&agent, "Delete it").await;
     let error = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap_err();
-    assert_eq!((error.as_str(), cluster.count()), ("ana is not allowed to decide this approval", 0));
+    assert_eq!((error.as_str(), cluster.deletion_count()), ("ana is not allowed to decide this approval", 0));
     let (id, thread) = (&turn.approvals[0].id, env.thread);
-    let elsewhere = env.memory.open(&env.scope).await.unwrap().thread.id;
-    let error = agent.decide(&env.scope, elsewhere, id, Verdict::Approve, "bob", &mut |_| {}).await.unwrap_err();
+    let other_thread = env.memory.open(&env.scope).await.unwrap().thread.id;
+    let error = agent.decide(&env.scope, other_thread, id, Verdict::Approve, "bob", &mut |_| {}).await.unwrap_err();
     assert_eq!(error.code(), "approval_not_found");
-    let stranger = threadkeep_core::Scope::user("acme", "eve").unwrap();
-    let error = agent.decide(&stranger, thread, id, Verdict::Approve, "bob", &mut |_| {}).await.unwrap_err();
+    let other_user = threadkeep_core::Scope::user("acme", "eve").unwrap();
+    let error = agent.decide(&other_user, thread, id, Verdict::Approve, "bob", &mut |_| {}).await.unwrap_err();
     assert_eq!(error.code(), "not_found");
     agent.decide(&env.scope, thread, id, Verdict::Approve, "bob", &mut |_| {}).await.unwrap();
-    assert_eq!(cluster.count(), 1);
+    assert_eq!(cluster.deletion_count(), 1);
 }
 
 // S4.50
 #[tokio::test]
-async fn a_waiting_approval_survives_a_restart_and_leaves_the_thread_free() {
+async fn a_waiting_approval_survives_a_restart_and_does_not_block_the_thread() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let open = || threadkeep_store_sqlite::SqliteStore::open(&path, Default::default()).unwrap().backend();
@@ -263,28 +263,32 @@ async fn a_waiting_approval_survives_a_restart_and_leaves_the_thread_free() {
             }),
         ),
     );
-    assert_eq!(restarted.open_approvals(&env.scope, env.thread).await.unwrap().len(), 1);
+    assert_eq!(restarted.list_open_approvals(&env.scope, env.thread).await.unwrap().len(), 1);
     let turn = decide(&env, &restarted, &turn, Verdict::Approve).await.unwrap();
-    assert_eq!((turn.reply.as_str(), cluster.count()), ("\"done: delete pod nginx\"", 1));
+    assert_eq!((turn.reply.as_str(), cluster.deletion_count()), ("\"done: delete pod nginx\"", 1));
     assert_eq!(turn.tool_calls.len(), 1);
 }
 
 #[tokio::test]
 async fn two_calls_of_one_answer_are_decided_separately() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());
-    let both = |_: &_| {
+    let calls_twice = |_: &_| {
         let call = |pod| json!({"command": format!("delete pod {pod}")});
         Ok(Reply::call("kubectl", call("one")).and_call("kubectl", call("two")))
     };
-    let agent = env.agent(kubeops(&cluster, ScriptedModel::new().step("asks twice", both).says("One is gone.")));
+    let agent =
+        env.agent(kubeops(&cluster, ScriptedModel::new().step("calls twice", calls_twice).says("One is gone.")));
     let turn = env.chat(&agent, "Delete both").await;
     assert_eq!(turn.approvals.len(), 2);
     let turn = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap();
-    assert_eq!((turn.status, cluster.count()), (TurnStatus::WaitingForApproval, 1));
+    assert_eq!((turn.status, cluster.deletion_count()), (TurnStatus::WaitingForApproval, 1));
     let deny = Verdict::Deny { reason: None };
     let second = &turn.approvals[1].id;
     let turn = agent.decide(&env.scope, env.thread, second, deny, "ana", &mut |_| {}).await.unwrap();
-    assert_eq!((turn.status, turn.reply.as_str(), cluster.count()), (TurnStatus::Completed, "One is gone.", 1));
+    assert_eq!(
+        (turn.status, turn.reply.as_str(), cluster.deletion_count()),
+        (TurnStatus::Completed, "One is gone.", 1)
+    );
     let states: Vec<_> = turn.approvals.iter().map(|approval| approval.state).collect();
     assert_eq!(states, [ApprovalState::Done, ApprovalState::Denied]);
 }
@@ -303,21 +307,21 @@ async fn an_approval_among_other_calls_is_requested_once_after_they_finish() {
             Ok(ToolOutput::text("seen"))
         },
     );
-    let three = |_: &_| {
+    let calls_three = |_: &_| {
         let delete = calls_kubectl("delete pod nginx");
         Ok(delete.and_call("kubectl", json!({"command": "get pods"})).and_call("slow", json!({})))
     };
-    let model = ScriptedModel::new().step("calls three", three).says("All done.");
+    let model = ScriptedModel::new().step("calls three", calls_three).says("All done.");
     let agent = env.agent(kubeops(&cluster, model).with_tool(slow));
     let mut names = Vec::new();
     let mut sink = |event: threadkeep_agent::TurnEvent| names.push(event.name());
-    let ask = threadkeep_agent::TurnRequest::new("Look twice and delete");
-    let turn = agent.chat_with(&env.scope, env.thread, ask, &mut sink).await.unwrap();
+    let request = threadkeep_agent::TurnRequest::new("Look twice and delete");
+    let turn = agent.chat_with(&env.scope, env.thread, request, &mut sink).await.unwrap();
     assert_eq!(names.iter().filter(|name| **name == "approval.requested").count(), 1, "{names:?}");
     assert_eq!(names[names.len() - 2..], ["approval.requested", "turn.completed"]);
     assert_eq!((turn.tool_calls.len(), turn.approvals.len()), (2, 1));
     let turn = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap();
-    let names: Vec<_> = turn.tool_calls.iter().map(|call| call.arguments.as_str().to_owned()).collect();
-    assert_eq!(names, [r#"{"command":"delete pod nginx"}"#, r#"{"command":"get pods"}"#, "{}"]);
-    assert_eq!((turn.reply.as_str(), cluster.count()), ("All done.", 1));
+    let arguments: Vec<_> = turn.tool_calls.iter().map(|call| call.arguments.as_str().to_owned()).collect();
+    assert_eq!(arguments, [r#"{"command":"delete pod nginx"}"#, r#"{"command":"get pods"}"#, "{}"]);
+    assert_eq!((turn.reply.as_str(), cluster.deletion_count()), ("All done.", 1));
 }

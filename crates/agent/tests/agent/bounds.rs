@@ -7,13 +7,13 @@ use threadkeep_models::{Reply, ScriptedModel, Turn};
 
 use crate::env::{TestEnv, assistant};
 
-fn look() -> FnTool {
+fn look_tool() -> FnTool {
     let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
     FnTool::with_schema("look", "Looks", parameters, |_: ToolContext, _: Map| async { Ok(ToolOutput::text("seen")) })
 }
 
 /// A model that calls a tool in every answer.
-fn endless() -> ScriptedModel {
+fn endless_model() -> ScriptedModel {
     ScriptedModel::always(|_| Ok(Reply::call("look", json!({})).taking(40, 10, Some(0.25))))
 }
 
@@ -29,7 +29,7 @@ async fn an_endless_turn_ends_at_the_first_limit_it_reaches() {
     ];
     for (bounds, code, model_calls) in cases {
         let env = TestEnv::new().await;
-        let agent = env.agent(Definition { bounds, ..assistant(endless()).with_tool(look()) });
+        let agent = env.agent(Definition { bounds, ..assistant(endless_model()).with_tool(look_tool()) });
         let turn = env.chat(&agent, "Look").await;
         assert_eq!(turn.status, TurnStatus::Failed);
         assert_eq!(turn.error.map(|error| error.code).as_deref(), Some(code));
@@ -49,7 +49,7 @@ async fn the_tool_call_limit_is_reported_to_the_model() {
         _ => Ok(Reply::call("look", json!({}))),
     });
     let bounds = TurnLimits { tool_calls: 2, ..TurnLimits::default() };
-    let turn = env.chat(&env.agent(Definition { bounds, ..assistant(model).with_tool(look()) }), "Look").await;
+    let turn = env.chat(&env.agent(Definition { bounds, ..assistant(model).with_tool(look_tool()) }), "Look").await;
     assert_eq!(turn.reply, "Enough.");
     assert_eq!(turn.tool_calls.iter().map(|call| call.ok).collect::<Vec<_>>(), [true, true, false]);
 }

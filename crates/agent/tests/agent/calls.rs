@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use threadkeep_agent::Agent;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, DerivedWrite, Finish, Message, MessageName, MessagePage, MessageQuery, ModelError, Namespace,
-    OpenThread, Opened, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, Tagged, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    DeltaSink, DerivedWrite, Finish, Message, MessagePage, MessageQuery, MessageRef, ModelError, Namespace,
+    OpenOutcome, OpenThread, Part, Record, RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, TaggedNumber,
+    ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 use threadkeep_memory::{Memory, MemoryOptions};
 
@@ -59,22 +59,23 @@ async fn a_turn_reads_its_thread_once_before_calling_the_model() {
         let backend = Backend { store, ..inner };
         let env = TestEnv::with_backend(backend.clone()).await;
         let model = || ObservingModel { calls: Arc::clone(&calls), before: Arc::clone(&before) };
-        let ask = async |memory: &Memory| {
+        let calls_of_turn = async |memory: &Memory| {
             calls.lock().unwrap().clear();
             let turn = Agent::new(memory.clone(), assistant(model())).chat(&env.scope, env.thread, "When?").await;
             assert_eq!(turn.unwrap().reply, "In 3 minutes.");
             std::mem::take(&mut *before.lock().unwrap())
         };
         // The thread's first message also sets its title.
-        let first = ask(&env.memory).await;
-        // Another instance, first without and then with the thread in its cache.
+        let first = calls_of_turn(&env.memory).await;
+        // In another instance, the thread is not cached in the first turn, but in the second.
         let memory = Memory::with_clock(backend, env.clock.clone());
-        let memory = memory.with_options(MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap();
-        let (cold, warm) = (ask(&memory).await, ask(&memory).await);
+        let memory =
+            memory.with_options(MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap();
+        let (uncached, cached) = (calls_of_turn(&memory).await, calls_of_turn(&memory).await);
 
         assert_eq!(first, ["read_thread", "read_thread", "commit"]);
-        assert_eq!(cold, ["read_thread", "commit"]);
-        assert_eq!(warm, ["read_thread", "commit"]);
+        assert_eq!(uncached, ["read_thread", "commit"]);
+        assert_eq!(cached, ["read_thread", "commit"]);
     }
 }
 
@@ -85,7 +86,7 @@ impl Store for RecordingStore {
         self.inner.store.commit(scope, thread, batch, now).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.record("open_thread");
         self.inner.store.open_thread(scope, open, now).await
     }
@@ -93,7 +94,7 @@ impl Store for RecordingStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -148,7 +149,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.record("find_messages");
@@ -159,7 +160,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -171,7 +172,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
@@ -187,17 +188,17 @@ impl Store for RecordingStore {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        self.record("find_document");
+        self.record("find_record");
         self.inner.store.find_record(scope, owner, namespace, key, now).await
     }
 
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        self.record("list_documents");
+        self.record("list_records");
         self.inner.store.list_records(scope, query, now).await
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
-        self.record("write_document");
+        self.record("write_record");
         self.inner.store.write_record(scope, write, now).await
     }
 

@@ -18,7 +18,7 @@ fn echo() -> ScriptedModel {
 
 // S1.48
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn turns_of_one_thread_run_one_after_another() {
+async fn turns_in_one_thread_run_one_after_another() {
     let env = TestEnv::new().await;
     let agents = [env.agent(assistant(echo())), env.agent(assistant(echo()))];
     let turns: Vec<_> = (0..12)
@@ -80,7 +80,7 @@ async fn a_turn_waits_no_longer_than_the_policy_allows() {
     first.abort();
 }
 
-/// A clock that blocks once, at its first call for randomness, which is where a turn starts.
+/// A clock that blocks once: when random numbers are first requested, which is when a turn starts.
 #[derive(Debug)]
 struct BlockingClock {
     clock: Arc<FakeClock>,
@@ -101,24 +101,24 @@ impl Clock for BlockingClock {
     }
 }
 
-// The same request at two instances: one runs the whole turn while the other is about to start it.
+// Two instances receive the same request. One runs the whole turn while the other is about to start it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_requests_with_one_idempotency_key_run_one_turn() {
     let backend = MemoryStore::open();
     let env = TestEnv::with_backend(backend.clone()).await;
-    let ((reached, is_reached), (release, released)) = (channel(), channel());
+    let ((reached, wait_until_reached), (release, released)) = (channel(), channel());
     let clock = BlockingClock { clock: env.clock.clone(), gate: Mutex::new(Some((reached, released))) };
     let slow = Agent::new(Memory::with_clock(backend, Arc::new(clock)), assistant(echo()));
-    let ask = || TurnRequest { idempotency_key: Some("event 7".to_owned()), ..TurnRequest::new("Hello?") };
-    let late = {
-        let (env, ask) = (env.clone(), ask());
-        tokio::spawn(async move { slow.chat_with(&env.scope, env.thread, ask, &mut |_| {}).await })
+    let request = || TurnRequest { idempotency_key: Some("event 7".to_owned()), ..TurnRequest::new("Hello?") };
+    let slow_turn = {
+        let (env, request) = (env.clone(), request());
+        tokio::spawn(async move { slow.chat_with(&env.scope, env.thread, request, &mut |_| {}).await })
     };
-    tokio::task::spawn_blocking(move || is_reached.recv()).await.unwrap().unwrap();
+    tokio::task::spawn_blocking(move || wait_until_reached.recv()).await.unwrap().unwrap();
     env.clock.advance_minutes(1);
     let quick = env.agent(assistant(echo()));
-    let turn = quick.chat_with(&env.scope, env.thread, ask(), &mut |_| {}).await.unwrap();
+    let turn = quick.chat_with(&env.scope, env.thread, request(), &mut |_| {}).await.unwrap();
     release.send(()).unwrap();
-    assert_eq!(late.await.unwrap().unwrap(), turn);
+    assert_eq!(slow_turn.await.unwrap().unwrap(), turn);
     assert_eq!(env.transcript().await, ["user: Hello?", "assistant: You said Hello?"]);
 }

@@ -1,4 +1,4 @@
-//! The test environment: a fake clock, a memory with one thread, and an assistant over a scripted model.
+//! The test environment: a fake clock, a memory with one thread, and an assistant with a scripted model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -12,13 +12,13 @@ use threadkeep_store_memory::MemoryStore;
 #[derive(Debug)]
 pub(crate) struct FakeClock {
     millis: AtomicI64,
-    drawn: AtomicU64,
+    random_count: AtomicU64,
 }
 
 impl FakeClock {
     pub(crate) fn new() -> Arc<Self> {
         let start: Timestamp = "2026-11-21T08:30:00Z".parse().expect("an instant");
-        Arc::new(Self { millis: AtomicI64::new(start.as_millis()), drawn: AtomicU64::new(1) })
+        Arc::new(Self { millis: AtomicI64::new(start.as_millis()), random_count: AtomicU64::new(1) })
     }
 
     pub(crate) fn advance_minutes(&self, minutes: i64) {
@@ -33,7 +33,7 @@ impl Clock for FakeClock {
 
     fn random(&self) -> [u8; 10] {
         let mut random = [0; 10];
-        random[2..].copy_from_slice(&self.drawn.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+        random[2..].copy_from_slice(&self.random_count.fetch_add(1, Ordering::SeqCst).to_be_bytes());
         random
     }
 }
@@ -72,9 +72,9 @@ impl TestEnv {
         self.memory.newest(&self.scope, self.thread, 100).await.expect("messages")
     }
 
-    /// The messages of the thread, one line each.
+    /// Returns the messages of the thread, one line each.
     pub(crate) async fn transcript(&self) -> Vec<String> {
-        self.messages().await.iter().map(line).collect()
+        self.messages().await.iter().map(format_message).collect()
     }
 }
 
@@ -83,12 +83,12 @@ pub(crate) fn assistant(model: impl ChatModel) -> Definition {
     Definition::new("test", Arc::new(model)).with_instructions("Be brief.")
 }
 
-pub(crate) fn line(message: &Message) -> String {
-    let parts: Vec<String> = message.content.parts.iter().map(part).collect();
+fn format_message(message: &Message) -> String {
+    let parts: Vec<String> = message.content.parts.iter().map(format_part).collect();
     format!("{}: {}", message.content.role, parts.join(" "))
 }
 
-fn part(part: &Part) -> String {
+fn format_part(part: &Part) -> String {
     match part {
         Part::Text(text) => text.clone(),
         Part::ToolCall(call) => format!("{}({})", call.name, call.arguments),
@@ -102,7 +102,7 @@ pub(crate) fn roles(messages: &[Message]) -> Vec<Role> {
     messages.iter().map(|message| message.content.role).collect()
 }
 
-/// The names of events, in order.
+/// Returns the names of events, in order.
 pub(crate) fn names(events: &[TurnEvent]) -> Vec<&'static str> {
     events.iter().map(TurnEvent::name).collect()
 }

@@ -112,13 +112,13 @@ async fn a_stopped_turn_keeps_its_finished_calls() {
         .says("Hello.");
     let agent = env.agent(assistant(model).with_tool(tool("works")).with_tool(tool("hangs")));
     let stop = Stop::new();
-    let ask = TurnRequest { stop: stop.clone(), ..TurnRequest::new("Go") };
+    let request = TurnRequest { stop: stop.clone(), ..TurnRequest::new("Go") };
     let mut stop_when_one_is_done = |event| {
         if matches!(event, threadkeep_agent::TurnEvent::ToolFinished(_)) {
             stop.stop();
         }
     };
-    let turn = agent.chat_with(&env.scope, env.thread, ask, &mut stop_when_one_is_done).await.unwrap();
+    let turn = agent.chat_with(&env.scope, env.thread, request, &mut stop_when_one_is_done).await.unwrap();
     assert_eq!(turn.error.as_ref().map(|error| error.code.as_str()), Some("stopped"));
     let transcript = env.transcript().await;
     assert_eq!(
@@ -138,8 +138,8 @@ impl Assistant for FailingPreparation {
         &self.0
     }
 
-    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
-        assert_eq!((asked.question, asked.seq), ("What is new?", 1));
+    async fn prepare(&self, request: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+        assert_eq!((request.question, request.seq), ("What is new?", 1));
         Err(Failure::new("feed_failed", "the feed cannot be read"))
     }
 
@@ -150,7 +150,7 @@ impl Assistant for FailingPreparation {
 
 // S0.26
 #[tokio::test]
-async fn an_assistant_words_its_failures() {
+async fn an_assistant_determines_the_reply_to_a_failure() {
     let env = TestEnv::new().await;
     let turn = env.chat(&env.agent(FailingPreparation(assistant(ScriptedModel::new()))), "What is new?").await;
     assert_eq!(turn.reply, "I apologize for the technical difficulties.");
@@ -159,9 +159,9 @@ async fn an_assistant_words_its_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn turns_complete_over_a_store_with_the_weakest_guarantees() {
+async fn turns_complete_in_a_store_with_the_weakest_guarantees() {
     for seed in 0..40 {
-        let env = TestEnv::with_backend(FaultyStore::over(MemoryStore::open(), seed)).await;
+        let env = TestEnv::with_backend(FaultyStore::wrap(MemoryStore::open(), seed)).await;
         let model = ScriptedModel::always(|request| match Turn::of(request).exchanges().len() {
             0 => Ok(Reply::call("works", json!({}))),
             _ => Ok(Reply::text("Done.")),
@@ -173,8 +173,8 @@ async fn turns_complete_over_a_store_with_the_weakest_guarantees() {
             assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, "Done."), "seed {seed}");
         }
         let transcript = env.transcript().await;
-        let one = ["user: Go", "assistant: works({})", "tool: fine", "assistant: Done."];
-        assert_eq!(transcript, [one, one, one].concat(), "seed {seed}");
+        let messages_of_turn = ["user: Go", "assistant: works({})", "tool: fine", "assistant: Done."];
+        assert_eq!(transcript, [messages_of_turn; 3].concat(), "seed {seed}");
     }
 }
 
@@ -198,7 +198,7 @@ async fn a_turn_whose_thread_is_deleted_fails() {
 }
 
 #[tokio::test]
-async fn an_unstorable_answer_fails_its_turn_only() {
+async fn an_answer_that_cannot_be_stored_fails_only_its_turn() {
     let env = TestEnv::new().await;
     let model = ScriptedModel::new()
         .step("answers with too much text before a call", |_| {

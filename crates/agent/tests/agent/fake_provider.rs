@@ -14,7 +14,7 @@ pub(crate) fn completion(message: Value) -> Value {
     json!({"model": "gpt-x", "choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
 }
 
-/// A provider that answers requests from a list of statuses and bodies. `None` never answers.
+/// A provider that answers requests in order with a list of statuses and bodies. A request whose entry is `None` is never answered.
 pub(crate) struct FakeProvider {
     url: String,
     requests: Receiver<String>,
@@ -30,7 +30,7 @@ impl FakeProvider {
             let mut unanswered = Vec::new();
             for answer in answers {
                 let (mut stream, _) = listener.accept().unwrap();
-                sender.send(body(&mut stream)).unwrap();
+                sender.send(read_body(&mut stream)).unwrap();
                 match answer {
                     Some((status, answer)) => {
                         let (body, kind) = (answer.to_string(), "content-type: application/json\r\nconnection: close");
@@ -50,13 +50,13 @@ impl FakeProvider {
         ProviderModel::new(ProviderConfig { base_url: self.url.clone(), streams: false, ..config }).unwrap()
     }
 
-    /// Returns the body of the next request.
-    pub(crate) fn next(&self) -> String {
+    /// Waits for the next request and returns its body.
+    pub(crate) fn next_request(&self) -> String {
         self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 }
 
-fn body(stream: &mut TcpStream) -> String {
+fn read_body(stream: &mut TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {

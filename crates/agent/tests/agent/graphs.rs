@@ -15,7 +15,7 @@ state! {
     /// The state of a turn about Tube lines.
     struct Lines (update LinesUpdate) {
         replace question: String,
-        append said: ChatMessage,
+        append messages: ChatMessage,
         set status: JsonText,
         append opinions: String,
         replace confidence: f64,
@@ -25,7 +25,7 @@ state! {
 fn opinion(line: &'static str) -> Node<Lines> {
     Node::model(
         move |state: &Lines| {
-            ModelRequest::aside(vec![ChatMessage::text(Role::User, &state.question)]).with_instructions(line)
+            ModelRequest::without_history(vec![ChatMessage::text(Role::User, &state.question)]).with_instructions(line)
         },
         |_, answer| LinesUpdate { opinions: vec![answer.text()], ..LinesUpdate::default() },
     )
@@ -33,7 +33,7 @@ fn opinion(line: &'static str) -> Node<Lines> {
 
 /// `START → status → (circle ∥ district) → merge → END`
 fn two_lines() -> Graph<Lines> {
-    Graph::<Lines>::draw("two_lines", 1, |input| Lines { question: input.question.clone(), ..Lines::default() })
+    Graph::<Lines>::builder("two_lines", 1, |input| Lines { question: input.question.clone(), ..Lines::default() })
         .node(
             "status",
             Node::activity(
@@ -48,7 +48,7 @@ fn two_lines() -> Graph<Lines> {
             "merge",
             Node::pure(|state: &Lines| {
                 let text = state.opinions.join(" ");
-                LinesUpdate { said: vec![ChatMessage::text(Role::Assistant, text)], ..LinesUpdate::default() }
+                LinesUpdate { messages: vec![ChatMessage::text(Role::Assistant, text)], ..LinesUpdate::default() }
             }),
         )
         .edge(START, "status")
@@ -57,12 +57,12 @@ fn two_lines() -> Graph<Lines> {
         .edge("circle", "merge")
         .edge("district", "merge")
         .edge("merge", END)
-        .said(|state| &state.said)
+        .messages(|state| &state.messages)
         .finish(|state| Output {
             agent: Some("CIRCLE".to_owned()),
             confidence: Some(state.confidence),
             data: state.status.clone(),
-            ..Output::reply(state.said[0].plain_text())
+            ..Output::reply(state.messages[0].plain_text())
         })
         .unwrap()
 }
@@ -92,7 +92,7 @@ async fn branches_merge_in_the_order_of_their_edges() {
 }
 
 #[tokio::test]
-async fn an_activity_that_fails_fails_the_turn() {
+async fn a_failing_activity_fails_the_turn() {
     let env = TestEnv::new().await;
     let broken = FnActivity::new("line_status", RepeatPolicy::Once, |_, _| async {
         Err(Failure::new("tfl_unavailable", "TfL does not answer"))
@@ -100,8 +100,8 @@ async fn an_activity_that_fails_fails_the_turn() {
     let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(broken));
     let turn = env.chat(&agent, "Any delays?").await;
     assert_eq!(turn.error, Some(Failure::new("tfl_unavailable", "TfL does not answer")));
-    let without = env.agent(assistant(lines()).with_graph(two_lines()));
-    let turn = env.chat(&without, "Any delays?").await;
+    let without_activity = env.agent(assistant(lines()).with_graph(two_lines()));
+    let turn = env.chat(&without_activity, "Any delays?").await;
     assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("unknown_activity"));
 }
 
@@ -113,8 +113,8 @@ state! {
 }
 
 fn confirmed_journey() -> Graph<Journey> {
-    Graph::<Journey>::draw("journey", 1, |input| {
-        let from = input.given.get("location").and_then(|at| at.as_str()).unwrap_or("nowhere");
+    Graph::<Journey>::builder("journey", 1, |input| {
+        let from = input.extra_input.get("location").and_then(|at| at.as_str()).unwrap_or("nowhere");
         Journey { plan: format!("{from} to {}", input.question), ..Journey::default() }
     })
     .node(
@@ -150,9 +150,9 @@ async fn a_node_asks_a_person() {
     ] {
         let env = TestEnv::new().await;
         let agent: Agent = env.agent(assistant(ScriptedModel::new()).with_graph(confirmed_journey()));
-        let given = threadkeep_core::Map::from_iter([("location".to_owned(), json!("Bank"))]);
-        let ask = TurnRequest { given, ..TurnRequest::new("Oxford") };
-        let turn = agent.chat_with(&env.scope, env.thread, ask, &mut |_| {}).await.unwrap();
+        let extra_input = threadkeep_core::Map::from_iter([("location".to_owned(), json!("Bank"))]);
+        let request = TurnRequest { extra_input, ..TurnRequest::new("Oxford") };
+        let turn = agent.chat_with(&env.scope, env.thread, request, &mut |_| {}).await.unwrap();
         assert_eq!(turn.status, TurnStatus::WaitingForApproval);
         assert_eq!(turn.approvals[0].preview, "Shall I plan Bank to Oxford?");
         let id = &turn.approvals[0].id;
@@ -164,14 +164,14 @@ async fn a_node_asks_a_person() {
 #[tokio::test]
 async fn an_activity_that_runs_once_has_an_idempotency_key() {
     let env = TestEnv::new().await;
-    let seen = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&seen);
+    let run_count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&run_count);
     let status = FnActivity::new("line_status", RepeatPolicy::Once, move |context, _| {
         assert!(context.key.starts_with(&context.turn) && context.key.ends_with("/0"), "{}", context.key);
-        count.fetch_add(1, Ordering::SeqCst);
+        counter.fetch_add(1, Ordering::SeqCst);
         async { Ok(JsonText::from(&json!(null))) }
     });
     let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
     env.chat(&agent, "Any delays?").await;
-    assert_eq!(seen.load(Ordering::SeqCst), 1);
+    assert_eq!(run_count.load(Ordering::SeqCst), 1);
 }

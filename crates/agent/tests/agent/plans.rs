@@ -37,13 +37,13 @@ fn steps_of(data: Option<&JsonText>) -> Vec<(String, u64)> {
 #[tokio::test]
 async fn a_plan_is_executed_and_refined_by_a_follow_up() {
     let env = TestEnv::new().await;
-    let one = json!([{"what": "days of leave", "tools": ["handbook"]}]);
+    let steps = json!([{"what": "days of leave", "tools": ["handbook"]}]);
     let model = ScriptedModel::new()
         .step("plans", move |request| {
             assert!(request.messages[0].plain_text().contains("Answer with JSON only"));
-            Ok(plan(&one))
+            Ok(plan(&steps))
         })
-        .step("calls wrongly", |request| {
+        .step("calls without a topic", |request| {
             assert!(request.messages[0].plain_text().contains("Step: days of leave"));
             Ok(Reply::call("handbook", json!({})))
         })
@@ -58,8 +58,8 @@ async fn a_plan_is_executed_and_refined_by_a_follow_up() {
             Ok(Reply::text("25 days."))
         })
         .step("plans the follow-up from what is known", |request| {
-            let known = request.messages.iter().flat_map(|message| message.tool_results());
-            assert!(known.map(|result| &result.output).any(|output| output.contains("30 after five years")));
+            let earlier_results = request.messages.iter().flat_map(|message| message.tool_results());
+            assert!(earlier_results.map(|result| &result.output).any(|output| output.contains("30 after five years")));
             Ok(plan(&json!([])))
         })
         .step("answers immediately", |request| {
@@ -107,7 +107,7 @@ async fn a_step_that_keeps_failing_is_reported_in_the_answer() {
 }
 
 #[tokio::test]
-async fn an_unreadable_plan_is_answered_without_tools() {
+async fn an_invalid_plan_is_answered_without_tools() {
     let env = TestEnv::new().await;
     let model = ScriptedModel::new().says("Let me think about it.").says("I do not know.");
     let turn = env.chat(&env.agent(plan_execute(model)), "How many?").await;

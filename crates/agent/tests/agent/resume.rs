@@ -34,11 +34,12 @@ async fn chat_until_it_hangs(env: &TestEnv, agent: &Agent, text: &str, model_cal
     }
 }
 
+/// A model that several agents share.
 #[derive(Debug)]
-struct Shared(Arc<ScriptedModel>);
+struct SharedModel(Arc<ScriptedModel>);
 
 #[async_trait::async_trait]
-impl threadkeep_core::ChatModel for Shared {
+impl threadkeep_core::ChatModel for SharedModel {
     fn name(&self) -> &str {
         "scripted"
     }
@@ -63,7 +64,7 @@ async fn a_dropped_turn_resumes_from_its_journal() {
                 Ok(Reply::text(Turn::of(request).result("look")?.to_string()))
             }),
     );
-    let agent = env.agent(assistant(Shared(Arc::clone(&model))).with_tool(counting_tool(&count)));
+    let agent = env.agent(assistant(SharedModel(Arc::clone(&model))).with_tool(counting_tool(&count)));
     chat_until_it_hangs(&env, &agent, "Look", 2, &model).await;
     let turns = agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
     assert_eq!(turns.len(), 1);
@@ -74,7 +75,7 @@ async fn a_dropped_turn_resumes_from_its_journal() {
     assert!(agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap().is_empty());
 }
 
-async fn records(env: &TestEnv, namespace: &str) -> Vec<String> {
+async fn record_values(env: &TestEnv, namespace: &str) -> Vec<String> {
     let query = RecordQuery {
         namespace: Some(Namespace::System(namespace.to_owned())),
         ..RecordQuery::of(RecordOwner::Thread(env.thread))
@@ -94,8 +95,8 @@ async fn a_finished_turn_leaves_only_a_record_of_at_most_a_kilobyte() {
     for _ in 0..3 {
         env.chat(&agent, "Look").await;
     }
-    assert_eq!((records(&env, "run").await.len(), records(&env, "journal").await.len()), (0, 0));
-    let turns = records(&env, "turn").await;
+    assert_eq!((record_values(&env, "run").await.len(), record_values(&env, "journal").await.len()), (0, 0));
+    let turns = record_values(&env, "turn").await;
     assert_eq!(turns.len(), 3);
     assert!(turns.iter().all(|turn| turn.len() <= 1_024), "{turns:?}");
 }
@@ -108,14 +109,14 @@ state! {
 
 /// A graph that calls its model as many times as its version number.
 fn graph(version: u32) -> Graph<Plain> {
-    let wanted = version as usize;
-    Graph::<Plain>::draw("plain", version, |_| Plain::default())
+    let max_answers = version as usize;
+    Graph::<Plain>::builder("plain", version, |_| Plain::default())
         .node(
             "agent",
             Node::model(|_| ModelRequest::reply(&[]), |_, answer| PlainUpdate { answers: vec![answer.text()] }),
         )
         .edge(START, "agent")
-        .branch("agent", ["agent", END], move |state| if state.answers.len() < wanted { "agent" } else { END })
+        .branch("agent", ["agent", END], move |state| if state.answers.len() < max_answers { "agent" } else { END })
         .finish(|state| Output::reply(state.answers.join(" ")))
         .unwrap()
 }
@@ -124,21 +125,21 @@ fn graph(version: u32) -> Graph<Plain> {
 async fn a_run_of_another_graph_version_restarts() {
     let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().says("old").step("hangs", |_| Ok(Reply::hanging())).says("new"));
-    let with = |version| Definition { ..assistant(Shared(Arc::clone(&model))).with_graph(graph(version)) };
-    let old = env.agent(with(2));
+    let with_version = |version| Definition { ..assistant(SharedModel(Arc::clone(&model))).with_graph(graph(version)) };
+    let old = env.agent(with_version(2));
     chat_until_it_hangs(&env, &old, "Hello", 2, &model).await;
-    let turns = env.agent(with(1)).resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
+    let turns = env.agent(with_version(1)).resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
     assert_eq!((turns[0].reply.as_str(), turns[0].usage.model_calls), ("new", 1));
-    assert_eq!(records(&env, "journal").await.len(), 0);
+    assert_eq!(record_values(&env, "journal").await.len(), 0);
 }
 
 #[tokio::test]
 async fn a_run_of_another_assistant_is_closed() {
     let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())).says("Hello."));
-    let first = env.agent(assistant(Shared(Arc::clone(&model))));
+    let first = env.agent(assistant(SharedModel(Arc::clone(&model))));
     chat_until_it_hangs(&env, &first, "Anyone?", 1, &model).await;
-    let other = env.agent(Definition { name: "other".to_owned(), ..assistant(Shared(model)) });
+    let other = env.agent(Definition { name: "other".to_owned(), ..assistant(SharedModel(model)) });
     assert_eq!(env.chat(&other, "Hello?").await.reply, "Hello.");
     assert_eq!(
         env.transcript().await,
@@ -150,7 +151,7 @@ async fn a_run_of_another_assistant_is_closed() {
 async fn a_question_that_was_erased_is_not_answered() {
     let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())));
-    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    let agent = env.agent(assistant(SharedModel(Arc::clone(&model))));
     chat_until_it_hangs(&env, &agent, "My secret", 1, &model).await;
     let id = env.messages().await[0].id;
     env.memory.erase_messages(&env.scope, env.thread, &[id]).await.unwrap();
@@ -168,9 +169,9 @@ fn hanging_once() -> Arc<ScriptedModel> {
 async fn interrupted_turns_are_listed_across_tenants_and_resumed() {
     let env = TestEnv::new().await;
     let model = hanging_once();
-    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    let agent = env.agent(assistant(SharedModel(Arc::clone(&model))));
     assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), []);
-    let while_driven = async {
+    let check_while_running = async {
         while model.requests().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -178,13 +179,13 @@ async fn interrupted_turns_are_listed_across_tenants_and_resumed() {
     };
     tokio::select! {
         turn = agent.chat(&env.scope, env.thread, "Are you there?") => panic!("{turn:?}"),
-        () = while_driven => {}
+        () = check_while_running => {}
     }
     // A user of another tenant without interrupted turns.
     let other = Scope::user("globex", "zoë").unwrap();
-    let theirs = env.memory.open(&other).await.unwrap().thread.id;
+    let other_thread = env.memory.open(&other).await.unwrap().thread.id;
     let done = env.agent(assistant(ScriptedModel::always(|_| Ok(Reply::text("Done.")))));
-    done.chat(&other, theirs, "Hello").await.unwrap();
+    done.chat(&other, other_thread, "Hello").await.unwrap();
     let interrupted = list_interrupted_turns(&env.memory).await.unwrap();
     assert_eq!(interrupted.len(), 1);
     let first = &interrupted[0];
@@ -194,7 +195,7 @@ async fn interrupted_turns_are_listed_across_tenants_and_resumed() {
     assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), []);
 }
 
-/// An assistant that adds the scope on whose behalf a turn runs to its context.
+/// An assistant whose context contains the scope on whose behalf the turn runs.
 #[derive(Debug)]
 struct ScopeReporting(Definition);
 
@@ -204,9 +205,9 @@ impl Assistant for ScopeReporting {
         &self.0
     }
 
-    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+    async fn prepare(&self, request: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         Ok(TurnPreparation {
-            grounding: Some(format!("PrepareRequest by {:?}.", asked.scope)),
+            grounding: Some(format!("This turn runs for {:?}.", request.scope)),
             ..TurnPreparation::default()
         })
     }
@@ -218,7 +219,7 @@ async fn a_turn_resumed_by_another_user_runs_for_its_author() {
     let tenant = Scope::Tenant(env.scope.tenant_id().clone());
     let shared = env.memory.open(&tenant).await.unwrap().thread.id;
     let model = hanging_once();
-    let agent = env.agent(ScopeReporting(assistant(Shared(Arc::clone(&model)))));
+    let agent = env.agent(ScopeReporting(assistant(SharedModel(Arc::clone(&model)))));
     tokio::select! {
         turn = agent.chat(&env.scope, shared, "Are you there?") => panic!("{turn:?}"),
         () = async {
@@ -232,17 +233,17 @@ async fn a_turn_resumed_by_another_user_runs_for_its_author() {
     for request in model.requests() {
         let request = format!("{request:?}");
         assert!(
-            request.contains("PrepareRequest by") && request.contains("ana") && !request.contains("ben"),
+            request.contains("This turn runs for") && request.contains("ana") && !request.contains("ben"),
             "{request}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_run_is_taken_over_five_times_at_most() {
+async fn a_run_is_taken_over_at_most_five_times() {
     let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::always(|_| Ok(Reply::hanging())));
-    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    let agent = env.agent(assistant(SharedModel(Arc::clone(&model))));
     chat_until_it_hangs(&env, &agent, "Are you there?", 1, &model).await;
     let mut ignore = |_| {};
     for times in 2..=6 {
@@ -267,7 +268,7 @@ async fn a_run_is_taken_over_five_times_at_most() {
 async fn a_resumed_turn_can_be_stopped() {
     let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::always(|_| Ok(Reply::hanging())));
-    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    let agent = env.agent(assistant(SharedModel(Arc::clone(&model))));
     chat_until_it_hangs(&env, &agent, "Are you there?", 1, &model).await;
     let stop = Stop::new();
     let mut ignore = |_| {};

@@ -9,7 +9,7 @@ use threadkeep_models::Provider;
 use crate::env::{TestEnv, assistant};
 use crate::fake_provider::{FakeProvider, completion};
 
-/// Blocks as the provider sends them, with an undocumented member.
+/// A thinking block as the provider sends it, with an undocumented member.
 const THOUGHT: &str =
     r#"{"type":"thinking","thinking":"The pod is “nginx”. Delete 1/2?","signature":"EqQBCkYICRgC+/a==","since":7}"#;
 const REDACTED: &str = r#"{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3pzix/LafPsn4a"}"#;
@@ -43,7 +43,7 @@ fn delete_pod() -> FnTool {
 
 fn approving_assistant(provider: &FakeProvider) -> Definition {
     assistant(provider.model(Provider::Anthropic))
-        .with_tool(delete_pod().changing_the_world(|_| "delete nginx".to_owned()))
+        .with_tool(delete_pod().with_side_effects(|_| "delete nginx".to_owned()))
 }
 
 fn has_thoughts(request: &str) -> bool {
@@ -57,8 +57,8 @@ async fn thoughts_are_returned_unchanged_within_their_turn() {
     let agent = env.agent(assistant(provider.model(Provider::Anthropic)).with_tool(delete_pod()));
     let turn = env.chat(&agent, "Delete it").await;
     assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, "Done."));
-    assert!(!has_thoughts(&provider.next()));
-    let request = provider.next();
+    assert!(!has_thoughts(&provider.next_request()));
+    let request = provider.next_request();
     assert!(has_thoughts(&request), "{request}");
 }
 
@@ -68,30 +68,30 @@ async fn thoughts_are_returned_after_an_approval_and_a_crash_only_to_their_provi
     let env = TestEnv::new().await;
     let turn = env.chat(&env.agent(approving_assistant(&provider)), "Delete it").await;
     assert_eq!(turn.status, TurnStatus::WaitingForApproval);
-    provider.next();
+    provider.next_request();
 
     // The deciding process is killed during the model call.
     let (decider, id) = (env.agent(approving_assistant(&provider)), turn.approvals[0].id.clone());
-    let decided = {
+    let decision_task = {
         let env = env.clone();
         tokio::spawn(
             async move { decider.decide(&env.scope, env.thread, &id, Verdict::Approve, "ana", &mut |_| {}).await },
         )
     };
-    let request = provider.next();
+    let request = provider.next_request();
     assert!(has_thoughts(&request), "{request}");
-    decided.abort();
-    assert!(decided.await.unwrap_err().is_cancelled());
+    decision_task.abort();
+    assert!(decision_task.await.unwrap_err().is_cancelled());
 
     let turns = env.agent(approving_assistant(&provider)).resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
     assert_eq!(turns.iter().map(|turn| turn.reply.as_str()).collect::<Vec<_>>(), ["Done."]);
-    let again = provider.next();
+    let again = provider.next_request();
     assert!(has_thoughts(&again), "{again}");
 
     let other = FakeProvider::start(vec![Some((200, completion(json!({"role": "assistant", "content": "Yes."}))))]);
     let agent: Agent = env.agent(assistant(other.model(Provider::Compatible)).with_tool(delete_pod()));
     assert_eq!(env.chat(&agent, "Did it work?").await.reply, "Yes.");
-    let request = other.next();
+    let request = other.next_request();
     assert!(request.contains("deleted") && request.contains("toolu_1"), "{request}");
     for thought in ["signature", "thinking", "The pod is"] {
         assert!(!request.contains(thought), "{request}");

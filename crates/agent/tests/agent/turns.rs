@@ -37,7 +37,7 @@ fn arrivals() -> FnTool {
     .with_alias("stop", "station")
 }
 
-fn looks_up() -> ScriptedModel {
+fn arrivals_model() -> ScriptedModel {
     ScriptedModel::new()
         .step("looks the station up", |request| {
             let question = Turn::of(request).question();
@@ -57,10 +57,10 @@ fn looks_up() -> ScriptedModel {
 #[tokio::test]
 async fn a_turn_with_a_tool_is_reported_and_stored() {
     let env = TestEnv::new().await;
-    let agent = env.agent(assistant(looks_up()).with_tool(arrivals()));
+    let agent = env.agent(assistant(arrivals_model()).with_tool(arrivals()));
     let mut events = Vec::new();
-    let ask = TurnRequest::new("When is the next train at Bank?");
-    let turn = agent.chat_with(&env.scope, env.thread, ask, &mut |event| events.push(event)).await.unwrap();
+    let request = TurnRequest::new("When is the next train at Bank?");
+    let turn = agent.chat_with(&env.scope, env.thread, request, &mut |event| events.push(event)).await.unwrap();
     insta::assert_json_snapshot!(serde_json::to_value(&turn).unwrap());
     assert_eq!(
         env.transcript().await,
@@ -82,7 +82,7 @@ async fn a_turn_with_a_tool_is_reported_and_stored() {
 
 // S1.19, S1.21, S1.22
 #[tokio::test]
-async fn the_next_turn_sees_the_one_before() {
+async fn a_turn_sees_the_messages_of_the_previous_turn() {
     let env = TestEnv::new().await;
     let model = ScriptedModel::new().says("Ana, nice to meet you.").step("remembers", |request| {
         let texts: Vec<String> = request.messages.iter().map(ChatMessage::plain_text).collect();
@@ -175,9 +175,9 @@ async fn thread_settings_limit_history_and_tools() {
 async fn a_repeated_request_returns_the_same_turn() {
     let env = TestEnv::new().await;
     let agent = env.agent(assistant(ScriptedModel::new().says("Once.")));
-    let ask = || TurnRequest { idempotency_key: Some("event 7".to_owned()), ..TurnRequest::new("Hello?") };
-    let first = agent.chat_with(&env.scope, env.thread, ask(), &mut |_| {}).await.unwrap();
-    let again = agent.chat_with(&env.scope, env.thread, ask(), &mut |_| {}).await.unwrap();
+    let request = || TurnRequest { idempotency_key: Some("event 7".to_owned()), ..TurnRequest::new("Hello?") };
+    let first = agent.chat_with(&env.scope, env.thread, request(), &mut |_| {}).await.unwrap();
+    let again = agent.chat_with(&env.scope, env.thread, request(), &mut |_| {}).await.unwrap();
     assert_eq!(again, first);
     assert_eq!(env.messages().await.len(), 2);
 }
@@ -192,8 +192,8 @@ async fn messages_in_a_shared_thread_name_their_authors() {
     assert_eq!(turn.status, TurnStatus::Completed);
     let messages = env.memory.newest(&env.scope, shared, 10).await.unwrap();
     assert_eq!(messages[0].content.author.as_deref(), Some("ana"));
-    let stranger = threadkeep_core::Scope::user("acme", "bob").unwrap();
-    let refused = agent.chat(&stranger, env.thread, "Let me in.").await.unwrap_err();
+    let other_user = threadkeep_core::Scope::user("acme", "bob").unwrap();
+    let refused = agent.chat(&other_user, env.thread, "Let me in.").await.unwrap_err();
     assert_eq!(refused.code(), "not_found");
 }
 

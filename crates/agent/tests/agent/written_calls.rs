@@ -1,4 +1,4 @@
-//! Calls that a model wrote as text, or that its provider refused, in whole turns over the chat completions API.
+//! Tool calls that a model wrote as text, or that its provider rejected, in whole turns over the chat completions API.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,9 +20,9 @@ struct Platform {
     filter: Value,
 }
 
-type Called = Arc<Mutex<Vec<String>>>;
+type RecordedCalls = Arc<Mutex<Vec<String>>>;
 
-fn arrivals(called: &Called) -> FnTool {
+fn arrivals(called: &RecordedCalls) -> FnTool {
     let called = Arc::clone(called);
     FnTool::new("arrivals", "Lists arrivals", move |_: ToolContext, platform: Platform| {
         called.lock().unwrap().push(format!("{} {}", platform.station, platform.filter));
@@ -42,13 +42,13 @@ fn refused_call(generation: &str) -> Option<(u16, Value)> {
     Some((400, json!({"error": error})))
 }
 
-/// Runs a turn with these answers of the provider. Returns its status, reply, tool calls and requests.
-async fn turn(answers: Vec<Option<(u16, Value)>>) -> (TurnStatus, String, Vec<String>, Vec<Value>) {
+/// Runs a turn in which the provider returns these answers. Returns the turn's status, reply, tool calls and model requests.
+async fn run_turn(answers: Vec<Option<(u16, Value)>>) -> (TurnStatus, String, Vec<String>, Vec<Value>) {
     let count = answers.len();
-    let (provider, env, called) = (FakeProvider::start(answers), TestEnv::new().await, Called::default());
+    let (provider, env, called) = (FakeProvider::start(answers), TestEnv::new().await, RecordedCalls::default());
     let agent = env.agent(assistant(provider.model(Provider::Compatible)).with_tool(arrivals(&called)));
     let turn = env.chat(&agent, "Next train at Times Square?").await;
-    let requests = (0..count).map(|_| serde_json::from_str(&provider.next()).unwrap()).collect();
+    let requests = (0..count).map(|_| serde_json::from_str(&provider.next_request()).unwrap()).collect();
     let called = called.lock().unwrap().clone();
     for message in env.messages().await {
         let text = message.plain_text().into_owned();
@@ -59,7 +59,7 @@ async fn turn(answers: Vec<Option<(u16, Value)>>) -> (TurnStatus, String, Vec<St
 
 // S2.42, S2.44, S2.45: the tool runs once, and the reply uses its result.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_written_form_runs_its_tool() {
+async fn a_tool_runs_for_every_written_form_of_its_call() {
     let plain = [
         r#"<function=arrivals {"station": "Times Sq"}></function>"#,
         r#"<function=arrivals{"station": "Times Sq"}></function>"#,
@@ -69,12 +69,12 @@ async fn every_written_form_runs_its_tool() {
         r#"\u003cfunction=arrivals {"station": "Times Sq"}\u003e\u003c/function\u003e"#,
     ];
     let nested = r#"<function=arrivals {"station": "Times Sq", "filter": {"lines": ["N", "Q"]}}></function>"#;
-    let bare = "<function=arrivals></function>";
+    let without_arguments = "<function=arrivals></function>";
     let cases = plain.map(|text| (text, "Times Sq null"));
-    let cases = cases.into_iter().chain([(nested, r#"Times Sq {"lines":["N","Q"]}"#), (bare, " null")]);
+    let cases = cases.into_iter().chain([(nested, r#"Times Sq {"lines":["N","Q"]}"#), (without_arguments, " null")]);
     for (written, expected) in cases {
         for first in [text_answer(written), refused_call(written)] {
-            let (status, reply, called, requests) = turn(vec![first, text_answer("In 3 minutes.")]).await;
+            let (status, reply, called, requests) = run_turn(vec![first, text_answer("In 3 minutes.")]).await;
             assert_eq!((status, reply.as_str()), (TurnStatus::Completed, "In 3 minutes."), "{written}");
             assert_eq!(called, [expected], "{written}");
             let result = &requests[1]["messages"].as_array().unwrap().last().unwrap().clone();
@@ -91,21 +91,21 @@ async fn text_is_not_parsed_as_a_call_next_to_a_structured_call() {
         "role": "assistant", "content": "<function=arrivals {\"station\": \"Times Sq\"}></function>",
         "tool_calls": [{"id": "c1", "type": "function", "function": function}],
     });
-    let (_, reply, called, _) = turn(vec![Some((200, completion(message))), text_answer("In 3 minutes.")]).await;
+    let (_, reply, called, _) = run_turn(vec![Some((200, completion(message))), text_answer("In 3 minutes.")]).await;
     assert_eq!((reply.as_str(), called), ("In 3 minutes.", vec!["Canal null".to_owned()]));
 }
 
 // S2.45: the reply never contains raw markup.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_call_is_answered_without_markup() {
+async fn a_malformed_call_is_answered_without_markup() {
     for written in [r#"<function=arrivals {"station": </function>"#, "<function=launch {\"x\": 1}></function>"] {
-        for make in [text_answer, refused_call] {
+        for to_answer in [text_answer, refused_call] {
             // A malformed call is requested again, with the same answer. A call of an unknown tool gets an error result.
-            let mut answers = vec![make(written), make(written)];
+            let mut answers = vec![to_answer(written), to_answer(written)];
             if written.contains("launch") {
-                answers = vec![make(written), text_answer("I cannot do that.")];
+                answers = vec![to_answer(written), text_answer("I cannot do that.")];
             }
-            let (_, reply, called, _) = turn(answers).await;
+            let (_, reply, called, _) = run_turn(answers).await;
             assert!(called.is_empty() && !reply.is_empty() && !reply.contains('<'), "{written}: {reply}");
         }
     }
@@ -113,7 +113,7 @@ async fn an_unreadable_call_is_answered_without_markup() {
 
 // S2.46
 #[tokio::test(flavor = "multi_thread")]
-async fn another_provider_error_fails_its_turn_only() {
+async fn other_provider_errors_fail_only_their_turn() {
     let provider = FakeProvider::start(vec![
         Some((422, json!({"error": {"message": "no such parameter"}}))),
         text_answer("Hello."),
@@ -131,7 +131,7 @@ async fn another_provider_error_fails_its_turn_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_have_one_system_prompt_and_all_tools() {
     let written = r#"<function=arrivals {"station": "Times Sq"}></function>"#;
-    let (_, _, _, requests) = turn(vec![text_answer(written), text_answer("In 3 minutes.")]).await;
+    let (_, _, _, requests) = run_turn(vec![text_answer(written), text_answer("In 3 minutes.")]).await;
     let roles = |body: &Value| -> Vec<String> {
         let messages = body["messages"].as_array().unwrap();
         messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()

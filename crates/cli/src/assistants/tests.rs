@@ -27,7 +27,7 @@ const ALMANAC: Setting = Setting {
     key: "gardener.almanac",
     kind: SettingKind::File,
     help: "the file with the days for sowing",
-    default: SettingDefault::Shown("none"),
+    default: SettingDefault::Description("none"),
 };
 
 /// A test assistant, as a crate would export it.

@@ -188,14 +188,14 @@ impl CommandHost for Host<'_> {
     }
 
     fn replace_file(&self, file: &Path, bytes: &[u8]) -> Result<(), PluginError> {
-        self.replace(file, bytes).map_err(|error| PluginError::new(Fault::OtherSide, error))
+        self.replace(file, bytes).map_err(|error| PluginError::new(Fault::External, error))
     }
 
-    fn number(&self, value: u64) -> String {
+    fn format_number(&self, value: u64) -> String {
         number(value)
     }
 
-    fn size(&self, bytes: u64) -> String {
+    fn format_size(&self, bytes: u64) -> String {
         HumanBytes(bytes).to_string()
     }
 }

@@ -198,7 +198,8 @@ impl Chat<'_> {
     async fn decide(&mut self, verdict: Verdict) -> Result<()> {
         let open = match self.thread {
             Some(thread) => {
-                let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(agent_error)?;
+                let open =
+                    self.session.agent.list_open_approvals(&self.session.scope, thread).await.map_err(agent_error)?;
                 open.into_iter().next().map(|approval| (thread, approval))
             }
             None => None,
@@ -230,7 +231,7 @@ impl Chat<'_> {
     /// Prints the open approvals of the current thread.
     async fn show_open(&self) -> Result<()> {
         let Some(thread) = self.thread else { return Ok(()) };
-        let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(agent_error)?;
+        let open = self.session.agent.list_open_approvals(&self.session.scope, thread).await.map_err(agent_error)?;
         for approval in &open {
             self.app.output.line(format_args!("⚠️ waiting for approval: {}", printable_line(&approval.preview)))?;
             self.app.output.note("decide with /approve or /deny [REASON]");

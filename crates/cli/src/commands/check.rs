@@ -101,7 +101,7 @@ fn print(app: &App, report: &VerifyReport, repaired: bool) -> Result<()> {
         counted(report.tenants, "tenant"),
         counted(report.threads, "thread"),
         counted(report.messages, "message"),
-        counted(report.records, "document"),
+        counted(report.records, "record"),
     ];
     let mut lines = app.output.lines();
     for finding in &report.findings {

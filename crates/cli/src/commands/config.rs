@@ -1,7 +1,7 @@
 use anyhow::Result;
 use serde::Serialize;
 use threadkeep::agent::plugin::SettingDefault;
-use threadkeep::core::shown_address;
+use threadkeep::core::redact_address;
 
 use super::{App, Status};
 use crate::assistants::BUILT_IN;
@@ -147,7 +147,7 @@ fn setting_json(app: &App, setting: &Setting) -> SettingJson {
         (None, None) => (built_in(app, setting), SettingSource::BuiltIn),
     };
     let is_secret = setting.kind == Kind::Secret;
-    let value = if is_secret && from != SettingSource::BuiltIn { "(set)".to_owned() } else { shown_address(&value) };
+    let value = if is_secret && from != SettingSource::BuiltIn { "(set)".to_owned() } else { redact_address(&value) };
     SettingJson { name: setting.name, key: setting.key, value, from: from.to_string(), about: setting.about }
 }
 
@@ -164,7 +164,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
     match (path, setting.built_in) {
         (Some(path), _) => path,
         (None, _) if setting.kind == Kind::Secret => "(not set)".to_owned(),
-        (None, SettingDefault::Shown(text)) => text.to_owned(),
+        (None, SettingDefault::Description(text)) => text.to_owned(),
         (None, SettingDefault::DataFile(name)) => match data_folder() {
             Some(folder) => folder.join(name).display().to_string(),
             None => format!("{name} in the data folder"),

@@ -169,7 +169,7 @@ async fn assemble(app: &App, memory: &Memory, scope: &Scope, thread: &Thread, ar
         print_notes(&app.output, &assembled, arguments);
         app.output.note(summary(&assembled));
     }
-    let is_whole = assembled.unreadable.is_empty() && (arguments.keep.is_none() || assembled.is_report_kept);
+    let is_whole = assembled.unreadable.is_empty() && (arguments.keep.is_none() || assembled.is_report_stored);
     Ok(if is_whole { Status::Done } else { Status::Incomplete })
 }
 
@@ -200,7 +200,7 @@ fn print(output: &Output, messages: &[ChatMessage], is_transcript: bool) -> Resu
 }
 
 fn print_json(app: &App, thread: &Thread, assembled: &AssembledContext, keep: Option<&str>) -> Result<()> {
-    let AssembledContext { context, unreadable, recall, is_report_kept, .. } = assembled;
+    let AssembledContext { context, unreadable, recall, is_report_stored, .. } = assembled;
     let recall_error = match recall {
         RecallOutcome::Failed { reason, .. } => Some(reason.as_str()),
         _ => None,
@@ -212,7 +212,7 @@ fn print_json(app: &App, thread: &Thread, assembled: &AssembledContext, keep: Op
         recall_error,
         incomplete: is_incomplete(recall),
         unreadable: unreadable.iter().cloned().map(Unreadable::from).collect(),
-        kept: keep.filter(|_| *is_report_kept),
+        kept: keep.filter(|_| *is_report_stored),
     })
 }
 
@@ -236,7 +236,7 @@ fn print_notes(output: &Output, assembled: &AssembledContext, arguments: &Argume
         RecallOutcome::Searched { .. } if report.recalled.is_empty() => {
             output.note("no relevant messages found for the question")
         }
-        RecallOutcome::NotAsked if arguments.policy.recall.is_some() => {
+        RecallOutcome::NotRequested if arguments.policy.recall.is_some() => {
             output.note("no messages recalled, because there is no question")
         }
         recall if is_incomplete(recall) => {
@@ -245,7 +245,7 @@ fn print_notes(output: &Output, assembled: &AssembledContext, arguments: &Argume
         _ => {}
     }
     match &arguments.keep {
-        Some(turn) if assembled.is_report_kept => {
+        Some(turn) if assembled.is_report_stored => {
             output.note(format_args!("the explanation is stored as {}", printable_line(turn)));
         }
         Some(_) => output.note("the explanation could not be stored"),

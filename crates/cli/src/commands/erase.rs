@@ -72,7 +72,7 @@ async fn erase_thread(app: &App, memory: &Memory, scope: &Scope, name: &str, yes
     let messages = counted(thread.message_count, "message");
     app.confirm(&format!("Erase the thread “{}” with {messages}?", short_title(&thread)), yes)?;
     let deleting = memory.delete_thread(scope, thread.id);
-    AuditLog::new(memory).around_command(scope, "erase thread", &thread.id.to_string(), deleting).await?;
+    AuditLog::new(memory).audited_command(scope, "erase thread", &thread.id.to_string(), deleting).await?;
     Ok(EraseReport { threads: 1, messages: thread.message_count, ..EraseReport::default() })
 }
 
@@ -93,7 +93,7 @@ async fn erase_message(
     app.confirm(&format!("Erase message #{seq} of “{}”?", short_title(&thread)), yes)?;
     let (target, ids) = (format!("{}/{id}", thread.id), [*id]);
     let erasing = memory.erase_messages(scope, thread.id, &ids);
-    AuditLog::new(memory).around_command(scope, "erase message", &target, Box::pin(erasing)).await?;
+    AuditLog::new(memory).audited_command(scope, "erase message", &target, Box::pin(erasing)).await?;
     Ok(EraseReport { messages: 1, ..EraseReport::default() })
 }
 
@@ -105,7 +105,7 @@ async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: 
     app.confirm(&question, arguments.yes)?;
     let shared_messages = if arguments.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
     let erasing = memory.erase_user(scope, &user, EraseOptions { shared_messages });
-    Ok(AuditLog::new(memory).around_command(scope, "erase everything", user.as_str(), Box::pin(erasing)).await?)
+    Ok(AuditLog::new(memory).audited_command(scope, "erase everything", user.as_str(), Box::pin(erasing)).await?)
 }
 
 fn short_title(thread: &Thread) -> String {
@@ -125,7 +125,7 @@ fn summary(report: &EraseReport) -> String {
     let parts = [
         (report.threads, "thread", ""),
         (report.messages, "message", ""),
-        (report.records, "document", ""),
+        (report.records, "record", ""),
         (report.passages, "passage", " of added documents"),
         (report.shared_messages, "message", " in shared threads"),
     ];

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use threadkeep::core::exchange::ExportLine;
 use threadkeep::core::json_line;
 use threadkeep::memory::ExportLines;
-use threadkeep::{MemoryError, Selection, StoreError};
+use threadkeep::{MemoryError, StoreError, ThreadSelection};
 
 use super::{App, Status};
 use crate::progress;
@@ -52,10 +52,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let mut parts = Vec::new();
     for name in &arguments.threads {
         let thread = thread_name::get(&memory, &scope, name).await?;
-        parts.push(memory.export(&scope, Selection::Thread(thread.id)));
+        parts.push(memory.export(&scope, ThreadSelection::Thread(thread.id)));
     }
     if arguments.threads.is_empty() {
-        parts.push(memory.export(&scope, Selection::All));
+        parts.push(memory.export(&scope, ThreadSelection::All));
     }
     match arguments.output.filter(|path| path.as_os_str() != "-") {
         None => {
@@ -85,7 +85,7 @@ async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Stat
         app.output.json(&report)?;
     } else {
         let (threads, messages) = (counted(report.threads, "thread"), counted(report.messages, "message"));
-        app.output.line(format_args!("report {threads}, {messages} to {}", path.display()))?;
+        app.output.line(format_args!("exported {threads}, {messages} to {}", path.display()))?;
     }
     Ok(report.status())
 }

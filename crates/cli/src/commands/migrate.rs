@@ -1,7 +1,7 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
 use threadkeep::memory::KnownErasures as _;
-use threadkeep::memory::migrate::{Copied, Damage, Differences, Migration, Progress, Totals, Verification};
+use threadkeep::memory::migrate::{CopySummary, Damage, Differences, Migration, Progress, Totals, Verification};
 use threadkeep::{Backend, Memory};
 
 use super::{App, Status, import};
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 pub(super) struct MigrationReport {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    copied: Option<Copied>,
+    copied: Option<CopySummary>,
     verified: Verification,
     #[serde(skip_serializing_if = "Option::is_none")]
     indexed: Option<u64>,
@@ -123,10 +123,10 @@ async fn verify(migration: &Migration) -> Result<Verification> {
 
 fn print_differences(app: &App, differences: &Differences) -> Result<()> {
     let mut lines = app.output.lines();
-    for difference in differences.told.iter().take(PRINTED) {
+    for difference in differences.listed.iter().take(PRINTED) {
         lines.line(difference)?;
     }
-    let more = differences.count.saturating_sub(differences.told.len().min(PRINTED) as u64);
+    let more = differences.count.saturating_sub(differences.listed.len().min(PRINTED) as u64);
     if more > 0 {
         lines.line(format_args!("and {} more", crate::table::number(more)))?;
     }
@@ -173,10 +173,10 @@ fn print_damage(app: &App, damage: &Damage) -> Result<()> {
         return Ok(());
     }
     let mut lines = app.output.lines();
-    for damaged in damage.told.iter().take(PRINTED) {
+    for damaged in damage.listed.iter().take(PRINTED) {
         lines.line(damaged)?;
     }
-    let more = damage.count.saturating_sub(damage.told.len().min(PRINTED) as u64);
+    let more = damage.count.saturating_sub(damage.listed.len().min(PRINTED) as u64);
     if more > 0 {
         lines.line(format_args!("and {} more", crate::table::number(more)))?;
     }
@@ -188,7 +188,7 @@ fn print_damage(app: &App, damage: &Damage) -> Result<()> {
     Ok(())
 }
 
-fn summary(copied: &Copied) -> String {
+fn summary(copied: &CopySummary) -> String {
     let summary = format!("copied {}", amount(copied.copied));
     if copied.already_there == Progress::default() {
         summary
@@ -200,7 +200,7 @@ fn summary(copied: &Copied) -> String {
 fn amount(progress: Progress) -> String {
     let Progress { threads, messages, records } = progress;
     let (threads, messages) = (counted(threads, "thread"), counted(messages, "message"));
-    format!("{threads}, {messages}, {}", counted(records, "document"))
+    format!("{threads}, {messages}, {}", counted(records, "record"))
 }
 
 fn listed(totals: &Totals) -> String {
@@ -210,7 +210,7 @@ fn listed(totals: &Totals) -> String {
         counted(*messages, "message"),
         counted(*tombstones, "tombstone"),
         counted(*commits, "commit record"),
-        counted(*records, "document"),
+        counted(*records, "record"),
     ];
     counts.join(", ")
 }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde::Serialize;
-use threadkeep::core::shown_address;
+use threadkeep::core::redact_address;
 use threadkeep::models::{
     AvailableModel, Ping, Price, PriceTable, ProviderModel, Selected, SelectionError, find_models, select,
     select_embedder,
@@ -111,7 +111,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             app.output.line(format_args!(
                 "\nembeddings by {} at {}",
                 embedder.model,
-                shown_address(&embedder.base_url)
+                redact_address(&embedder.base_url)
             ))?;
         }
     }
@@ -162,7 +162,7 @@ async fn row(
         provider: found.provider.to_string(),
         model: Some(found.model.clone()),
         model_from: Some(found.model_origin.to_string()),
-        address: Some(shown_address(&found.base_url)),
+        address: Some(redact_address(&found.base_url)),
         address_from: Some(found.base_url_origin.to_string()),
         key: found.key_variable,
         price: prices.find(found.provider.as_str(), &found.model).copied(),

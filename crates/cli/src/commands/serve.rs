@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use threadkeep::MemoryOptions;
-use threadkeep::core::shown_address;
+use threadkeep::core::redact_address;
 use threadkeep_server::{
     Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
 };
@@ -105,11 +105,11 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     {
         tracing::warn!("{error}; choose another file with --erasure-ledger");
     }
-    let tail_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(THREAD_CACHE_BYTES);
-    let memory = memory.with_options(MemoryOptions { tail_bytes, ..memory.options().clone() })?;
+    let thread_cache_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(THREAD_CACHE_BYTES);
+    let memory = memory.with_options(MemoryOptions { thread_cache_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
-    let has_keys_or_issuer = !token_issuers.is_empty() || keys.is_any_known().await?;
+    let has_keys_or_issuer = !token_issuers.is_empty() || keys.has_any().await?;
     let listen = either(arguments.listen.clone(), "THREADKEEP_LISTEN", settings)?;
     let listen = listen.unwrap_or_else(|| ListenAddress::loopback(PORT));
     let addresses = listen.resolve()?;
@@ -202,7 +202,7 @@ fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
     if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
         let failure =
-            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is not an HTTP URL", shown_address(&endpoint)));
+            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is not an HTTP URL", redact_address(&endpoint)));
         return Err(failure.hint("give the collector's URL, such as http://127.0.0.1:4318").into());
     }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());
@@ -263,7 +263,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
         let failure = Failure::usage(format!("invalid token settings: {error}"));
         failure.hint("--token-issuer needs --token-audience, and --token-jwks or --token-secret-file")
     })?;
-    issuer.takes_service_role =
+    issuer.accepts_service_role =
         arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);
     Ok(Some(issuer))
 }

@@ -1,6 +1,6 @@
 use anyhow::Result;
 use serde::Serialize;
-use threadkeep::{Analytics, Selection};
+use threadkeep::{Analytics, ThreadSelection};
 
 use super::{App, Status};
 use crate::instants;
@@ -32,8 +32,8 @@ struct Stats {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (store, scope) = (app.open(Purpose::Read).await?, app.scope()?);
     let selection = match &arguments.thread {
-        Some(name) => Selection::Thread(thread_name::get(&store.memory, &scope, name).await?.id),
-        None => Selection::All,
+        Some(name) => ThreadSelection::Thread(thread_name::get(&store.memory, &scope, name).await?.id),
+        None => ThreadSelection::All,
     };
     let spinner = progress::spinner("reading…");
     let analytics = store.memory.analytics(&scope, selection).await;

@@ -129,7 +129,7 @@ impl Applied {
 
     fn summary(&self) -> String {
         let AppliedErasures { users, threads, messages, records } = self.removed;
-        let counts = [(threads, "thread"), (messages, "message"), (records, "document")];
+        let counts = [(threads, "thread"), (messages, "message"), (records, "record")];
         let counts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count, what)).collect();
         if counts.is_empty() {

@@ -177,7 +177,7 @@ fn later(one: ErasureBound, other: ErasureBound) -> ErasureBound {
 
 impl KnownErasures for LedgerContents {
     /// Thread ids are unique: a store with a thread that another store erased is a copy of that store.
-    fn note_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
+    fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
         let name = names::thread(&self.key, tenant, thread);
         let erased = self.threads.get(&name).into_iter().flatten().map(|entry| &entry.store);
         let inside = self.in_threads.get(&name).into_iter().flatten();
@@ -197,7 +197,7 @@ impl KnownErasures for LedgerContents {
         self.latest(self.threads.get(&names::thread(&self.key, tenant, thread)), true)
     }
 
-    fn is_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool {
+    fn has_entries_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool {
         self.in_threads.contains_key(&names::thread(&self.key, tenant, thread))
     }
 

@@ -31,7 +31,7 @@ const fn setting(
     about: &'static str,
     built_in: &'static str,
 ) -> Setting {
-    Setting { name, key, kind, about, built_in: SettingDefault::Shown(built_in) }
+    Setting { name, key, kind, about, built_in: SettingDefault::Description(built_in) }
 }
 
 impl From<&plugin::Setting> for Setting {

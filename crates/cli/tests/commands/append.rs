@@ -31,7 +31,7 @@ fn repeated_keys_append_once() {
     let cli = Cli::with_garden();
     let add = |text: &str| cli.run(&["append", "web:garden", text, "--key", "rent-may"]);
     assert_eq!(add("Pay rent").out, "added message #8 to 019dd000-0000-7000-8000-000000000001\n");
-    assert_eq!(add("Pay rent").out, "added before, as message #8 of 019dd000-0000-7000-8000-000000000001\n");
+    assert_eq!(add("Pay rent").out, "already added as message #8 of 019dd000-0000-7000-8000-000000000001\n");
     let other = add("Pay the rent");
     assert_eq!(other.code, Some(1));
     assert!(other.err.contains("used before for a different request") && other.err.contains("new --key"), "{other}");
@@ -64,7 +64,7 @@ fn invalid_messages_are_rejected() {
     }
     let large = cli.run_with_input(&["append", "web:garden"], "x".repeat(5 << 20).as_bytes());
     assert_eq!(large.code, Some(1));
-    assert!(large.err.contains("is limited to 4194304"), "{large}");
+    assert!(large.err.contains("exceeds the maximum of 4194304"), "{large}");
     let nul = cli.run_with_input(&["append", "web:garden"], b"a\0b");
     assert!(nul.code == Some(1) && nul.err.contains("NUL"), "{nul}");
     assert_eq!(cli.message_count(), 9);

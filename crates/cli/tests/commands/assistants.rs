@@ -90,8 +90,8 @@ fn logging_is_opt_in() {
 fn assistant_names_are_validated() {
     let cli = Cli::new();
     for (name, why) in [
-        ("docs", "paths begin with /docs"),
-        ("v1", "paths begin with /v1"),
+        ("docs", "paths under /docs"),
+        ("v1", "paths under /v1"),
         ("general", "built-in assistant"),
         ("'../gardener'", "ASCII letters"),
         ("'<b>gardener</b>'", "ASCII letters"),

@@ -38,7 +38,7 @@ fn backups_never_overwrite_files() {
     let cli = Cli::with_garden();
     cli.file("there.db", "precious");
     let output = cli.run(&["backup", "there.db"]);
-    assert!(output.code == Some(1) && output.err.contains("there is a file there.db already"), "{output}");
+    assert!(output.code == Some(1) && output.err.contains("there.db already exists"), "{output}");
     assert_eq!(std::fs::read_to_string(cli.path("there.db")).unwrap(), "precious");
     let nowhere = cli.run(&["backup", "no/such/folder/copy.db"]);
     assert_eq!(nowhere.code, Some(3), "{nowhere}");
@@ -136,7 +136,7 @@ fn restore_never_replaces_files_of_other_programs() {
     cli.out(&["backup", "monday.db"]);
     rusqlite::Connection::open(cli.path("cats.db")).unwrap().execute_batch("CREATE TABLE cats (name TEXT)").unwrap();
     let output = cli.run(&["restore", "monday.db", "--yes", "--store", "cats.db"]);
-    assert!(output.code == Some(3) && output.err.contains("another program"), "{output}");
+    assert!(output.code == Some(3) && output.err.contains("another application"), "{output}");
     let cats = rusqlite::Connection::open(cli.path("cats.db")).unwrap();
     assert_eq!(cats.query_row("SELECT count(*) FROM cats", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
@@ -180,7 +180,7 @@ fn restore_imports_an_export() {
     let output = cli.run(&["restore", fixture("garden.jsonl").to_str().unwrap()]);
     assert_eq!(
         (output.code, output.out.as_str()),
-        (Some(0), "imported 2 threads, 9 messages, 1 document\n"),
+        (Some(0), "imported 2 threads, 9 messages, 1 record\n"),
         "{output}"
     );
 }

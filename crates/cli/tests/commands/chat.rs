@@ -139,7 +139,7 @@ fn slash_commands_inspect_the_chat() {
     ] {
         assert!(output.out.contains(expected), "{expected}: {output}");
     }
-    assert!(output.err.contains("to go on: ") && output.err.contains(" chat --thread "), "{output}");
+    assert!(output.err.contains("to resume: ") && output.err.contains(" chat --thread "), "{output}");
     assert_eq!(cli.json(&["threads"])["threads"].as_array().unwrap().len(), 2);
 }
 
@@ -155,7 +155,7 @@ fn turns_can_be_traced_later() {
     let explained = cli.out(&["context", "--turn", id, "--explain"]);
     assert!(explained.contains("system prompt"), "{explained}");
     let output = cli.run(&["trace", "nothing"]);
-    assert_eq!((output.code, output.err.contains("there is no turn `nothing`")), (Some(1), true), "{output}");
+    assert_eq!((output.code, output.err.contains("turn `nothing` not found")), (Some(1), true), "{output}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn invalid_questions_are_rejected() {
     }
     cli.out(&["ask", "Hello."]);
     let output = cli.run(&["approvals", "deny", "x"]);
-    assert_eq!((output.code, output.err.contains("there is no approval `x`")), (Some(1), true), "{output}");
+    assert_eq!((output.code, output.err.contains("approval `x` not found")), (Some(1), true), "{output}");
     assert_eq!(cli.json(&["approvals", "list", "--all"]), serde_json::json!({"approvals": []}));
 }
 

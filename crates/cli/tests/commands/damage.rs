@@ -14,7 +14,7 @@ fn damaged() -> Cli {
 
 fn assert_reported(output: &RunOutput, code: i32) {
     assert_eq!(output.code, Some(code), "{output}");
-    assert!(output.out.contains("the checksum differs"), "{output}");
+    assert!(output.out.contains("checksum mismatch"), "{output}");
     assert!(!output.out.contains("msg<") && !output.err.contains("msg<"), "message text is quoted: {output}");
 }
 
@@ -46,7 +46,7 @@ fn backups_and_migrations_continue_after_damage() {
     assert!(backed_up.out.contains("position 5"), "{backed_up}");
     let moved = cli.run(&["migrate", "--from", "store.db", "--to", "new.db"]);
     assert_reported(&moved, 3);
-    assert!(moved.out.contains("verified: both hold 3 threads"), "{moved}");
+    assert!(moved.out.contains("verified: both stores contain 3 threads"), "{moved}");
     let restored = cli.run(&["restore", "monday.jsonl", "--store", "other.db"]);
     assert_reported(&restored, 3);
     // All readable messages are copied, and the copies report the damage as well.

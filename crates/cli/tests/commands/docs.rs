@@ -82,11 +82,12 @@ fn unreadable_files_are_reported_and_skipped() {
     let output = cli.run(&["docs", "add", "notes"]);
     assert_eq!((output.code, output.out.as_str()), (Some(1), "added 1 document, 1 passage\n"), "{output}");
     assert!(
-        output.err.contains("notes/a.txt is not UTF-8 text") && output.err.contains("notes/c.md: it holds no words"),
+        output.err.contains("notes/a.txt is not UTF-8 text")
+            && output.err.contains("notes/c.md: the file contains no text"),
         "{output}"
     );
     let output = cli.run(&["docs", "add", "nowhere"]);
-    assert_eq!((output.code, output.err.contains("there is no file or folder nowhere")), (Some(1), true), "{output}");
+    assert_eq!((output.code, output.err.contains("no such file or folder: nowhere")), (Some(1), true), "{output}");
     let output = cli.run(&["docs", "list", "--library", "a b"]);
     assert_eq!(output.code, Some(2), "{output}");
 }

@@ -96,8 +96,8 @@ fn erased_users_stay_erased_and_returned_users_stay() {
         cli.out(&["backup", &tuesday]);
 
         std::fs::remove_file(cli.store()).unwrap();
-        let told = cli.out(&["restore", &monday, "--yes"]);
-        assert!(told.contains("2 threads") && told.contains("1 user among them"), "{told}");
+        let restored = cli.out(&["restore", &monday, "--yes"]);
+        assert!(restored.contains("2 threads") && restored.contains("including 1 user"), "{restored}");
         assert_eq!(cli.message_count(), 0, "{name}");
         for said in ["A thread about", "A message about"] {
             assert!(!cli.contains_bytes(format!("{said} the {MARKER}").as_bytes()), "{name}");
@@ -105,8 +105,8 @@ fn erased_users_stay_erased_and_returned_users_stay() {
         assert_eq!(said_by(&cli, "theirs", "bea"), "Keep me");
 
         std::fs::remove_file(cli.store()).unwrap();
-        let told = cli.out(&["restore", &tuesday, "--yes"]);
-        assert!(told.contains("nothing in the backup was erased since"), "{name}: {told}");
+        let restored = cli.out(&["restore", &tuesday, "--yes"]);
+        assert!(restored.contains("the backup contains no data that was erased later"), "{name}: {restored}");
         assert_eq!(said(&cli, "again"), ["I am back."], "{name}");
         let records = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
         assert_eq!(records, 1, "{name}");
@@ -214,7 +214,7 @@ fn truncated_ledger_lines_are_reported_and_harmless() {
     cli.file("erasures.jsonl", format!("{whole}{}", &last[..last.len() / 2]));
     let output = cli.run(&["restore", "monday.db", "--yes"]);
     assert!(
-        output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was cut by a crash"),
+        output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was truncated by a crash"),
         "{output}"
     );
     assert_eq!(cli.run(&["show", "plans"]).code, Some(1));
@@ -290,7 +290,7 @@ fn erase_among_others(cli: &Cli, id: &str) {
         if output.code == Some(0) || output.err.contains("erased, but not yet gone") {
             return;
         }
-        assert!(output.err.contains("it is busy") && began.elapsed() < super::TIMEOUT, "{output}");
+        assert!(output.err.contains("store unavailable: busy") && began.elapsed() < super::TIMEOUT, "{output}");
     }
 }
 
@@ -314,11 +314,11 @@ fn the_default_ledger_distinguishes_stores() {
     assert!(cli.path("state/threadkeep/erasures.jsonl").exists());
     // The same user, and a record of the same name, in another store.
     let output = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
-    assert!(output.code == Some(0) && output.err.contains("of other stores passed over"), "{output}");
-    assert!(output.out.contains("nothing in the backup was erased since"), "{output}");
+    assert!(output.code == Some(0) && output.err.contains("skipped 2 entries of other stores"), "{output}");
+    assert!(output.out.contains("the backup contains no data that was erased later"), "{output}");
     // The store itself under another name: it is known by its threads.
     let output = run(&["restore", "one.db.jsonl", "--store", "moved.db"]);
-    assert!(output.code == Some(0) && output.out.contains("1 thread, 1 message, 1 document"), "{output}");
+    assert!(output.code == Some(0) && output.out.contains("1 thread, 1 message, 1 record"), "{output}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn empty_imports_are_errors_with_a_hint() {
     for path in ["missing.json", "notes", "other"] {
         let output = cli.run(&["import", path]);
         assert_eq!(output.code, Some(1), "{output}");
-        assert!(output.err.contains("error: there is no ") && output.err.contains("\nhint: "), "{output}");
+        assert!(output.err.contains("error: no ") && output.err.contains("\nhint: "), "{output}");
     }
     // A mistake in one path imports nothing of the others.
     let good = cli.file("good.jsonl", GOOD);
@@ -144,7 +144,7 @@ fn branches_become_marked_forks() {
     let listed = cli.run(&["threads"]).out;
     assert!(listed.contains("Birds (current)") && listed.contains("Birds (fork)"), "{listed}");
     cli.file("conversations.json", branched("b"));
-    assert_eq!(cli.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages were there already\n");
+    assert_eq!(cli.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages already existed\n");
     let listed = cli.run(&["threads"]).out;
     assert!(listed.contains("Birds (not current)") && listed.contains("Birds (fork, current)"), "{listed}");
     assert_eq!(cli.json(&["search", "pelicans"])["hits"].as_array().unwrap().len(), 1);
@@ -159,7 +159,7 @@ fn branches_become_marked_forks() {
     };
     assert_eq!(sorted(other.exported()), sorted(cli.exported()));
     let file = other.file("conversations.json", branched("b"));
-    assert_eq!(other.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages were there already\n");
+    assert_eq!(other.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages already existed\n");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn errors_in_single_line_files_name_the_conversation() {
     let text = format!("[{},{}]", branched("c").trim_matches(['[', ']']), bad.trim_matches(['[', ']']));
     let file = cli.file("conversations.json", text);
     let output = cli.run(&["import", &file]);
-    let expected = "conversations.json: conversation \"Birds\" (c-2): node b: invalid text: holds a NUL character\n";
+    let expected = "conversations.json: conversation \"Birds\" (c-2): node b: invalid text: contains a NUL character\n";
     assert!(output.err.contains(expected), "{output}");
     // Of the second conversation one branch is left.
     assert_eq!(output.out, "imported 3 threads, 5 messages (1 of the threads is a fork)\n", "{output}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Cli;
 use super::serve::{Server, authorization, thread, until};
 
-/// A server of a model, or of anything else that is asked over HTTP: it answers when it is told to.
+/// A server of a model, or of anything else that is asked over HTTP: it answers on command.
 struct HeldEndpoint(TcpListener);
 
 /// A question that waits for its answer.
@@ -44,7 +44,7 @@ impl HeldEndpoint {
                 Ok(accepted) => break accepted,
                 Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
             }
-            assert!(std::time::Instant::now() < deadline, "nobody asks");
+            assert!(std::time::Instant::now() < deadline, "no request");
             std::thread::yield_now();
         };
         stream.set_nonblocking(false).unwrap();
@@ -60,7 +60,7 @@ impl HeldEndpoint {
         Question { stream, text }
     }
 
-    /// Asserts that nobody has asked meanwhile.
+    /// Asserts that no request has arrived meanwhile.
     fn assert_unasked(&self) {
         self.0.set_nonblocking(true).unwrap();
         assert_eq!(self.0.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
@@ -108,7 +108,7 @@ fn kill(server: &mut Server) {
     assert_eq!(server.child.wait().unwrap().code(), None);
 }
 
-fn told(server: &Server, path: &str) -> (String, Value) {
+fn get_json(server: &Server, path: &str) -> (String, Value) {
     let (status, body) = server.ask(&format!("GET {path}"), "").unwrap();
     (status, serde_json::from_str(&body).unwrap())
 }
@@ -127,13 +127,13 @@ fn assert_turn_resumes_after_restart(cli: &Cli) {
     kill(&mut server);
 
     let server = Server::start_with(model.serve(cli));
-    // Nobody asked for the turn or spoke in its thread.
+    // No client requested the turn or wrote to its thread.
     let held_again = model.next();
     assert!(held_again.text.contains("Are you there?"));
     let messages = format!("/v1/threads/{thread}/messages?order=asc");
-    assert_eq!(texts(&told(&server, &messages).1), ["Are you there?"]);
+    assert_eq!(texts(&get_json(&server, &messages).1), ["Are you there?"]);
     let path = format!("/v1/threads/{thread}/turns/{turn}");
-    let (status, running) = told(&server, &path);
+    let (status, running) = get_json(&server, &path);
     assert_eq!((status.contains("202"), &running["status"]), (true, &json!("running")));
     // Others go on meanwhile.
     let turn_of_other = ask(&server, "general", &other, "And you?");
@@ -143,7 +143,7 @@ fn assert_turn_resumes_after_restart(cli: &Cli) {
 
     held_again.answer("Here I am.");
     until(&server, &format!("GET {messages}"), |page| texts(page).len() == 2);
-    let (status, turn) = told(&server, &path);
+    let (status, turn) = get_json(&server, &path);
     assert_eq!(
         (status.contains("200"), &turn["status"], &turn["reply"]),
         (true, &json!("completed"), &json!("Here I am."))
@@ -152,7 +152,7 @@ fn assert_turn_resumes_after_restart(cli: &Cli) {
     let next = ask(&server, "general", &thread, "Good.");
     model.next().answer("Yes.");
     until(&server, &format!("GET /v1/threads/{thread}/turns/{next}"), is_completed);
-    assert_eq!(texts(&told(&server, &messages).1), ["Are you there?", "Here I am.", "Good.", "Yes."]);
+    assert_eq!(texts(&get_json(&server, &messages).1), ["Are you there?", "Here I am.", "Good.", "Yes."]);
     model.assert_unasked();
     drop(held);
 }
@@ -219,14 +219,14 @@ fn turns_resume_after_a_kill_during_a_tool_call() {
     let path = format!("/v1/threads/{thread}/turns/{turn}");
     let deadline = std::time::Instant::now() + super::TIMEOUT;
     feeds.0.set_nonblocking(true).unwrap();
-    while !is_over(&told(&server, &path).1) {
+    while !is_over(&get_json(&server, &path).1) {
         // A feed may be asked more than once.
         if let Ok((mut stream, _)) = feeds.0.accept() {
             drop(stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"));
         }
         assert!(std::time::Instant::now() < deadline);
     }
-    let (_, turn) = told(&server, &path);
+    let (_, turn) = get_json(&server, &path);
     assert_eq!(turn["status"], "completed", "{turn}");
     assert_eq!(turn["tool_calls"].as_array().unwrap().len(), 1, "{turn}");
 }
@@ -247,9 +247,9 @@ fn automatic_resumption_can_be_disabled() {
     assert!(question.text.contains("And you?"), "{}", question.text);
     question.answer("So am I.");
     model.assert_unasked();
-    // Whoever asks for it has it go on.
+    // A request for the turn resumes it.
     let path = format!("/v1/threads/{thread}/turns/{turn}");
-    assert!(told(&server, &path).0.contains("202"));
+    assert!(get_json(&server, &path).0.contains("202"));
     model.next().answer("Here I am.");
     until(&server, &format!("GET {path}"), |turn| turn["reply"] == "Here I am.");
     drop(held);

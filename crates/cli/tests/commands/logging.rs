@@ -10,9 +10,9 @@ use super::provider::Provider;
 use super::serve::Server;
 use super::{Cli, TIMEOUT};
 
-/// Everything that nobody but its owner may read says so in this test.
+/// Every secret of this test contains these words.
 const HIDDEN: &str = "hidden";
-/// A token that nobody signed, of a user whose name nobody may read: it is encoded, and not encrypted.
+/// An unsigned token of a user whose name must not be logged: it is encoded, not encrypted.
 const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImhpZGRlbiJ9.eyJpc3MiOiJodHRwczovL2hpZGRlbi1pc3N1ZXIiLCJhdWQiOiJtZSIsImV4cCI6NDEwMjQ0NDgwMCwic3ViIjoiaGlkZGVuIn0.aGlkZGVu";
 
 fn server(cli: &Cli, provider: &Provider, arguments: &[&str]) -> Server {
@@ -56,7 +56,7 @@ fn run(server: &Server, key: &str) -> Vec<String> {
         ("POST /v1/recall".to_owned(), json!({ "question": "hidden-words" })),
         ("GET /v1/threads?key=web:hidden-key".to_owned(), Value::Null),
         ("PUT /v1/preferences/hidden-preference".to_owned(), json!({ "value": "hidden-value" })),
-        ("PUT /v1/documents/notes/hidden-document".to_owned(), json!({ "value": "hidden-value" })),
+        ("PUT /v1/records/notes/hidden-record".to_owned(), json!({ "value": "hidden-value" })),
         ("GET /hidden-path/hidden-words?hidden-query=1".to_owned(), Value::Null),
         ("POST /v1/threads".to_owned(), json!({ "hidden-member": "hidden-words" })),
         ("POST /v1/import".to_owned(), json!({ "hidden-line": "hidden-words" })),
@@ -147,10 +147,10 @@ fn logs_contain_no_secrets_and_no_messages() {
         let mut wanted = vec!["/v1/threads/{id}/messages", "TRACE", "DEBUG"];
         wanted.push("Processing natural language input for agent general");
         if !form.is_empty() {
-            wanted.push("the keys of an issuer were not read");
+            wanted.push("cannot read the keys of a token issuer");
         }
-        for told in wanted {
-            assert!(text.contains(told), "{told}: {text}");
+        for expected in wanted {
+            assert!(text.contains(expected), "{expected}: {text}");
         }
         // What is logged on the way names the request that the client knows.
         let erased = log.iter().find(|line| line.contains("a user was erased")).unwrap();

@@ -86,7 +86,7 @@ impl Cli {
         let (first, second) = threads.split_at(threads.rfind("{\"thread\":{\"id\"").unwrap());
         // Separately, because threads imported together are created in any order.
         for (thread, expected) in
-            [(first, "imported 1 thread, 7 messages, 1 document\n"), (second, "imported 1 thread, 2 messages\n")]
+            [(first, "imported 1 thread, 7 messages, 1 record\n"), (second, "imported 1 thread, 2 messages\n")]
         {
             let output = self.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
             assert_eq!((output.code, output.out.as_str()), (Some(0), expected), "{output}");

@@ -18,7 +18,7 @@ fn derived_data_is_checked_and_repaired() {
     let repaired = cli.run(&["check", "--repair"]);
     assert_eq!(repaired.code, Some(0), "{repaired}");
     assert_eq!(cli.run(&["check"]).code, Some(0));
-    assert_eq!(cli.json(&["search", "carrots"])["hits"].as_array().unwrap().len(), 3, "the index is built anew");
+    assert_eq!(cli.json(&["search", "carrots"])["hits"].as_array().unwrap().len(), 3, "the index is rebuilt");
 }
 
 #[test]

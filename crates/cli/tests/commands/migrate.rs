@@ -35,7 +35,7 @@ fn migrate_copies_and_verifies_everything() {
     assert_eq!(cli.run(&["check", "--store", "new.db"]).code, Some(0));
     assert!(cli.out(&["search", "tomatoes", "--store", "new.db"]).contains("omato"));
     let again = cli.run(&["migrate", "--from", "store.db", "--to", "sqlite:new.db"]);
-    assert!(again.out.starts_with("copied 0 threads, 0 messages, 0 documents; 4 threads"), "{again}");
+    assert!(again.out.starts_with("copied 0 threads, 0 messages, 0 records; 4 threads"), "{again}");
     let verified = cli.json(&["migrate", "--from", "store.db", "--to", "new.db", "--verify-only"]);
     assert_eq!(verified.get("copied"), None);
     assert_eq!(verified["verified"]["source"], verified["verified"]["target"]);

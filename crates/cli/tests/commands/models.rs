@@ -128,7 +128,7 @@ fn invalid_price_files_are_reported_with_the_reason() {
         ("{\n\"openai\": {\"m\": {\"inptu\": 1}}}", "unknown field `inptu`, expected one of `input`"),
         (r#"{"openai": {"m": {"input": 1}}}"#, "missing field `output` at line 1 column 29"),
         (r#"{"openai": {"m": {"input": -1, "output": 1}}}"#, "invalid price for openai/m"),
-        (r#"{"opnai": {"m": {"input": 1, "output": 1}}}"#, "`opnai` is no provider; there are openai, groq, "),
+        (r#"{"opnai": {"m": {"input": 1, "output": 1}}}"#, "opnai"),
         ("", "EOF while parsing"),
     ] {
         let file = cli.file("prices.json", prices);
@@ -137,7 +137,7 @@ fn invalid_price_files_are_reported_with_the_reason() {
         let asked = cli.command(&["ask", "Hello?"]).env("OPENAI_API_KEY", "k").output().unwrap().into();
         cli.file("config.yaml", "");
         for output in [from_option, asked] {
-            let error = format!("error: the prices in {file}: ");
+            let error = format!("error: cannot read the prices in {file}: ");
             assert!(
                 output.code == Some(1) && output.err.starts_with(&error) && output.err.contains(expected),
                 "{prices}: {output}"

@@ -1,4 +1,4 @@
-//! Nobody else on the machine reads what we make.
+//! No other user of the machine can read our files.
 #![cfg(unix)]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -80,7 +80,7 @@ fn files_that_others_can_read_are_reported() {
     cli.file("secret", "gsk-s3cret");
     open(&cli.path("secret"), 0o640);
     open(&cli.store(), 0o644);
-    // Nobody else enters the folder.
+    // No other user can enter the folder.
     open(&cli.path(""), 0o700);
     assert_eq!(cli.json(&["check"])["exposed"], json!([]));
     assert_eq!(cli.run(&["config", "check"]).code, Some(0));

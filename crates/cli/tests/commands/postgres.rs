@@ -96,7 +96,7 @@ fn commands_behave_as_on_a_file() {
         &["append", "web:new", "The tent is blue.", "--create", "--key", "once"][..],
         &["append", "web:new", "The tent is blue.", "--key", "once"],
         &["append", "web:new", "Something else.", "--key", "once"],
-        &["append", "web:none", "Nobody is there."],
+        &["append", "web:none", "No one is there."],
         &["threads"],
         &["show", "web:new"],
         &["show", "web:garden", "--json"],
@@ -168,7 +168,7 @@ fn migrations_and_backups_keep_everything() {
     let (file_name, back) = (file.store().display().to_string(), file.path("back.db").display().to_string());
     for (from, to) in [(&file_name, &urls[0]), (&urls[0], &urls[1]), (&urls[1], &back)] {
         let moved = file.run(&["migrate", "--from", from, "--to", to]);
-        assert!(moved.code == Some(0) && moved.out.contains("verified: both hold 3 threads"), "{from}: {moved}");
+        assert!(moved.code == Some(0) && moved.out.contains("verified: both stores contain 3 threads"), "{from}: {moved}");
     }
     assert_eq!(everything(&first.cli), before);
     assert_eq!(everything(&Cli { url: Some(back), ..Cli::new() }), before);
@@ -197,7 +197,7 @@ fn database_errors_have_hints() {
         (format!("{url}?pool_size=many"), 2, "pool_size is not a number"),
         (format!("{url}_not"), 2, "_not\" does not exist"),
         (url.replace("postgres@", "stranger:s3cret@"), 2, "stranger"),
-        (format!("{url}?migrate=off"), 3, "the schema is missing or old"),
+        (format!("{url}?migrate=off"), 3, "the schema is missing or outdated"),
         ("oracle://ana:s3cret@host/app".to_owned(), 2, "postgres://USER@HOST/DATABASE"),
     ] {
         let output = on_server.cli.run(&["threads", "--store", &store]);
@@ -224,10 +224,10 @@ fn two_servers_share_one_database() {
     let mut stream = other.listen(&thread);
     let acknowledged = append_until_down(&one, &thread, "-KILL");
     assert_eq!(one.child.wait().unwrap().code(), None);
-    // Whatever was acknowledged here is told of there, once, and is there.
-    let mut told = 0;
-    while told < acknowledged.len() {
-        told += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
+    // Subscribers of the other instance receive each acknowledged message once.
+    let mut received = 0;
+    while received < acknowledged.len() {
+        received += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
     }
     assert_stored(&on_server.cli, &thread, &acknowledged);
     let (status, body) = other.ask(&format!("GET /v1/threads/{thread}"), "").unwrap();

@@ -54,19 +54,19 @@ fn answer(mut stream: TcpStream, heard: &Sender<()>) {
     let last = messages.last().cloned().unwrap_or_default();
     let said = last["content"].to_string();
     let is_asked = |verb: &str| last["role"] == "user" && said.contains(verb);
-    let told = |status: &str, kind: &str, body: &str| {
+    let response = |status: &str, kind: &str, body: &str| {
         format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{body}")
     };
-    let stream_of = |body: &str| told("200 OK", "text/event-stream", body);
+    let stream_of = |body: &str| response("200 OK", "text/event-stream", body);
     let error =
         json!({ "error": { "message": format!("cannot take {said}"), "type": "invalid_request_error" } }).to_string();
     let begun = chunk(&json!({ "content": "Let me see. " }), None);
     let answer = if is_asked("wait") {
         stream_of(&begun)
     } else if is_asked("fail") {
-        told("500 Internal Server Error", "application/json", &error)
+        response("500 Internal Server Error", "application/json", &error)
     } else if is_asked("refuse") {
-        told("400 Bad Request", "application/json", &error)
+        response("400 Bad Request", "application/json", &error)
     } else if is_asked("nonsense") {
         stream_of(&format!("data: {{{said}\n\n"))
     } else if is_asked("call") {

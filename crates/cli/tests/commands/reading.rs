@@ -82,10 +82,10 @@ fn threads_are_found_by_id_key_or_id_prefix() {
     assert_prints!(cli, "show_ambiguous", ambiguous.err.replace("019dd", "01xdd"));
     cli.out(&["append", "b0b0b0b0-0000-4000-8000-000000000001", "Hello", "--create"]);
     assert_eq!(cli.json(&["show", "b0b0b0"])["messages"][0]["parts"][0]["text"], "Hello");
-    for unknown in ["web:gard", "019", "019dd0010", "nobody", "", &"x".repeat(600)] {
+    for unknown in ["web:gard", "019", "019dd0010", "no-thread", "", &"x".repeat(600)] {
         let output = cli.run(&["show", unknown]);
         assert_eq!(output.code, Some(1), "{output}");
-        assert!(output.err.contains("there is no thread") && output.err.contains("hint: "), "{output}");
+        assert!(output.err.contains("not found") && output.err.contains("hint: "), "{output}");
     }
 }
 

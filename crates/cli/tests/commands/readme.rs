@@ -96,9 +96,9 @@ fn curl_examples_work() {
     let server = server(&cli);
     let mut exchanges = 0;
     let mut exchanged = blocks("console")[0].split("$ curl ");
-    let told = exchanged.next().unwrap();
+    let printed = exchanged.next().unwrap();
     for line in ["listening on http://127.0.0.1:7437\n", "export OPENAI_BASE_URL=http://127.0.0.1:7437/v1\n"] {
-        assert!(told.contains(line), "{told}");
+        assert!(printed.contains(line), "{printed}");
     }
     // What it shows holds however often it is done.
     let exchanged: Vec<&str> = exchanged.collect();

@@ -34,7 +34,7 @@ fn recall_searches_only_the_requested_scope() {
     assert_eq!(seqs(&["--thread", "web:garden", "-n", "1"]).len(), 1);
     assert_eq!(seqs(&["--user", "bea"]), [json!(null); 0]);
     assert!(seqs(&["--as-tenant"]).contains(&json!(5)));
-    assert_eq!(cli.run(&["recall", "carrots", "--thread", "nobody"]).code, Some(1));
+    assert_eq!(cli.run(&["recall", "carrots", "--thread", "no-thread"]).code, Some(1));
     assert_eq!(cli.run(&["recall", "carrots", "--limit", "0"]).code, Some(2));
     assert_eq!(cli.run(&["recall"]).code, Some(2));
     let wordless = cli.run(&["recall", "?!"]);

@@ -191,7 +191,7 @@ fn second_signals_exit_immediately() {
         let waiting = begin(&server, "/v1/agents/general/turns", &json!({ "text": "wait" }));
         provider.wait_for(1);
         server.signal(signals[0]);
-        // It takes nobody any more once it has heard.
+        // It accepts no connections once it is shutting down.
         while TcpStream::connect(&server.address).is_ok() {
             std::thread::yield_now();
         }

@@ -218,7 +218,7 @@ fn subway_urls_are_listed() {
     assert!(of("MTA_TIMETABLE").ends_with("subway.timetable"), "{}", of("MTA_TIMETABLE"));
 }
 
-/// A program whose live trains are asked for where nobody listens.
+/// A command whose live feeds are unreachable.
 fn without_network() -> Cli {
     let cli = Cli::new();
     cli.file("config.yaml", "MTA_FEEDS: http://127.0.0.1:9/\n");
@@ -278,7 +278,7 @@ fn servers_reload_a_new_timetable() {
     // Before the first train of a Monday, and nowhere a live one.
     command.env("THREADKEEP_NOW", "2026-05-04T11:00:00Z").env("MTA_FEEDS", "http://127.0.0.1:9");
     let server = Server::start_with(command);
-    let told = || {
+    let answer = || {
         let (status, body) = server.ask("GET /route?from=South+Ferry&to=Rector+St+on+the+1", "").unwrap();
         assert_eq!(status, "HTTP/1.1 200 OK", "{body}");
         let route: Value = serde_json::from_str(&body).unwrap();
@@ -287,7 +287,7 @@ fn servers_reload_a_new_timetable() {
     let until = |is_it: &dyn Fn(&String) -> bool| {
         let deadline = std::time::Instant::now() + TIMEOUT;
         loop {
-            let found = told();
+            let found = answer();
             if is_it(&found) {
                 return found;
             }
@@ -295,7 +295,7 @@ fn servers_reload_a_new_timetable() {
             std::thread::yield_now();
         }
     };
-    let without = told();
+    let without = answer();
     let first = cli.file("first.zip", zip());
     run(fetch(&cli, &[&first], ""));
     let with_first = until(&|found| *found != without);
@@ -304,12 +304,12 @@ fn servers_reload_a_new_timetable() {
     let with_second = until(&|found| *found != with_first);
     assert!(without.contains("2 min a stop"), "{without}");
     assert!(
-        [&with_first, &with_second].iter().all(|told| told.contains("from the timetable")),
+        [&with_first, &with_second].iter().all(|answer| answer.contains("from the timetable")),
         "{with_first} {with_second}"
     );
     cli.file("subway.timetable", "no timetable");
-    server.logged("subway is served as before");
-    assert_eq!(told(), with_second);
+    server.logged("still serving the previous version");
+    assert_eq!(answer(), with_second);
 }
 
 #[test]

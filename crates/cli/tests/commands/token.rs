@@ -1,4 +1,4 @@
-//! The token of a server without a key: where it is kept, who is told it, and who takes it up.
+//! The token of a server without a key: where it is stored, how it is printed, and which requests use it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use super::{Cli, RunOutput, TIMEOUT};
 
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--model", "offline"];
 
-/// A server with the token that it finds by itself, and what it tells on standard output and standard error.
+/// A server with its stored token, and its standard output and standard error.
 struct TokenServer {
     child: Child,
     address: String,
@@ -110,21 +110,21 @@ fn terminals_show_the_token() {
     command.args(["-qec", &program, "/dev/null"]).current_dir(cli.path("")).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let told = lines.find_map(|line| line.trim_end().strip_prefix("export OPENAI_API_KEY=").map(str::to_owned));
+    let printed = lines.find_map(|line| line.trim_end().strip_prefix("export OPENAI_API_KEY=").map(str::to_owned));
     drop(child.kill());
     drop(child.wait());
-    assert_eq!(told.unwrap(), kept(&cli));
+    assert_eq!(printed.unwrap(), kept(&cli));
 }
 
 #[test]
 fn given_tokens_are_not_stored() {
     let cli = Cli::new();
-    let chosen = "chosen-by-somebody-for-tests";
+    let chosen = "chosen-by-this-test";
     let mut typed = TokenServer::start(cli.command(&[&SERVE[..], &["--token", chosen, "--json"]].concat()));
-    let told: Value = serde_json::from_str(&typed.line()).unwrap();
+    let printed: Value = serde_json::from_str(&typed.line()).unwrap();
     let listening = format!("http://{}", typed.address);
     let expected = serde_json::json!({ "listening": listening, "openai_base_url": format!("{listening}/v1") });
-    assert_eq!(told, expected);
+    assert_eq!(printed, expected);
     let file = cli.file("chosen", format!("{chosen}\n"));
     let mut of_file = cli.command(&SERVE);
     of_file.env("THREADKEEP_TOKEN_FILE", file);
@@ -201,7 +201,7 @@ fn logs_do_not_contain_the_token() {
         }
         server.signal("-TERM");
         assert_eq!(server.child.wait().unwrap().code(), Some(0));
-        server.logged("stopping");
+        server.logged("shutting down");
         let log = server.log.lock().unwrap().join("\n");
         let (_, code) = cookie.split_once('.').unwrap();
         assert!(log.contains("/v1/session") && !log.contains(&TOKEN[4..]) && !log.contains(code), "{log}");

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use threadkeep_core::text::{self, Counting, Language, Lookup, TermCounts};
+use threadkeep_core::text::{self, CachingTermMatcher, Language, TermCounts, TermMatcher};
 use threadkeep_core::{Message, Role, Timestamp};
 
 use super::period::{Period, mentions_time, periods};
@@ -13,7 +13,7 @@ pub const WORDS: usize = 32;
 pub struct Question {
     /// The words to search for, normalized, each with its stems.
     words: Vec<(String, Vec<String>)>,
-    lookup: Lookup,
+    matcher: TermMatcher,
     /// All words, normalized.
     all_words: BTreeSet<String>,
     periods: Vec<Period>,
@@ -31,7 +31,7 @@ impl Question {
             Some(language) => !language.is_function_word(word),
             None => Language::ALL.iter().all(|language| !language.is_function_word(word)),
         };
-        let all = text::alternatives(question);
+        let all = text::query_terms(question);
         let content_words: Vec<_> = all.iter().filter(|(word, _)| is_content_word(word)).cloned().collect();
         let all_words: BTreeSet<String> = all.iter().map(|(word, _)| word.clone()).collect();
         let asks_when = asks_when(&all_words);
@@ -42,7 +42,7 @@ impl Question {
     /// Parses a query in which every word counts and none is interpreted as a time or speaker.
     #[must_use]
     pub fn of_all_words(query: &str) -> Self {
-        Self::of_words(text::alternatives(query))
+        Self::of_words(text::query_terms(query))
     }
 
     fn of_words(all: Vec<(String, Vec<String>)>) -> Self {
@@ -54,8 +54,8 @@ impl Question {
                 words.push((word, stems));
             }
         }
-        let lookup = Lookup::new(&words.iter().map(|(_, stems)| stems.clone()).collect::<Vec<_>>());
-        Self { words, lookup, ..Self::default() }
+        let matcher = TermMatcher::new(&words.iter().map(|(_, stems)| stems.clone()).collect::<Vec<_>>());
+        Self { words, matcher, ..Self::default() }
     }
 
     /// Whether there are no words to search for.
@@ -93,13 +93,13 @@ impl Question {
     /// Counts the occurrences of the words in a text.
     #[must_use]
     pub fn count(&self, text: &str) -> TermCounts {
-        self.lookup.count(text)
+        self.matcher.count(text)
     }
 
     /// Counts the words in many texts, stemming each distinct word of the texts once.
     #[must_use]
-    pub fn counting(&self) -> Counting<'_> {
-        self.lookup.counting()
+    pub fn counting(&self) -> CachingTermMatcher<'_> {
+        self.matcher.caching()
     }
 
     /// Returns the periods that the question refers to.
@@ -136,7 +136,7 @@ const FIRST_PERSON: [&str; 11] = ["i", "me", "my", "mine", "myself", "yo", "mi",
 /// question.
 pub(super) fn name_parts(name: &str) -> impl Iterator<Item = String> {
     let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
-    let parts = text::alternatives(name).into_iter().map(|(word, _)| word);
+    let parts = text::query_terms(name).into_iter().map(|(word, _)| word);
     parts.filter(move |word| word.chars().count() > 1 && !is_function_word(word))
 }
 

@@ -1,4 +1,4 @@
-//! The words of a language that say nothing by themselves, folded.
+//! Function words of each language, folded.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,32 +7,32 @@ use foldhash::fast::RandomState;
 
 use super::Language;
 
-/// The longest one, in bytes.
-const LONGEST: usize = 10;
+/// The maximum length of a function word, in bytes.
+const MAX_WORD_BYTES: usize = 10;
 
-/// Of which languages a word is a function word, in the order of [`Language::ALL`].
+/// Returns whether a word is a function word of each language, in the order of [`Language::ALL`].
 pub(super) fn languages_of(word: &str) -> [bool; Language::ALL.len()] {
-    // Asked for every word of every text that is searched.
-    let known = if word.len() <= LONGEST { FUNCTION_WORDS.get(word) } else { None };
+    // The length is checked first because this runs for every word of every searched text.
+    let known = if word.len() <= MAX_WORD_BYTES { FUNCTION_WORDS.get(word) } else { None };
     known.copied().unwrap_or_default()
 }
 
 static FUNCTION_WORDS: LazyLock<HashMap<&str, [bool; Language::ALL.len()], RandomState>> = LazyLock::new(|| {
     let mut words: HashMap<_, [bool; Language::ALL.len()], _> = HashMap::default();
     for language in Language::ALL {
-        let of_language = match language {
+        let language_words = match language {
             Language::English => ENGLISH_WORDS,
             Language::Spanish => SPANISH_WORDS,
         };
-        for word in of_language.split_whitespace() {
-            debug_assert!(word.len() <= LONGEST, "{word} is longer than the longest");
+        for word in language_words.split_whitespace() {
+            debug_assert!(word.len() <= MAX_WORD_BYTES, "{word} is longer than MAX_WORD_BYTES");
             words.entry(word).or_default()[language as usize] = true;
         }
     }
     words
 });
 
-// Pieces of short forms (`don`, `t`, `ll`) are here because a word is split at its apostrophe.
+// Parts of contractions (`don`, `t`, `ll`) are listed because words are split at apostrophes.
 const ENGLISH_WORDS: &str = "
     a an the this that these those some such
     i me my mine myself you your yours yourself yourselves he him his himself she her hers herself it its itself

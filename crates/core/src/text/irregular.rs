@@ -1,27 +1,27 @@
-//! English words whose forms no ending tells: `bought` is a form of `buy`.
+//! Irregular English forms, which a stemmer does not recognise: `bought` is a form of `buy`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::lookup::Beginning;
+use super::term_matcher::Prefix;
 
-/// The word that an irregular form belongs to, or the word itself.
+/// Returns the base of an irregular form, or the word itself.
 pub(super) fn base_of(word: &str) -> &str {
     BASES.get(word).copied().unwrap_or(word)
 }
 
-/// The forms of words with one of these beginnings that begin otherwise themselves.
-pub(super) fn odd_forms(beginnings: &[Beginning]) -> Vec<&'static str> {
-    let begins = |word: &str| beginnings.iter().any(|beginning| beginning.begins(word));
+/// Returns the words that have none of these prefixes, but whose base or stem may have one of them.
+pub(super) fn forms_with_other_prefixes(prefixes: &[Prefix]) -> Vec<&'static str> {
+    let matches = |word: &str| prefixes.iter().any(|prefix| prefix.matches(word));
     let mut forms: Vec<&str> =
-        BASES.iter().filter(|(form, base)| begins(base) && !begins(form)).map(|(form, _)| *form).collect();
-    forms.extend(STEMS_BEGIN_OTHERWISE);
+        BASES.iter().filter(|(form, base)| matches(base) && !matches(form)).map(|(form, _)| *form).collect();
+    forms.extend(STEMS_WITH_OTHER_PREFIXES);
     forms.sort_unstable();
     forms
 }
 
-/// Words to which the English stemmer gives another beginning.
-pub(super) const STEMS_BEGIN_OTHERWISE: [&str; 3] = ["dying", "lying", "tying"];
+/// Words whose English stem has another prefix than the word.
+pub(super) const STEMS_WITH_OTHER_PREFIXES: [&str; 3] = ["dying", "lying", "tying"];
 
 static BASES: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     let lines = FORMS.lines().map(str::split_whitespace);
@@ -29,8 +29,7 @@ static BASES: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     forms.flat_map(|(base, forms)| forms.map(move |form| (form, base))).collect()
 });
 
-// The base first. Forms that are as often another word (`left`, `saw`, `felt`) go with
-// the verb, which is what people talk about.
+// The base comes first. Forms that are also another word (`left`, `saw`, `felt`) belong to the verb, the more common meaning.
 const FORMS: &str = "
     become became
     begin began begun

@@ -1,4 +1,4 @@
-//! The thread that the vectors are committed to, and the batch that failures are added to.
+//! The thread to which the batches are committed, and a valid batch to which failures are added.
 
 use uuid::Uuid;
 
@@ -6,16 +6,16 @@ use super::CommitVector;
 use crate::{
     Batch, ChangeTag, CommitOutcome, Content, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint,
     IDEMPOTENCY_WINDOW_MS, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Positions, PutRecord,
-    Record, RecordName, Role, Scope, Tagged, TenantId, ThreadId, Timestamp, codec,
+    Record, RecordName, Role, Scope, TaggedNumber, TenantId, ThreadId, Timestamp, codec,
 };
 
-/// How many messages and tombstones the thread holds.
+/// The number of messages and tombstones in the thread.
 pub(super) const ENTRIES: u64 = 7;
-/// How many messages may be appended to the thread that is nearly full: more than any failure but the last appends.
-pub(super) const FREE: u64 = 4;
+/// The number of messages that can be appended to the nearly full thread. Only the last failure appends more.
+pub(super) const FREE_POSITIONS: u64 = 4;
 
 pub(super) fn tenant() -> TenantId {
-    TenantId::new("vectors").expect("a good name")
+    TenantId::new("vectors").expect("a valid name")
 }
 
 pub(super) fn thread(number: u128) -> ThreadId {
@@ -23,7 +23,7 @@ pub(super) fn thread(number: u128) -> ThreadId {
 }
 
 pub(super) fn now() -> Timestamp {
-    Timestamp::from_millis(1_767_225_600_000).expect("in the range of years")
+    Timestamp::from_millis(1_767_225_600_000).expect("within the range")
 }
 
 pub(super) fn id(number: u128) -> MessageId {
@@ -42,22 +42,23 @@ pub(super) fn null() -> JsonText {
     JsonText::new("null").expect("JSON")
 }
 
-/// The key of the thread's last commit but one, which wrote its records.
-fn forgotten() -> IdempotencyKey {
-    IdempotencyKey::Given("forgotten".to_owned())
+/// The key of the second to last commit on the thread. That commit wrote the thread's records, and is older than the idempotency
+/// window.
+fn expired_key() -> IdempotencyKey {
+    IdempotencyKey::FromCaller("forgotten".to_owned())
 }
 
-/// The tag of a commit that the thread does not have.
+/// The tag of a commit that is not part of the thread's history.
 pub(super) fn lost_tag() -> ChangeTag {
-    ChangeTag::of(&IdempotencyKey::Given("lost".to_owned()))
+    ChangeTag::of(&IdempotencyKey::FromCaller("lost".to_owned()))
 }
 
 /// The key of the thread's last commit.
 pub(super) fn used_key() -> IdempotencyKey {
-    IdempotencyKey::Given("used".to_owned())
+    IdempotencyKey::FromCaller("used".to_owned())
 }
 
-/// What its last commit was.
+/// The fingerprint of the last commit of the thread.
 pub(super) fn used_fingerprint() -> Fingerprint {
     Fingerprint::of(b"used")
 }
@@ -67,25 +68,25 @@ pub(super) fn version(positions: Positions) -> u64 {
     positions.change - 1
 }
 
-/// The same with its tag.
-pub(super) fn kept_version(positions: Positions) -> Tagged {
-    Tagged { number: version(positions), tag: Some(ChangeTag::of(&forgotten())) }
+/// The version of the thread's records, with its tag.
+pub(super) fn record_version(positions: Positions) -> TaggedNumber {
+    TaggedNumber { number: version(positions), tag: Some(ChangeTag::of(&expired_key())) }
 }
 
-/// A batch of the tenant's own that appends a message and writes a record, under a key that was used for something else
-/// longer ago than is remembered.
-pub(super) fn plain(name: &str, positions: Positions) -> CommitVector {
-    let mut batch = Batch::new(forgotten(), Fingerprint::of(name.as_bytes()));
+/// Creates a valid commit in the tenant's scope, which appends a message and writes a record. Its key was used for another request,
+/// longer ago than the idempotency window.
+pub(super) fn valid_commit(name: &str, positions: Positions) -> CommitVector {
+    let mut batch = Batch::new(expired_key(), Fingerprint::of(name.as_bytes()));
     batch.append = vec![message(10)];
     batch.put = vec![PutRecord { name: record("written"), value: null(), expires_at: None }];
     let Positions { seq, change, .. } = positions;
     let tag = Some(ChangeTag::of(&batch.key));
-    let answer = Ok(CommitOutcome { change: change + 1, tag, first_seq: seq + 1, count: 1, replayed: false });
-    CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, positions, answer }
+    let expected_result = Ok(CommitOutcome { change: change + 1, tag, first_seq: seq + 1, count: 1, replayed: false });
+    CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, positions, expected_result }
 }
 
-/// Messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the records `first`, `second` and `fourth`; the
-/// record of a commit that counts, and one that is forgotten.
+/// Creates the dump of the thread: messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the records
+/// `first`, `second` and `fourth`; an idempotency record within the window, and one outside it.
 pub(super) fn dump(positions: Positions) -> Dump {
     let entry = |number: u64| {
         let (seq, id) = (positions.first_seq + number - 1, id(u128::from(number)));
@@ -99,8 +100,8 @@ pub(super) fn dump(positions: Positions) -> Dump {
         let NewMessage { id, external_id, created_at, .. } = message;
         DumpEntry::Message { seq, id, external_id, revision: 0, created_at, body, checksum }
     };
-    let Tagged { number: version, tag } = kept_version(positions);
-    let kept = |key: &str| {
+    let TaggedNumber { number: version, tag } = record_version(positions);
+    let stored_record = |key: &str| {
         let RecordName { namespace, key } = record(key);
         Record { namespace, key, value: null(), version, tag, expires_at: None }
     };
@@ -113,15 +114,15 @@ pub(super) fn dump(positions: Positions) -> Dump {
         thread: Some(DumpedThread {
             owner: Owner::Tenant,
             key: None,
-            body: codec::encode_thread(&codec::ThreadWords::default()),
+            body: codec::encode_thread(&codec::ThreadAttributes::default()),
             positions,
             created_at: long_ago,
             updated_at: now(),
             expires_at: None,
         }),
-        records: vec![kept("first"), kept("second"), kept("fourth")],
+        records: vec![stored_record("first"), stored_record("second"), stored_record("fourth")],
         commits: vec![
-            commit(positions.change - 1, long_ago, forgotten(), Fingerprint::of(b"forgotten")),
+            commit(positions.change - 1, long_ago, expired_key(), Fingerprint::of(b"forgotten")),
             commit(positions.change, now().plus_ms(1 - IDEMPOTENCY_WINDOW_MS), used_key(), used_fingerprint()),
         ],
         entries: (1..=ENTRIES).map(entry).collect(),

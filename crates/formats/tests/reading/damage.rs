@@ -97,9 +97,9 @@ fn invalid_utf_8_is_reported_with_its_line() {
 #[test]
 fn nul_is_rejected_in_text_and_replaced_in_names() {
     let nul = r#"{"role":"user","content":"a\u0000b"}"#;
-    assert_eq!(in_message(nul), "message 1: invalid text: holds a NUL character");
+    assert_eq!(in_message(nul), "message 1: invalid text: contains a NUL character");
     let in_metadata = r#"{"messages":[],"note":"a\u0000b","topic":"boats"}"#;
-    assert_eq!(in_conversation(in_metadata, 2), "note: invalid thread metadata or state: holds a NUL character");
+    assert_eq!(in_conversation(in_metadata, 2), "note: invalid thread metadata or state: contains a NUL character");
     let (read, _) = items_and_errors(in_metadata, Format::OpenAiChat);
     let metadata = serde_json::to_string(&threads(&read)[0].metadata).unwrap();
     assert_eq!(metadata, r#"{"left_out":["note"],"topic":"boats"}"#);
@@ -111,10 +111,10 @@ fn nul_is_rejected_in_text_and_replaced_in_names() {
 fn deep_nesting_is_rejected_without_stack_overflow() {
     let nested = |depth: usize| format!("{{\"messages\":[],\"x\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
     assert_eq!(items(nested(limits::JSON_DEPTH), None).len(), 1);
-    assert_eq!(between(nested(limits::JSON_DEPTH + 1)), "json nesting is limited to 64, but 65 was given");
-    assert_eq!(between(nested(1_000_000)), "json nesting is limited to 64, but 65 was given");
+    assert_eq!(between(nested(limits::JSON_DEPTH + 1)), "json nesting: 65 exceeds the maximum of 64");
+    assert_eq!(between(nested(1_000_000)), "json nesting: 65 exceeds the maximum of 64");
     let first = format!("{}\n{GOOD}", nested(1_000_000));
-    assert_eq!(errors(first, Format::OpenAiChat), ["line 1: json nesting is limited to 64, but 65 was given"]);
+    assert_eq!(errors(first, Format::OpenAiChat), ["line 1: json nesting: 65 exceeds the maximum of 64"]);
     let list = format!("[{},{GOOD}]", nested(1_000_000));
     let (items, errors) = items_and_errors(list, Format::OpenAiChat);
     assert_eq!((items.len(), errors.len()), (2, 1));
@@ -129,11 +129,11 @@ fn lone_surrogates_are_rejected() {
 #[test]
 fn messages_that_are_too_large_are_rejected() {
     let large = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(limits::MESSAGE_BYTES + 1));
-    assert_eq!(in_message(&large), "message 1: text is limited to 4194304, but 4194305 was given");
+    assert_eq!(in_message(&large), "message 1: text: 4194305 exceeds the maximum of 4194304");
     // Each part is within the limit, but not the message.
     let part = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(limits::MESSAGE_BYTES / 2));
     let parts = format!(r#"{{"role":"user","content":[{part},{part}]}}"#);
-    assert!(in_message(&parts).starts_with("message 1: message bytes is limited to 4194304"));
+    assert!(in_message(&parts).ends_with("exceeds the maximum of 4194304"), "{}", in_message(&parts));
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn an_error_names_its_conversation_and_location() {
     assert_eq!(named, [("Boats", "c-1"), ("Circles", "c-2"), ("Broken", "c-3")]);
     let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
     let offset = text.find("oops").unwrap();
-    assert_eq!(texts[0], "line 1, conversation c-1: node b: invalid text: holds a NUL character");
+    assert_eq!(texts[0], "line 1, conversation c-1: node b: invalid text: contains a NUL character");
     assert_eq!(texts[1], "line 1, conversation c-2: mapping: the messages form a cycle");
     assert!(
         texts[2].starts_with("line 1, conversation c-3: invalid JSON (")

@@ -4,49 +4,50 @@ use threadkeep_core::{Message, Role, Source, Usage};
 
 use super::{Analytics, Durations};
 
-/// Counts messages one after the other.
+/// Accumulates statistics, one message at a time.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    figures: Analytics,
+    analytics: Analytics,
     durations_ms: Vec<u64>,
-    /// In how many messages each source is cited.
-    citations: HashMap<SourceName, u64>,
-    cited_in_thread: HashSet<SourceName>,
-    /// Whether a user spoke since the last answer.
-    is_waiting: bool,
+    /// The number of messages that cite each source.
+    citations: HashMap<SourceKey, u64>,
+    cited_in_thread: HashSet<SourceKey>,
+    /// Whether there was a user message since the last answer.
+    has_question: bool,
 }
 
-type SourceName = (String, String);
+/// The kind and id of a source.
+type SourceKey = (String, String);
 
 impl Tally {
-    pub(super) fn begin_thread(&mut self) {
-        self.figures.threads += 1;
+    pub(super) fn start_thread(&mut self) {
+        self.analytics.threads += 1;
         self.cited_in_thread.clear();
-        self.is_waiting = false;
+        self.has_question = false;
     }
 
     pub(super) fn add_corrupt(&mut self, count: usize) {
-        self.figures.corrupt_messages += count as u64;
+        self.analytics.corrupt_messages += count as u64;
     }
 
     pub(super) fn add(&mut self, message: &Message) {
-        let figures = &mut self.figures;
+        let analytics = &mut self.analytics;
         let content = &message.content;
-        figures.messages += 1;
-        *figures.roles.entry(content.role).or_default() += 1;
+        analytics.messages += 1;
+        *analytics.roles.entry(content.role).or_default() += 1;
         if let Some(agent) = &content.agent {
-            *figures.agents.entry(agent.clone()).or_default() += 1;
+            *analytics.agents.entry(agent.clone()).or_default() += 1;
         }
         let at = message.created_at;
-        figures.first_message_at = Some(figures.first_message_at.map_or(at, |first| first.min(at)));
-        figures.last_message_at = Some(figures.last_message_at.map_or(at, |last| last.max(at)));
+        analytics.first_message_at = Some(analytics.first_message_at.map_or(at, |first| first.min(at)));
+        analytics.last_message_at = Some(analytics.last_message_at.map_or(at, |last| last.max(at)));
         if let Some(usage) = &content.usage {
             self.add_usage(usage);
         }
         match content.role {
-            Role::User => self.is_waiting = true,
+            Role::User => self.has_question = true,
             Role::Assistant => {
-                self.figures.turns += u64::from(std::mem::take(&mut self.is_waiting));
+                self.analytics.turns += u64::from(std::mem::take(&mut self.has_question));
                 self.add_sources(&content.sources);
             }
             Role::System | Role::Tool => {}
@@ -55,33 +56,32 @@ impl Tally {
 
     pub(super) fn finish(mut self) -> Analytics {
         self.durations_ms.sort_unstable();
-        self.figures.durations = durations(&self.durations_ms);
-        self.figures.sources.distinct = self.citations.len() as u64;
-        self.figures.sources.reused = self.citations.values().filter(|count| **count > 1).count() as u64;
-        self.figures
+        self.analytics.durations = summarise_durations(&self.durations_ms);
+        self.analytics.sources.distinct = self.citations.len() as u64;
+        self.analytics.sources.reused = self.citations.values().filter(|count| **count > 1).count() as u64;
+        self.analytics
     }
 
     fn add_usage(&mut self, usage: &Usage) {
-        let figures = &mut self.figures;
-        figures.input_tokens = figures.input_tokens.saturating_add(usage.input_tokens);
-        figures.output_tokens = figures.output_tokens.saturating_add(usage.output_tokens);
-        figures.cost_usd += usage.cost_usd.unwrap_or(0.0);
+        let analytics = &mut self.analytics;
+        analytics.input_tokens = analytics.input_tokens.saturating_add(usage.input_tokens);
+        analytics.output_tokens = analytics.output_tokens.saturating_add(usage.output_tokens);
+        analytics.cost_usd += usage.cost_usd.unwrap_or(0.0);
         if let Some(model) = &usage.model {
-            *figures.models.entry(model.clone()).or_default() += 1;
+            *analytics.models.entry(model.clone()).or_default() += 1;
         }
         self.durations_ms.extend(usage.duration_ms);
     }
 
     fn add_sources(&mut self, sources: &[Source]) {
-        let cited: HashSet<SourceName> =
-            sources.iter().map(|source| (source.kind.clone(), source.id.clone())).collect();
+        let cited: HashSet<SourceKey> = sources.iter().map(|source| (source.kind.clone(), source.id.clone())).collect();
         if cited.is_empty() {
             return;
         }
-        let figures = &mut self.figures.sources;
-        figures.citations += cited.len() as u64;
-        figures.citing_messages += 1;
-        figures.reusing_messages += u64::from(cited.is_subset(&self.cited_in_thread));
+        let sources = &mut self.analytics.sources;
+        sources.citations += cited.len() as u64;
+        sources.citing_messages += 1;
+        sources.reusing_messages += u64::from(cited.is_subset(&self.cited_in_thread));
         for name in cited {
             *self.citations.entry(name.clone()).or_default() += 1;
             self.cited_in_thread.insert(name);
@@ -89,10 +89,11 @@ impl Tally {
     }
 }
 
-fn durations(sorted_ms: &[u64]) -> Option<Durations> {
+/// Returns `None` for an empty list.
+fn summarise_durations(sorted_ms: &[u64]) -> Option<Durations> {
     let (min_ms, max_ms) = (*sorted_ms.first()?, *sorted_ms.last()?);
-    let at = |percent: usize| sorted_ms[(sorted_ms.len() * percent).div_ceil(100).max(1) - 1];
-    Some(Durations { count: sorted_ms.len() as u64, min_ms, median_ms: at(50), p95_ms: at(95), max_ms })
+    let percentile = |percent: usize| sorted_ms[(sorted_ms.len() * percent).div_ceil(100).max(1) - 1];
+    Some(Durations { count: sorted_ms.len() as u64, min_ms, median_ms: percentile(50), p95_ms: percentile(95), max_ms })
 }
 
 #[cfg(test)]
@@ -101,11 +102,11 @@ mod tests {
 
     #[test]
     fn percentiles_are_values_that_occurred() {
-        let of = |values: &[u64]| durations(values).map(|found| (found.median_ms, found.p95_ms));
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[7]), Some((7, 7)));
-        assert_eq!(of(&[1, 2]), Some((1, 2)));
-        assert_eq!(of(&(1..=100).collect::<Vec<_>>()), Some((50, 95)));
-        assert_eq!(of(&(1..=20).collect::<Vec<_>>()), Some((10, 19)));
+        let median_and_p95 = |values: &[u64]| summarise_durations(values).map(|found| (found.median_ms, found.p95_ms));
+        assert_eq!(median_and_p95(&[]), None);
+        assert_eq!(median_and_p95(&[7]), Some((7, 7)));
+        assert_eq!(median_and_p95(&[1, 2]), Some((1, 2)));
+        assert_eq!(median_and_p95(&(1..=100).collect::<Vec<_>>()), Some((50, 95)));
+        assert_eq!(median_and_p95(&(1..=20).collect::<Vec<_>>()), Some((10, 19)));
     }
 }

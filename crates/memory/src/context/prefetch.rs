@@ -1,51 +1,54 @@
-//! What a turn reads of its thread before it begins, in one call of the store.
+//! Reading everything that a turn needs from its thread before it starts, in one call to the store.
 
 use std::sync::Arc;
 
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Kind, Positions, Record, RecordName, RecordQuery, Scope, StoreError, Tagged, Thread, ThreadId};
+use threadkeep_core::{
+    Kind, Positions, Record, RecordName, RecordQuery, Scope, StoreError, TaggedNumber, Thread, ThreadId,
+};
 
-use super::carried;
-use super::sources::{Sources, WantedPreferences, has_memory, newest, nothing_carried, reach};
+use super::sources::{PreferencesQuery, Sources, empty_context_state, messages_to_load, needs_context_state, newest};
+use super::state;
 use super::{CachedContext, ContextOptions};
 use crate::config::config_name;
-use crate::tails::{Beside, Shared, Tails};
+use crate::thread_cache::{ExtraReads, ReadPage, ThreadCache};
 use crate::{Memory, Result, ThreadConfig};
 
-/// A thread as it stood before a turn, all of it as of one instant.
+/// The data of a thread that a turn needs at its start, all read at the same instant.
 #[derive(Clone, Debug)]
 pub struct Prefetched {
-    /// The thread's own row.
+    /// The thread itself, without messages.
     pub thread: Thread,
-    /// Its settings; those that nobody set are `None`.
+    /// The settings of the thread. Those that are not set are `None`.
     pub config: ThreadConfig,
-    /// The records that were named, in that order; `None` for one that is not there.
+    /// The requested records, in the order of the request; `None` for records that do not exist.
     pub records: Vec<Option<Record>>,
-    /// The pages of records that were asked for, in that order.
+    /// The requested pages of records, in the order of the request.
     pub lists: Vec<Vec<Record>>,
     scope: Scope,
-    /// How many messages were asked for.
-    reach: usize,
-    page: Shared,
-    carried: Option<Record>,
-    /// Whether the policy that it was read for tells preferences.
-    tells_preferences: bool,
-    preferences: Option<(WantedPreferences, Vec<Record>)>,
+    /// The maximum number of messages that were read.
+    message_limit: usize,
+    page: ReadPage,
+    /// The record of the context state.
+    state_record: Option<Record>,
+    /// Whether the policy for which the data was read includes preferences.
+    includes_preferences: bool,
+    preferences: Option<(PreferencesQuery, Vec<Record>)>,
     removals: u64,
-    /// Whether appending takes older messages away.
+    /// Whether appending removes older messages.
     is_trimmed: bool,
-    /// The change that the thread stands at, with commits of the reader's own.
-    change: Tagged,
+    /// The thread's current change, including the caller's own commits ([`Prefetched::after`]).
+    change: TaggedNumber,
 }
 
 impl Memory {
-    /// Reads a thread's row, its settings, some of its records by name and by page, and what a context of it by `policy` is made
-    /// of. The cost is one call of the store; a second one where the end of the thread is held in memory and others wrote
-    /// meanwhile.
+    /// Reads a thread, its settings, the named `records`, a page of records for each query in `lists`, and the sources of a
+    /// context with this `policy`. This takes one call to the store, or two if the thread is cached and others have written to
+    /// it since.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Corrupt` for settings that have another shape, `LimitExceeded` for a window over
-    /// [`threadkeep_core::limits::PAGE`] or too many records.
+    /// `NotFound` for an unknown thread, `Corrupt` for settings that do not decode, `LimitExceeded` for too many records or a
+    /// window of more than [`threadkeep_core::limits::PAGE`] messages.
     pub async fn prefetch(
         &self,
         scope: &Scope,
@@ -55,32 +58,32 @@ impl Memory {
         lists: &[RecordQuery],
     ) -> Result<Prefetched> {
         policy.check()?;
-        let removals = self.tails().map_or(0, Tails::removals);
-        let wanted = self.preferences_to_read(scope, thread, policy);
-        let beside = Beside {
-            records: [config_name(), carried::name()].into_iter().chain(records.iter().cloned()).collect(),
-            lists: lists.iter().cloned().chain(wanted.iter().map(|wanted| wanted.query.clone())).collect(),
+        let removals = self.thread_cache().map_or(0, ThreadCache::removals);
+        let preferences_query = self.preferences_query(scope, thread, policy);
+        let extra = ExtraReads {
+            records: [config_name(), state::context_state_name()].into_iter().chain(records.iter().cloned()).collect(),
+            lists: lists.iter().cloned().chain(preferences_query.iter().map(|wanted| wanted.query.clone())).collect(),
             is_always_read: true,
         };
-        let reach = reach(policy);
-        let (page, read) = self.read_shared(scope, thread, &newest(reach), &beside, self.now()).await?;
+        let message_limit = messages_to_load(policy);
+        let (page, read) = self.read_page_with(scope, thread, &newest(message_limit), &extra, self.now()).await?;
         let read = read.ok_or(StoreError::NotFound(Kind::Thread))?;
         let mut found = read.records.unwrap_or_default().into_iter();
-        let (config, carried) = (found.next().flatten(), found.next().flatten());
+        let (config, state_record) = (found.next().flatten(), found.next().flatten());
         let config = config.map(|record| record.value.read()).transpose()?.unwrap_or_default();
         let mut listed = read.lists;
-        let preferences = wanted.zip(if listed.len() > lists.len() { listed.pop() } else { None });
+        let preferences = preferences_query.zip(if listed.len() > lists.len() { listed.pop() } else { None });
         Ok(Prefetched {
             config,
             records: found.collect(),
             lists: listed,
             scope: scope.clone(),
-            reach,
-            // The row and the page are of one instant, also where the page is held and was only looked after.
+            message_limit,
+            // The thread and its messages were read at the same instant: a cached page is revalidated.
             change: page.positions().tagged(),
             page,
-            carried,
-            tells_preferences: policy.preferences,
+            state_record,
+            includes_preferences: policy.preferences,
             preferences,
             removals,
             is_trimmed: self.options().retention.is_some(),
@@ -88,13 +91,14 @@ impl Memory {
         })
     }
 
-    /// As [`Memory::shared_context`], of what was read before: the store is not asked again, unless the policy looks further back
-    /// than the one that it was read for, a summary has to catch up, or messages are recalled. What a context carries on is kept
-    /// only while the thread stands where it was read: make it before the turn's first commit, or of what [`Prefetched::after`]
-    /// gives.
+    /// Assembles a context as [`Memory::shared_context`] does, from prefetched data.
+    ///
+    /// The store is queried only if `policy` needs data that was not prefetched, if the summary lacks messages, or if messages
+    /// are recalled. The updated context state is stored only if the thread has not changed since the prefetch: assemble the
+    /// context before the turn's first commit, or from the result of [`Prefetched::after`].
     ///
     /// # Errors
-    /// As [`Memory::context`].
+    /// The same as for [`Memory::context`].
     pub async fn context_of(
         &self,
         prefetched: &Prefetched,
@@ -104,28 +108,28 @@ impl Memory {
     ) -> Result<Arc<CachedContext>> {
         policy.check()?;
         let (scope, thread) = (&prefetched.scope, prefetched.thread.id);
-        let sources = if prefetched.holds(policy, options) {
-            self.sources_of(prefetched, policy, options).await?
+        let sources = if prefetched.suffices_for(policy, options) {
+            self.sources_from(prefetched, policy, options).await?
         } else {
             self.read_sources(scope, thread, policy, options).await?
         };
         self.context_from(scope, thread, question, policy, options, sources).await
     }
 
-    async fn sources_of(
+    async fn sources_from(
         &self,
         prefetched: &Prefetched,
         policy: &ContextPolicy,
         options: &ContextOptions,
     ) -> Result<Sources> {
-        let Prefetched { scope, page, carried, removals, .. } = prefetched;
+        let Prefetched { scope, page, state_record, removals, .. } = prefetched;
         let thread = prefetched.thread.id;
-        let mut loaded = self.loaded(page.clone(), reach(policy), options.through_seq);
-        let Tagged { number: change, tag } = prefetched.change;
+        let mut loaded = self.select_messages(page.clone(), messages_to_load(policy), options.through_seq);
+        let TaggedNumber { number: change, tag } = prefetched.change;
         loaded.positions = Positions { change, tag, ..loaded.positions };
-        let stored = match has_memory(policy, options) {
-            true => self.keep_carried(scope, thread, carried.clone(), loaded.positions, *removals),
-            false => Arc::clone(nothing_carried()),
+        let state = match needs_context_state(policy, options) {
+            true => self.cache_context_state(scope, thread, state_record.clone(), loaded.positions, *removals),
+            false => Arc::clone(empty_context_state()),
         };
         let preferences = match &prefetched.preferences {
             Some((wanted, read)) if policy.preferences => {
@@ -133,25 +137,26 @@ impl Memory {
             }
             _ => Vec::new(),
         };
-        Ok(Sources { loaded, stored, preferences, removals: *removals })
+        Ok(Sources { loaded, state, preferences, removals: *removals })
     }
 }
 
 impl Prefetched {
-    /// The same after a commit of the reader's own that made this `change`, and only appended and put records. `None` where
-    /// others committed since it was read, or where appending takes older messages away: the thread has to be read again. A
-    /// context of it leaves out what the commit appended.
+    /// Makes the data valid after a commit by the caller, which resulted in `change` and only appended messages and put records.
+    ///
+    /// `None` if others have committed since the data was read, or if appending removes older messages. The thread then has to
+    /// be read again. A context assembled from the result does not contain the appended messages.
     #[must_use]
-    pub fn after(self, change: Tagged) -> Option<Self> {
-        let is_next = change.number == self.change.number + 1 && !self.is_trimmed;
-        is_next.then_some(Self { change, ..self })
+    pub fn after(self, change: TaggedNumber) -> Option<Self> {
+        let is_valid = change.number == self.change.number + 1 && !self.is_trimmed;
+        is_valid.then_some(Self { change, ..self })
     }
 
-    /// Whether it is all that a context is made of.
-    fn holds(&self, policy: &ContextPolicy, options: &ContextOptions) -> bool {
-        let is_far_enough = reach(policy) <= self.reach || !self.page.has_older();
-        let has_preferences = self.tells_preferences || !policy.preferences;
-        let is_of_all = options.through_seq.is_none_or(|seq| seq >= self.page.positions().seq);
-        is_far_enough && has_preferences && is_of_all
+    /// Whether a context can be assembled without reading more messages or preferences.
+    fn suffices_for(&self, policy: &ContextPolicy, options: &ContextOptions) -> bool {
+        let has_messages = messages_to_load(policy) <= self.message_limit || !self.page.has_older();
+        let has_preferences = self.includes_preferences || !policy.preferences;
+        let ends_at_last = options.through_seq.is_none_or(|seq| seq >= self.page.positions().seq);
+        has_messages && has_preferences && ends_at_last
     }
 }

@@ -1,4 +1,4 @@
-//! A store over the store that records every erasure before it is carried out.
+//! A store that wraps another one and records every erasure in a log before carrying it out.
 #![deny(clippy::missing_trait_methods)]
 
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep_core::{
     Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message,
-    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Record, RecordOwner, RecordQuery,
-    RecordWrite, Result, Scope, Store, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
+    MessagePage, MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Owner, Record, RecordOwner, RecordQuery,
+    RecordWrite, Result, Scope, Store, StoreError, StoreExt, TaggedNumber, Thread, ThreadId, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
 
-/// Records the erasures that pass through it. Everything else goes on to the store below as it is.
+/// Records erasures and forwards every call to the inner store.
 #[derive(Debug)]
 pub(crate) struct RecordingStore {
     inner: Arc<dyn Store>,
@@ -21,19 +21,19 @@ pub(crate) struct RecordingStore {
 }
 
 impl RecordingStore {
-    pub(crate) fn over(backend: &Backend, log: Arc<dyn ErasureLog>) -> Backend {
+    pub(crate) fn wrap(backend: &Backend, log: Arc<dyn ErasureLog>) -> Backend {
         let inner = Arc::clone(&backend.store);
         Backend { store: Arc::new(Self { inner, log }), ..backend.clone() }
     }
 
-    /// The thread, if this scope may erase in it. Otherwise the store below refuses what was asked.
-    async fn erasable(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Option<Thread>> {
-        let found = self.inner.find_thread(scope, &ThreadName::Id(thread), now).await?;
+    /// Finds the thread. `None` if it does not exist or the scope must not change it: the inner store then rejects the call.
+    async fn find_erasable(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Option<Thread>> {
+        let found = self.inner.find_thread(scope, &ThreadRef::Id(thread), now).await?;
         Ok(found.filter(|thread| scope.access(&thread.owner) == Access::Full))
     }
 
-    /// Takes back what was recorded if nothing was erased. After an unknown fate the entry stands.
-    async fn settle<T>(&self, receipt: ErasureReceipt, result: Result<T>) -> Result<T> {
+    /// Withdraws entries if nothing was erased. Keeps them if the outcome is unknown or the thread is already gone.
+    async fn withdraw_if_rejected<T>(&self, receipt: ErasureReceipt, result: Result<T>) -> Result<T> {
         match &result {
             Err(StoreError::NotFound(threadkeep_core::Kind::Thread)) | Ok(_) => {}
             Err(error) if error.maybe_applied() => {}
@@ -43,10 +43,10 @@ impl RecordingStore {
     }
 }
 
-/// What a batch erases, with `change` as the thread's change that does it.
-fn erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
+/// Creates the log entries for a batch that results in the change number `change`.
+fn batch_erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
     let messages = batch.erase.iter().map(|message| ErasedItem::Message { thread, message: *message, change });
-    // Threadkeep's own records of a thread (journals, locks) come and go with its work.
+    // Deleting Threadkeep's internal records of a thread (journals, locks) is not an erasure.
     let records = batch.delete.iter().filter(|name| is_app(&name.namespace)).map(|name| ErasedItem::Record {
         owner: RecordOwner::Thread(thread),
         namespace: name.namespace.clone(),
@@ -61,7 +61,7 @@ fn is_app(namespace: &Namespace) -> bool {
     matches!(namespace, Namespace::App(_))
 }
 
-/// Whose turn it is to sweep is nothing that anybody erases.
+/// Whether a namespace contains technical data, whose deletion is not an erasure.
 fn is_technical(namespace: &Namespace) -> bool {
     matches!(namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
 }
@@ -72,29 +72,29 @@ impl Store for RecordingStore {
         if batch.erase.is_empty() && !batch.delete.iter().any(|name| is_app(&name.namespace)) {
             return self.inner.commit(scope, thread, batch, now).await;
         }
-        let Some(found) = self.erasable(scope, thread, now).await? else {
+        let Some(found) = self.find_erasable(scope, thread, now).await? else {
             return self.inner.commit(scope, thread, batch, now).await;
         };
         let (change, at) = (found.positions.change + 1, now.max(found.updated_at));
-        let receipt = self.log.record(erasures(scope, thread, &batch, change), at).await?;
+        let receipt = self.log.record(batch_erasures(scope, thread, &batch, change), at).await?;
         let outcome = self.inner.commit(scope, thread, batch.clone(), now).await;
         if let Ok(outcome) = &outcome
             && outcome.change > change
         {
-            // Others committed between the look and the erasure.
-            self.log.record(erasures(scope, thread, &batch, outcome.change), at).await?;
+            // Others committed between the read and the erasure, so the logged change number is too low.
+            self.log.record(batch_erasures(scope, thread, &batch, outcome.change), at).await?;
         }
-        self.settle(receipt, outcome).await
+        self.withdraw_if_rejected(receipt, outcome).await
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-        let Some(found) = self.erasable(scope, thread, now).await? else {
+        let Some(found) = self.find_erasable(scope, thread, now).await? else {
             return self.inner.delete_thread(scope, thread, now).await;
         };
         let erasure = Erasure { tenant: scope.tenant_id().clone(), item: ErasedItem::Thread(thread) };
         let receipt = self.log.record(vec![erasure], now.max(found.updated_at)).await?;
         let deleted = self.inner.delete_thread(scope, thread, now).await;
-        self.settle(receipt, deleted).await
+        self.withdraw_if_rejected(receipt, deleted).await
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
@@ -113,17 +113,17 @@ impl Store for RecordingStore {
         let item = ErasedItem::Record { owner, namespace, key, version: found.version };
         let receipt = self.log.record(vec![Erasure { tenant: scope.tenant_id().clone(), item }], now).await?;
         let written = self.inner.write_record(scope, write, now).await;
-        self.settle(receipt, written).await
+        self.withdraw_if_rejected(receipt, written).await
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.inner.open_thread(scope, open, now).await
     }
 
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
@@ -158,7 +158,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.inner.find_messages(scope, thread, names, now).await
@@ -168,7 +168,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -179,7 +179,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

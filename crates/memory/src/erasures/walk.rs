@@ -1,4 +1,4 @@
-//! Walks over what a store holds now, page by page.
+//! Iterates over the current content of a store, page by page.
 
 use threadkeep_core::{
     Owner, Record, RecordOwner, RecordQuery, Result, Scope, TenantId, Thread, ThreadOrder, ThreadQuery, Timestamp,
@@ -6,17 +6,16 @@ use threadkeep_core::{
 };
 
 use crate::Memory;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
-/// Threads that are looked at together.
-const THREADS: usize = 200;
+/// Maximum number of threads per page.
+const THREADS_PER_PAGE: usize = 200;
 
-/// Every tenant.
-pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
+/// Lists all tenants.
+pub(super) async fn list_tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     let mut tenants: Vec<TenantId> = Vec::new();
     loop {
-        let page =
-            repeat_simply(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
+        let page = retry(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
         if page.is_empty() {
             return Ok(tenants);
         }
@@ -24,7 +23,7 @@ pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     }
 }
 
-/// The threads of a tenant, in the order of their creation.
+/// Iterates over threads, in the order of their creation.
 pub(super) struct Threads<'a> {
     memory: &'a Memory,
     scope: Scope,
@@ -33,21 +32,22 @@ pub(super) struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
-        Self::of_scope(memory, Scope::Tenant(tenant.clone()), now)
+    /// All threads of a tenant.
+    pub(super) fn in_tenant(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
+        Self::in_scope(memory, Scope::Tenant(tenant.clone()), now)
     }
 
-    /// Those that a scope has in full.
-    pub(super) fn of_scope(memory: &'a Memory, scope: Scope, now: Timestamp) -> Self {
-        let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS));
+    /// The threads to which a scope has full access.
+    pub(super) fn in_scope(memory: &'a Memory, scope: Scope, now: Timestamp) -> Self {
+        let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS_PER_PAGE));
         Self { memory, scope, now, query }
     }
 
+    /// Reads the next page; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
         let Some(mut query) = self.query.take() else { return Ok(None) };
         let page =
-            repeat_simply(self.memory.runtime(), || self.memory.store().list_threads(&self.scope, &query, self.now))
-                .await?;
+            retry(self.memory.runtime(), || self.memory.store().list_threads(&self.scope, &query, self.now)).await?;
         if let Some(next) = page.next {
             query.after = Some(next);
             self.query = Some(query);
@@ -56,7 +56,7 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// The records of a tenant and of its users.
+/// Iterates over the records of a tenant and of its users.
 pub(super) struct Records<'a> {
     memory: &'a Memory,
     tenant: TenantId,
@@ -67,16 +67,16 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn of(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
+    pub(super) fn in_tenant(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
         let owners = Vec::new().into_iter();
         Self { memory, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
     }
 
-    /// Some records of one owner; `None` when there are no more.
+    /// Reads the next page, which contains records of one owner; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<(RecordOwner, Vec<Record>)>> {
         loop {
             if let Some(query) = self.query.take() {
-                return self.read(query).await.map(Some);
+                return self.read_page(query).await.map(Some);
             }
             match self.next_owner().await? {
                 Some(owner) => self.query = Some(RecordQuery::of(owner)),
@@ -85,10 +85,9 @@ impl<'a> Records<'a> {
         }
     }
 
-    async fn read(&mut self, mut query: RecordQuery) -> Result<(RecordOwner, Vec<Record>)> {
+    async fn read_page(&mut self, mut query: RecordQuery) -> Result<(RecordOwner, Vec<Record>)> {
         let (scope, owner) = (Scope::Tenant(self.tenant.clone()), query.owner.clone());
-        let page =
-            repeat_simply(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
+        let page = retry(self.memory.runtime(), || self.memory.store().list_records(&scope, &query, self.now)).await?;
         if page.len() == query.limit {
             query.after = page.last().map(|last| (last.namespace.clone(), last.key.clone()));
             self.query = Some(query);
@@ -100,7 +99,7 @@ impl<'a> Records<'a> {
         if self.owners.len() == 0 {
             let after = self.last_owner.take();
             let list = || self.memory.maintenance().list_owners(&self.tenant, after.as_ref(), limits::PAGE);
-            self.owners = repeat_simply(self.memory.runtime(), list).await?.into_iter();
+            self.owners = retry(self.memory.runtime(), list).await?.into_iter();
         }
         let owner = self.owners.next();
         self.last_owner.clone_from(&owner);

@@ -2,22 +2,22 @@ use std::collections::HashSet;
 
 use threadkeep_core::exchange::{ImportedMessage, ImportedThread};
 use threadkeep_core::{
-    Access, Conflict, MessageId, MessageName, Namespace, NewMessage, OpenThread, PutRecord, Record, RecordCondition,
+    Access, Conflict, MessageId, MessageRef, Namespace, NewMessage, OpenThread, PutRecord, Record, RecordCondition,
     RecordName, RecordState, Scope, StoreError, ThreadId, Timestamp, limits,
 };
 
-use super::{CHUNK_BYTES, CHUNK_MESSAGES, ImportReport, NOT_AN_APPLICATIONS};
+use super::{CHUNK_BYTES, CHUNK_MESSAGES, ImportReport, RESERVED_NAMESPACE};
 use crate::title::title_from_first;
 use crate::{Appended, Memory, MemoryError, Result};
 
-/// A conversation on its way in: what was read of it and is not written yet.
+/// A conversation that is being imported, with the messages and records that are not written yet.
 pub(super) struct Conversation {
-    /// Tells it from others: its key, else its id.
+    /// Identifies the conversation in the import: its key, or else its id, or else its item number.
     pub(super) name: String,
     pub(super) records: Vec<(u64, Record)>,
     pub(super) report: ImportReport,
     thread: ImportedThread,
-    place: u64,
+    number: u64,
     now: Timestamp,
     state: State,
     chunk: Vec<(u64, NewMessage)>,
@@ -25,29 +25,28 @@ pub(super) struct Conversation {
     last_instant: Option<Timestamp>,
 }
 
-/// How far a conversation has come.
 #[derive(Clone, Copy)]
 enum State {
     Unopened,
-    Open(Open),
-    /// It could not be opened, which is reported; what belongs to it is passed over.
-    Refused,
+    Open(OpenedThread),
+    /// The thread could not be opened, which was reported. Its messages and records are skipped.
+    Failed,
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenedThread {
     id: ThreadId,
-    /// Whether messages may be there already, so that each is looked for before it is added.
-    may_hold_messages: bool,
+    /// Whether the thread may already contain some of the messages, so that each one must be looked up before it is added.
+    may_have_messages: bool,
     wants_title: bool,
 }
 
 impl Conversation {
-    pub(super) fn new(thread: ImportedThread, place: u64, now: Timestamp) -> Self {
+    pub(super) fn new(thread: ImportedThread, number: u64, now: Timestamp) -> Self {
         let name = match (&thread.key, thread.id) {
             (Some(key), _) => format!("key {key}"),
             (None, Some(id)) => format!("id {id}"),
-            (None, None) => format!("item {place}"),
+            (None, None) => format!("item {number}"),
         };
         Self {
             name,
@@ -55,7 +54,7 @@ impl Conversation {
             report: ImportReport::default(),
             last_instant: thread.created_at,
             thread,
-            place,
+            number,
             now,
             state: State::Unopened,
             chunk: Vec::new(),
@@ -63,18 +62,18 @@ impl Conversation {
         }
     }
 
-    /// Makes a message ready, with an id that is the same at every import.
-    pub(super) fn message(&mut self, imported: ImportedMessage, memory: &Memory) -> NewMessage {
+    /// Converts a message. The id is the same in every import if the message has an id or an external id.
+    pub(super) fn convert_message(&mut self, imported: ImportedMessage, memory: &Memory) -> NewMessage {
         let ImportedMessage { id, external_id, created_at, content } = imported;
-        let named = || external_id.as_ref().map(|name| named_id(&self.name, name));
-        let id = id.or_else(named).unwrap_or_else(|| memory.mint_message_id_at(self.now));
+        let derived_id = || external_id.as_ref().map(|name| derive_id(&self.name, name));
+        let id = id.or_else(derived_id).unwrap_or_else(|| memory.generate_message_id_at(self.now));
         let created_at = created_at.or(self.last_instant).unwrap_or(self.now);
         self.last_instant = Some(created_at);
         NewMessage { id, external_id, created_at, content }
     }
 
-    pub(super) fn push(&mut self, message: NewMessage, place: u64, bytes: usize) {
-        self.chunk.push((place, message));
+    pub(super) fn push(&mut self, message: NewMessage, number: u64, bytes: usize) {
+        self.chunk.push((number, message));
         self.chunk_bytes += bytes;
     }
 
@@ -82,7 +81,7 @@ impl Conversation {
         self.chunk.len() >= CHUNK_MESSAGES || self.chunk_bytes >= CHUNK_BYTES
     }
 
-    /// Writes what is held, and gives the conversation back empty.
+    /// Writes the pending messages and records.
     pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<Self> {
         let (memory, scope) = (&memory, &scope);
         if let State::Unopened = self.state {
@@ -93,8 +92,8 @@ impl Conversation {
         self.chunk_bytes = 0;
         if let State::Open(mut open) = self.state {
             self.write_messages(memory, scope, &mut open, chunk).await?;
-            for (place, record) in records {
-                self.write_record(memory, scope, open.id, place, record).await?;
+            for (number, record) in records {
+                self.write_record(memory, scope, open.id, number, record).await?;
             }
             self.state = State::Open(open);
         }
@@ -102,7 +101,7 @@ impl Conversation {
     }
 
     async fn open(&mut self, memory: &Memory, scope: &Scope) -> Result<State> {
-        let id = self.thread.id.unwrap_or_else(|| memory.mint_thread_id());
+        let id = self.thread.id.unwrap_or_else(|| memory.generate_thread_id());
         let open = OpenThread {
             id,
             owner: scope.default_owner(),
@@ -119,117 +118,119 @@ impl Conversation {
                     if opened.created { &mut self.report.threads_created } else { &mut self.report.threads_found };
                 *count += 1;
                 let thread = opened.thread;
-                Ok(State::Open(Open {
+                Ok(State::Open(OpenedThread {
                     id: thread.id,
-                    may_hold_messages: thread.positions.seq > 0,
+                    may_have_messages: thread.positions.seq > 0,
                     wants_title: thread.title.is_none() && scope.access(&thread.owner) == Access::Full,
                 }))
             }
             Err(error) => {
                 let name = Some(self.name.clone());
-                self.report.problem_or_end(self.place, name, error)?;
-                Ok(State::Refused)
+                self.report.add_problem_or_fail(self.number, name, error)?;
+                Ok(State::Failed)
             }
         }
     }
 
-    /// Appends what is not there yet. What stands in the way of one message costs only that one.
+    /// Appends the messages that do not exist yet. A message that is invalid or exists does not prevent adding the others.
     async fn write_messages(
         &mut self,
         memory: &Memory,
         scope: &Scope,
-        open: &mut Open,
+        open: &mut OpenedThread,
         chunk: Vec<(u64, NewMessage)>,
     ) -> Result<()> {
-        let mut left = chunk;
-        while !left.is_empty() {
-            if open.may_hold_messages {
-                left = self.leave_out_present(memory, scope, open.id, left).await?;
+        let mut remaining = chunk;
+        while !remaining.is_empty() {
+            if open.may_have_messages {
+                remaining = self.remove_existing(memory, scope, open.id, remaining).await?;
             }
-            left = self.leave_out_repeated(left);
-            let result = append(memory, scope, open, &left).await;
+            remaining = self.remove_repeated(remaining);
+            let result = append(memory, scope, open, &remaining).await;
             match result {
                 Ok(appended) => {
                     self.report.messages_added += appended.count;
                     return Ok(());
                 }
                 Err(MemoryError::Store(StoreError::Conflict(conflict))) => {
-                    // Looked for and not found, but its id is taken: it was erased, and stays so.
-                    let is_erased = open.may_hold_messages;
+                    // If the message was looked up and not found although its id is taken, it was erased, and stays erased.
+                    let is_erased = open.may_have_messages;
                     match conflict {
                         Conflict::MessageId { id, .. } if is_erased => {
-                            let before = left.len();
-                            left.retain(|(_, message)| message.id != id);
-                            self.report.messages_already_there += (before - left.len()) as u64;
+                            let before = remaining.len();
+                            remaining.retain(|(_, message)| message.id != id);
+                            self.report.messages_already_there += (before - remaining.len()) as u64;
                         }
-                        Conflict::MessageId { .. } | Conflict::ExternalId { .. } if !open.may_hold_messages => {
-                            open.may_hold_messages = true;
+                        Conflict::MessageId { .. } | Conflict::ExternalId { .. } if !open.may_have_messages => {
+                            open.may_have_messages = true;
                         }
-                        // Another import of the same thread is at work.
+                        // Another import has added the message meanwhile.
                         Conflict::ExternalId { .. } => {}
-                        conflict => return self.refuse_chunk(&left, StoreError::from(conflict).into()),
+                        conflict => return self.report_chunk(&remaining, StoreError::from(conflict).into()),
                     }
                 }
-                Err(error) => return self.refuse_chunk(&left, error),
+                Err(error) => return self.report_chunk(&remaining, error),
             }
         }
         Ok(())
     }
 
-    async fn leave_out_present(
+    /// Removes messages that exist in the thread, and counts them in the report.
+    async fn remove_existing(
         &mut self,
         memory: &Memory,
         scope: &Scope,
         thread: ThreadId,
         chunk: Vec<(u64, NewMessage)>,
     ) -> Result<Vec<(u64, NewMessage)>> {
-        let names = chunk.iter().flat_map(|(_, message)| {
-            let external = message.external_id.clone().map(MessageName::External);
-            [Some(MessageName::Id(message.id)), external].into_iter().flatten()
+        let refs = chunk.iter().flat_map(|(_, message)| {
+            let external = message.external_id.clone().map(MessageRef::External);
+            [Some(MessageRef::Id(message.id)), external].into_iter().flatten()
         });
-        let names: Vec<_> = names.collect();
+        let refs: Vec<_> = refs.collect();
         let (mut ids, mut external_ids) = (HashSet::new(), HashSet::new());
-        for names in names.chunks(limits::PAGE) {
-            for message in memory.find_messages(scope, thread, names).await? {
+        for refs in refs.chunks(limits::PAGE) {
+            for message in memory.find_messages(scope, thread, refs).await? {
                 ids.insert(message.id);
                 external_ids.extend(message.external_id);
             }
         }
         let before = chunk.len();
-        let mut left = chunk;
-        left.retain(|(_, message)| {
-            let is_named = message.external_id.as_ref().is_some_and(|name| external_ids.contains(name));
-            !is_named && !ids.contains(&message.id)
+        let mut remaining = chunk;
+        remaining.retain(|(_, message)| {
+            let has_known_external_id = message.external_id.as_ref().is_some_and(|name| external_ids.contains(name));
+            !has_known_external_id && !ids.contains(&message.id)
         });
-        self.report.messages_already_there += (before - left.len()) as u64;
-        Ok(left)
+        self.report.messages_already_there += (before - remaining.len()) as u64;
+        Ok(remaining)
     }
 
-    /// A source that gives two messages one name is told of the second.
-    fn leave_out_repeated(&mut self, chunk: Vec<(u64, NewMessage)>) -> Vec<(u64, NewMessage)> {
+    /// Removes and reports messages that have the id or external id of an earlier message in the chunk.
+    fn remove_repeated(&mut self, chunk: Vec<(u64, NewMessage)>) -> Vec<(u64, NewMessage)> {
         let (mut ids, mut external_ids) = (HashSet::new(), HashSet::new());
-        let mut left = Vec::with_capacity(chunk.len());
-        for (place, message) in chunk {
-            let is_new_name = message.external_id.as_ref().is_none_or(|name| external_ids.insert(name.clone()));
-            if ids.insert(message.id) && is_new_name {
-                left.push((place, message));
+        let mut remaining = Vec::with_capacity(chunk.len());
+        for (number, message) in chunk {
+            let has_new_external_id = message.external_id.as_ref().is_none_or(|name| external_ids.insert(name.clone()));
+            if ids.insert(message.id) && has_new_external_id {
+                remaining.push((number, message));
             } else {
                 let name = message.external_id.unwrap_or_else(|| message.id.to_string());
-                let error = MemoryError::invalid("message", "its conversation has another one of this name");
-                self.report.problem(place, Some(name), error);
+                let error = MemoryError::invalid("message", "its conversation has another message with this id");
+                self.report.add_problem(number, Some(name), error);
             }
         }
-        left
+        remaining
     }
 
-    fn refuse_chunk(&mut self, chunk: &[(u64, NewMessage)], error: MemoryError) -> Result<()> {
-        let Some((place, message)) = chunk.first() else { return Ok(()) };
+    /// Reports the messages of a chunk that could not be written. Returns an error that affects all items.
+    fn report_chunk(&mut self, chunk: &[(u64, NewMessage)], error: MemoryError) -> Result<()> {
+        let Some((number, message)) = chunk.first() else { return Ok(()) };
         let name = message.external_id.clone().unwrap_or_else(|| message.id.to_string());
-        self.report.problem_or_end(*place, Some(name), error)?;
-        for (place, message) in &chunk[1..] {
+        self.report.add_problem_or_fail(*number, Some(name), error)?;
+        for (number, message) in &chunk[1..] {
             let name = message.external_id.clone().unwrap_or_else(|| message.id.to_string());
-            let error = MemoryError::invalid("message", "one before it could not be kept");
-            self.report.problem(*place, Some(name), error);
+            let error = MemoryError::invalid("message", "a message before it could not be stored");
+            self.report.add_problem(*number, Some(name), error);
         }
         Ok(())
     }
@@ -239,47 +240,53 @@ impl Conversation {
         memory: &Memory,
         scope: &Scope,
         thread: ThreadId,
-        place: u64,
+        number: u64,
         record: Record,
     ) -> Result<()> {
         let Record { namespace, key, value, expires_at, .. } = record;
         if matches!(namespace, Namespace::System(_)) {
-            self.report.problem(place, Some(key), NOT_AN_APPLICATIONS);
+            self.report.add_problem(number, Some(key), RESERVED_NAMESPACE);
             return Ok(());
         }
         let name = RecordName { namespace, key };
         let now = memory.now();
-        let mut batch = memory.minted_batch(now);
+        let mut batch = memory.new_batch(now);
         batch.require.push(RecordCondition { name: name.clone(), state: RecordState::Absent });
         batch.put.push(PutRecord { name: name.clone(), value, expires_at });
-        match memory.commit_repeatedly(scope, thread, &batch, now).await {
+        match memory.commit_with_retries(scope, thread, &batch, now).await {
             Ok(_) => self.report.records_added += 1,
             Err(MemoryError::Store(StoreError::Conflict(Conflict::Record { .. }))) => {
                 self.report.records_already_there += 1;
             }
-            Err(error) => self.report.problem_or_end(place, Some(name.key), error)?,
+            Err(error) => self.report.add_problem_or_fail(number, Some(name.key), error)?,
         }
         Ok(())
     }
 }
 
-async fn append(memory: &Memory, scope: &Scope, open: &mut Open, chunk: &[(u64, NewMessage)]) -> Result<Appended> {
+/// Appends a chunk, and gives the thread a title if it wants one.
+async fn append(
+    memory: &Memory,
+    scope: &Scope,
+    open: &mut OpenedThread,
+    chunk: &[(u64, NewMessage)],
+) -> Result<Appended> {
     let now = memory.now();
-    let mut batch = memory.minted_batch(now);
+    let mut batch = memory.new_batch(now);
     batch.append = chunk.iter().map(|(_, message)| message.clone()).collect();
     if open.wants_title
         && let Some(title) = title_from_first(batch.append.iter().map(|message| &message.content))
     {
         batch.patch.title = Some(Some(title));
     }
-    let appended = memory.commit_repeatedly(scope, open.id, &batch, now).await?;
+    let appended = memory.commit_with_retries(scope, open.id, &batch, now).await?;
     open.wants_title &= batch.patch.title.is_none();
     Ok(appended)
 }
 
-/// An id that is always the same for the same message of the same conversation. It begins with the conversation, so that
-/// the ids of one stand together in an index.
-pub(super) fn named_id(conversation: &str, message: &str) -> MessageId {
+/// Derives an id from the names of a message and of its conversation. The first bytes depend only on the conversation, so that
+/// the ids in one conversation are adjacent in an index.
+pub(super) fn derive_id(conversation: &str, message: &str) -> MessageId {
     let (conversation, message) =
         (MessageId::from_name(conversation.as_bytes()), MessageId::from_name(message.as_bytes()));
     let mut id = message.0.into_bytes();

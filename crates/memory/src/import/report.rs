@@ -1,47 +1,48 @@
 use crate::{MemoryError, Result};
 use threadkeep_core::StoreError;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct ImportReport {
-    /// Threads that it made, forks among them.
+    /// Number of threads that were created, including forks.
     pub threads_created: u64,
-    /// Threads that were there already, forks among them.
+    /// Number of threads that existed, including forks.
     pub threads_found: u64,
-    /// Forks that it made: branches of a conversation beside its first thread.
+    /// Number of forks that were created: one per branch of a conversation, except the branch in the main thread.
     pub forks_created: u64,
-    /// Forks that were there already.
+    /// Number of forks that existed.
     pub forks_found: u64,
-    /// Messages that it added. One that forks share counts once.
+    /// Number of messages that were added. A message with copies in forks counts once.
     pub messages_added: u64,
-    /// Messages that were there already (those erased since count as there). One that forks share counts once.
+    /// Number of messages that existed or had been erased. A message with copies in forks counts once.
     pub messages_already_there: u64,
-    /// Records that it wrote.
+    /// Number of records that were written.
     pub records_added: u64,
-    /// Records that were there already.
+    /// Number of records that existed.
     pub records_already_there: u64,
-    /// Records that could not be kept, in the order in which they were found out.
+    /// The items that could not be imported, in the order in which they failed.
     pub problems: Vec<Problem>,
 }
 
-/// A record that could not be kept.
+/// An item that could not be imported.
 #[derive(Debug)]
 pub struct Problem {
-    /// Its place among the items that were given: 1 is the first.
+    /// The number of the item, counted from 1.
     pub item: u64,
-    /// What it is called: a message's external id or id, a thread's key or id, a record's key.
+    /// The name of the item: the external id or id of a message, the key or id of a thread, or the key of a record. `None` if it
+    /// has none.
     pub name: Option<String>,
-    /// Why.
+    /// Why it could not be imported.
     pub error: MemoryError,
 }
 
 impl ImportReport {
-    pub(super) fn problem(&mut self, item: u64, name: Option<String>, error: MemoryError) {
+    pub(super) fn add_problem(&mut self, item: u64, name: Option<String>, error: MemoryError) {
         self.problems.push(Problem { item, name, error });
     }
 
-    /// Notes what is wrong with one record; hands back what is wrong with the store.
-    pub(super) fn problem_or_end(&mut self, item: u64, name: Option<String>, error: MemoryError) -> Result<()> {
+    /// Adds an error that affects one item to the problems. Returns any other error.
+    pub(super) fn add_problem_or_fail(&mut self, item: u64, name: Option<String>, error: MemoryError) -> Result<()> {
         match error {
             MemoryError::Store(
                 StoreError::Invalid { .. }
@@ -54,7 +55,7 @@ impl ImportReport {
             | MemoryError::Context(_)
             | MemoryError::Model(_)
             | MemoryError::Contended { .. } => {
-                self.problem(item, name, error);
+                self.add_problem(item, name, error);
                 Ok(())
             }
             MemoryError::Store(_) | MemoryError::Embedder(_) => Err(error),

@@ -3,19 +3,19 @@ use threadkeep_core::text::TermCounts;
 use threadkeep_core::{Embedder, EmbedderError, Embedding, EntryHit, Scope, SearchQuery, Source, Value, limits};
 
 use super::collection;
-use crate::recall::Meaning;
-use crate::retry::repeat_simply;
+use crate::recall::EmbedderOutcome;
+use crate::retry::retry;
 use crate::{Memory, MemoryError, Result};
 
-/// Candidates that the index is asked for.
-const CANDIDATES: usize = 200;
+/// Maximum number of candidates requested from the index.
+const MAX_CANDIDATES: usize = 200;
 
-/// How to look for passages.
+/// Options for finding passages.
 #[derive(Clone, Copy, Debug)]
 pub struct PassageOptions<'a> {
-    /// At most so many (1 to 100). Default: 5.
+    /// Maximum number of passages (1 to 100). Default: 5.
     pub limit: usize,
-    /// Lets passages be found by meaning too, among those that the same model embedded.
+    /// Also finds passages by embedding similarity, among the passages that the same model embedded. Default: only by words.
     pub embedder: Option<&'a dyn Embedder>,
 }
 
@@ -25,27 +25,27 @@ impl Default for PassageOptions<'_> {
     }
 }
 
-/// A passage that may answer.
+/// A passage that may answer a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundPassage {
-    /// Its id in the library.
+    /// The id of the passage in the library.
     pub id: String,
-    /// The id of its document.
+    /// The id of the document.
     pub document: String,
-    /// What a reader calls the document.
+    /// The title of the document.
     pub title: String,
-    /// Where in the document it stands.
+    /// The location of the passage in the document.
     pub place: String,
-    /// What it says.
+    /// The text of the passage.
     pub text: String,
-    /// How well it answers: larger is better. Comparable within one search.
+    /// The relevance: larger is better. Only comparable within one search.
     pub score: f64,
-    /// How near its meaning is to the question's, where an embedder was asked.
+    /// The similarity of the embeddings of passage and question; `None` without an embedder.
     pub similarity: Option<f64>,
 }
 
 impl FoundPassage {
-    /// The passage as what an answer stands on.
+    /// Creates a source with which an answer can cite the passage.
     #[must_use]
     pub fn source(&self) -> Source {
         let title = if self.place.is_empty() { self.title.clone() } else { format!("{}, {}", self.title, self.place) };
@@ -60,20 +60,20 @@ impl FoundPassage {
     }
 }
 
-/// What was found in a library.
+/// The results of a search in a library.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundPassages {
-    /// The best first.
+    /// The passages, best first.
     pub passages: Vec<FoundPassage>,
-    /// Whether meaning had a part in the ranking. Where the embedder failed, the words alone ranked.
-    pub meaning: Meaning,
+    /// Whether passages were also ranked by an embedder. If the embedder failed, they are ranked by words alone.
+    pub embedder_outcome: EmbedderOutcome,
 }
 
 impl Memory {
-    /// Finds passages that may answer a question, in the scope's own part of a library and in its tenant's.
+    /// Finds passages that may answer a question, in the scope's own part of a library and in the tenant's part.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for the limit, and those of the store.
+    /// `Invalid` or `LimitExceeded` for an invalid limit, and errors from the store.
     pub async fn find_passages(
         &self,
         scope: &Scope,
@@ -82,66 +82,66 @@ impl Memory {
         options: &PassageOptions<'_>,
     ) -> Result<FoundPassages> {
         if options.limit == 0 {
-            return Err(MemoryError::invalid("limit", "0; ask for at least 1"));
+            return Err(MemoryError::invalid("limit", "must be at least 1"));
         }
         limits::check_bytes("limit", options.limit, 100)?;
-        let asked = Question::new(question, self.now());
-        let (vector, meaning) = match options.embedder {
+        let terms = Question::new(question, self.now());
+        let (vector, embedder_outcome) = match options.embedder {
             Some(embedder) => match embed(embedder, question).await {
-                Ok(vector) => (Some(vector), Meaning::Used),
-                Err(error) => (None, Meaning::Failed(error.to_string())),
+                Ok(vector) => (Some(vector), EmbedderOutcome::Used),
+                Err(error) => (None, EmbedderOutcome::Failed(error.to_string())),
             },
-            None => (None, Meaning::Absent),
+            None => (None, EmbedderOutcome::NotRequested),
         };
-        if asked.is_empty() && vector.is_none() {
-            return Ok(FoundPassages { passages: Vec::new(), meaning });
+        if terms.is_empty() && vector.is_none() {
+            return Ok(FoundPassages { passages: Vec::new(), embedder_outcome });
         }
         let query = SearchQuery {
             collection: collection(library),
-            terms: asked.terms(),
+            terms: terms.terms(),
             vector,
             thread: None,
-            limit: CANDIDATES,
+            limit: MAX_CANDIDATES,
         };
         let now = self.now();
-        let answer = repeat_simply(self.runtime(), || self.search_index().search(scope, &query, now)).await?;
-        let frequencies = asked.frequencies_of_words(&answer.frequencies);
+        let answer = retry(self.runtime(), || self.search_index().search(scope, &query, now)).await?;
+        let frequencies = terms.frequencies_of_words(&answer.frequencies);
         let statistics = Statistics { documents: answer.documents, frequencies };
-        let mut passages = rank(&asked, answer.entries, &statistics);
+        let mut passages = rank(&terms, answer.entries, &statistics);
         passages.truncate(options.limit);
-        Ok(FoundPassages { passages, meaning })
+        Ok(FoundPassages { passages, embedder_outcome })
     }
 }
 
 async fn embed(embedder: &dyn Embedder, question: &str) -> Result<Embedding, EmbedderError> {
-    let mut points = embedder.embed(&[question.to_owned()]).await?;
-    match (points.pop(), points.is_empty()) {
-        (Some(point), true) => Ok(point),
-        _ => Err(EmbedderError::InvalidAnswer("not one point per text".to_owned())),
+    let mut embeddings = embedder.embed(&[question.to_owned()]).await?;
+    match (embeddings.pop(), embeddings.is_empty()) {
+        (Some(embedding), true) => Ok(embedding),
+        _ => Err(EmbedderError::InvalidAnswer("the number of embeddings differs from the number of texts".to_owned())),
     }
 }
 
-/// The best first: by words, and where points were compared, by the ranks of both.
+/// Ranks passages, best first: by words, or if there are similarities, by combining the ranks by words and by similarity.
 fn rank(question: &Question, entries: Vec<EntryHit>, statistics: &Statistics) -> Vec<FoundPassage> {
-    let counts: Vec<TermCounts> = entries.iter().map(|entry| question.count(&titled(entry))).collect();
+    let counts: Vec<TermCounts> = entries.iter().map(|entry| question.count(&searchable_text(entry))).collect();
     let words = bm25(&counts, statistics);
-    let place_by = |score: &dyn Fn(usize) -> Option<f64>| {
-        let mut places: Vec<usize> = (0..entries.len()).filter(|place| score(*place).is_some()).collect();
-        places.sort_by(|one, other| score(*other).unwrap_or(0.0).total_cmp(&score(*one).unwrap_or(0.0)));
-        places
+    let sorted_by = |score: &dyn Fn(usize) -> Option<f64>| {
+        let mut indexes: Vec<usize> = (0..entries.len()).filter(|index| score(*index).is_some()).collect();
+        indexes.sort_by(|a, b| score(*b).unwrap_or(0.0).total_cmp(&score(*a).unwrap_or(0.0)));
+        indexes
     };
-    let by_words = place_by(&|place| (words[place] > 0.0).then_some(words[place]));
-    let by_meaning = place_by(&|place| entries[place].similarity);
+    let by_words = sorted_by(&|index| (words[index] > 0.0).then_some(words[index]));
+    let by_meaning = sorted_by(&|index| entries[index].similarity);
     let ranked = match by_meaning.is_empty() {
-        true => by_words.into_iter().map(|place| (place, words[place])).collect(),
+        true => by_words.into_iter().map(|index| (index, words[index])).collect(),
         false => by_rank(&[by_words, by_meaning]),
     };
     let mut entries: Vec<Option<EntryHit>> = entries.into_iter().map(Some).collect();
-    ranked.into_iter().filter_map(|(place, score)| Some(found(entries[place].take()?, score))).collect()
+    ranked.into_iter().filter_map(|(index, score)| Some(found_passage(entries[index].take()?, score))).collect()
 }
 
-/// A passage under its document's title and its place, whose words answer too.
-fn titled(entry: &EntryHit) -> String {
+/// The text in which the words of a question are counted: the title of the document, the location and the text of the passage.
+fn searchable_text(entry: &EntryHit) -> String {
     format!("{}\n{}\n{}", field(entry, "title"), field(entry, "place"), entry.text)
 }
 
@@ -149,7 +149,7 @@ fn field<'a>(entry: &'a EntryHit, name: &str) -> &'a str {
     entry.fields.get(name).and_then(Value::as_str).unwrap_or("")
 }
 
-fn found(entry: EntryHit, score: f64) -> FoundPassage {
+fn found_passage(entry: EntryHit, score: f64) -> FoundPassage {
     let [document, title, place] = ["document", "title", "place"].map(|name| field(&entry, name).to_owned());
     let EntryHit { id, text, similarity, .. } = entry;
     FoundPassage { id, document, title, place, text, score, similarity }

@@ -1,4 +1,4 @@
-//! A whole store as lines of text, and back: the verbatim form of the documented export format.
+//! Backing up a whole store as lines of text, and restoring it: the verbatim variant of the documented export format.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use threadkeep_core::{
 };
 
 use super::{Damage, Progress, walk};
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{MemoryError, Platform, Result};
 
-/// Bytes of an object that stands on several lines.
-const RECORD_BYTES: usize = 256 * 1024 * 1024;
+/// Maximum size of an object that spans several lines, in bytes.
+const MAX_OBJECT_BYTES: usize = 256 * 1024 * 1024;
 
-/// Reads a store as the lines of a backup, every tenant's, in bounded memory, and all of it as of one instant.
+/// Writes a backup of all tenants of a store as lines, with limited memory, from one snapshot.
 #[derive(Debug)]
 pub struct BackupLines {
     snapshot: Arc<dyn Snapshot>,
@@ -28,54 +28,53 @@ pub struct BackupLines {
     damage: Damage,
 }
 
-/// What a backup of lines holds, and what it took.
+/// The result of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BackedUp {
+pub struct BackupSummary {
     /// What was written.
     #[serde(flatten)]
     pub written: Progress,
-    /// What of it is as of one instant.
+    /// Whether all of it, or each thread of it, is as of one instant.
     pub as_of: Consistency,
-    /// By how many bytes the log beside the store grew meanwhile, where there is one that waits for readers.
+    /// How much the store's write-ahead log grew during the backup, in bytes; `None` without a log that has to wait for readers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_growth_bytes: Option<u64>,
-    /// What of the store is damaged: written as it is, or left out where it cannot be read.
+    /// Damaged data of the store: written as it is, or omitted if it cannot be read.
     #[serde(skip_serializing_if = "Damage::is_empty")]
     pub damage: Damage,
 }
 
-/// Writes the lines of a backup into a store that is made for it.
+/// Restores the lines of a backup into a new store.
 #[derive(Debug)]
 pub struct BackupReader {
     backend: Backend,
     platform: Platform,
     hasher: Sha256,
     lines: u64,
-    records: u64,
-    /// An object that goes on in the next line.
-    begun: Option<Begun>,
+    objects: u64,
+    /// An object that continues in the next line.
+    partial: Option<PartialObject>,
     done: Progress,
     has_ended: bool,
 }
 
-/// JSON that is kept byte for byte may stand on several lines, and so does the object that holds it.
+/// The first lines of an object. JSON that is stored byte for byte can contain line breaks.
 #[derive(Debug)]
-struct Begun {
+struct PartialObject {
     text: String,
-    /// How many brackets are open.
+    /// The number of open brackets.
     depth: i64,
 }
 
 impl BackupLines {
-    /// Takes a snapshot of what a store holds now, by the clock of `platform`. Whatever is written from here on is not in the backup.
+    /// Takes a snapshot of a store, by the clock of `platform`. Later writes are not in the backup.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn begin(backend: &Backend, platform: &Platform) -> Result<Self> {
         let (now, runtime) = (platform.clock.now(), &*platform.runtime);
-        let snapshot: Arc<dyn Snapshot> =
-            Arc::from(repeat_simply(runtime, || backend.maintenance.snapshot(now)).await?);
-        let totals = repeat_simply(runtime, || snapshot.totals()).await?;
+        let snapshot: Arc<dyn Snapshot> = Arc::from(retry(runtime, || backend.maintenance.snapshot(now)).await?);
+        let totals = retry(runtime, || snapshot.totals()).await?;
         Ok(Self {
             snapshot,
             now,
@@ -87,28 +86,27 @@ impl BackupLines {
         })
     }
 
-    /// How many threads and messages there are to write.
+    /// The number of threads and messages to write.
     #[must_use]
     pub fn totals(&self) -> SnapshotTotals {
         self.totals
     }
 
-    /// Gives each line, without its end, to `write`, and says what was written. Others may write to the store meanwhile as
-    /// much as they like.
+    /// Calls `write` with each line, without its line break. Others may write to the store meanwhile.
     ///
     /// # Errors
-    /// What `write` says; those of the store.
+    /// Those of `write` and of the store.
     pub async fn write<E: From<MemoryError>>(
         mut self,
         mut write: impl FnMut(&str, Progress) -> Result<(), E>,
-    ) -> Result<BackedUp, E> {
+    ) -> Result<BackupSummary, E> {
         let (snapshot, as_of) = (Arc::clone(&self.snapshot), self.snapshot.consistency());
         let (version, made_at) = (BACKUP_VERSION, self.now);
         let runtime = Arc::clone(&self.platform.runtime);
         self.line(&BackupLine::ThreadkeepBackup { version, made_at, as_of: Some(as_of) }, &mut write)?;
         let mut threads = walk::Threads::of(&*runtime, &*snapshot);
         while let Some(page) = threads.next_page().await.map_err(MemoryError::from)? {
-            let mut chunks = walk::FirstChunks::of(&*runtime, &*snapshot, page.iter().map(|listed| listed.place));
+            let mut chunks = walk::FirstChunks::of(&*runtime, &*snapshot, page.iter().map(|listed| listed.number));
             for listed in &page {
                 let first = chunks.next().await.map_err(MemoryError::from)?;
                 self.thread(listed, first, &mut write).await?;
@@ -126,7 +124,7 @@ impl BackupLines {
         self.line(&BackupLine::End { threads, records, hash }, &mut write)?;
         let mut damage = self.damage;
         damage.add_unreadable(&*snapshot);
-        Ok(BackedUp { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
+        Ok(BackupSummary { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
     }
 
     async fn thread<E: From<MemoryError>>(
@@ -145,7 +143,7 @@ impl BackupLines {
             self.line(&BackupLine::Chunk { tenant, thread, dump }, write)?;
             if next.is_some() {
                 let (runtime, snapshot): (&dyn Runtime, _) = (&*self.platform.runtime, &*self.snapshot);
-                chunk = walk::next_chunk(runtime, snapshot, listed.place, next).await.map_err(MemoryError::from)?;
+                chunk = walk::next_chunk(runtime, snapshot, listed.number, next).await.map_err(MemoryError::from)?;
             }
         }
         Ok(())
@@ -165,70 +163,70 @@ impl BackupLines {
 }
 
 impl BackupReader {
-    /// Prepares to fill a store on this platform.
+    /// Creates a reader that restores into a store.
     #[must_use]
     pub fn into(backend: Backend, platform: &Platform) -> Self {
         let (hasher, done) = (Sha256::new(), Progress::default());
         let platform = platform.clone();
-        Self { backend, platform, hasher, lines: 0, records: 0, begun: None, done, has_ended: false }
+        Self { backend, platform, hasher, lines: 0, objects: 0, partial: None, done, has_ended: false }
     }
 
-    /// Takes one line, without its end.
+    /// Restores one line, passed without its line break.
     ///
     /// # Errors
-    /// `Incompatible` for a later version; `Corrupt`, with the line's number, for what is no backup or was changed; those
-    /// of the store.
+    /// `Incompatible` for a later version; `Corrupt`, with the line's number, for data that is not a backup or was changed;
+    /// those of the store.
     pub async fn line(&mut self, text: &str) -> Result<Progress> {
         self.lines += 1;
-        let Some(mut begun) = self.begun.take() else { return self.record(text).await };
-        begun.text.push('\n');
-        begun.text.push_str(text);
-        begun.depth += nesting(text);
-        if begun.depth <= 0 {
-            return self.record(&begun.text).await;
+        let Some(mut partial) = self.partial.take() else { return self.object(text).await };
+        partial.text.push('\n');
+        partial.text.push_str(text);
+        partial.depth += nesting(text);
+        if partial.depth <= 0 {
+            return self.object(&partial.text).await;
         }
-        if begun.text.len() > RECORD_BYTES {
-            return Err(self.corrupt("an object that does not end"));
+        if partial.text.len() > MAX_OBJECT_BYTES {
+            return Err(self.corrupt("object without an end"));
         }
-        self.begun = Some(begun);
+        self.partial = Some(partial);
         Ok(self.done)
     }
 
-    async fn record(&mut self, text: &str) -> Result<Progress> {
+    async fn object(&mut self, text: &str) -> Result<Progress> {
         let line: BackupLine = match serde_json::from_str(text) {
             Ok(line) => line,
             Err(error) if error.is_eof() && nesting(text) > 0 => {
-                self.begun = Some(Begun { text: text.to_owned(), depth: nesting(text) });
+                self.partial = Some(PartialObject { text: text.to_owned(), depth: nesting(text) });
                 return Ok(self.done);
             }
             Err(error) => return Err(self.corrupt(&error.to_string())),
         };
-        self.records += 1;
+        self.objects += 1;
         match line {
             BackupLine::ThreadkeepBackup { version, .. } if version > BACKUP_VERSION => {
-                let later = format!("the backup has version {version}, this program reads {BACKUP_VERSION}");
+                let later = format!("the backup has version {version}; this program supports up to {BACKUP_VERSION}");
                 return Err(StoreError::Incompatible(later).into());
             }
-            BackupLine::ThreadkeepBackup { .. } if self.records == 1 => {}
-            _ if self.has_ended => return Err(self.corrupt("more follows the end")),
-            _ if self.records == 1 => return Err(self.corrupt("it does not begin with the header of a backup")),
-            BackupLine::ThreadkeepBackup { .. } => return Err(self.corrupt("a second header")),
+            BackupLine::ThreadkeepBackup { .. } if self.objects == 1 => {}
+            _ if self.has_ended => return Err(self.corrupt("data after the end")),
+            _ if self.objects == 1 => return Err(self.corrupt("the header of a backup is missing")),
+            BackupLine::ThreadkeepBackup { .. } => return Err(self.corrupt("unexpected second header")),
             BackupLine::Chunk { tenant, thread, dump } => {
                 let is_last = dump.next.is_none();
                 let messages = dump.entries.len() as u64;
                 let restored = self.backend.maintenance.restore_thread(&tenant, thread, dump).await;
-                restored.map_err(|error| self.refused(error))?;
+                restored.map_err(|error| self.chunk_error(error))?;
                 self.done.threads += u64::from(is_last);
                 self.done.messages += messages;
             }
             BackupLine::Record { tenant, owner, record } => {
                 let restore = || self.backend.maintenance.restore_record(&tenant, &owner, record.clone());
-                repeat_simply(&*self.platform.runtime, restore).await?;
+                retry(&*self.platform.runtime, restore).await?;
                 self.done.records += 1;
             }
             BackupLine::End { threads, records, hash } => {
                 if (threads, records) != (self.done.threads, self.done.records) || hash != hex(self.hasher.clone()) {
-                    return Err(self.corrupt("what stands before the end is not what was written"));
+                    return Err(self.corrupt("the lines differ from those that were written"));
                 }
                 self.has_ended = true;
             }
@@ -238,16 +236,16 @@ impl BackupReader {
         Ok(self.done)
     }
 
-    /// Makes sure that the end has come.
+    /// Checks that the backup is complete.
     ///
     /// # Errors
-    /// `Corrupt` for a backup that was cut.
+    /// `Corrupt` for a truncated backup.
     pub fn finish(self) -> Result<Progress> {
-        if self.has_ended { Ok(self.done) } else { Err(self.corrupt("the end is missing: the file was cut")) }
+        if self.has_ended { Ok(self.done) } else { Err(self.corrupt("the end is missing: the file is truncated")) }
     }
 
-    /// What a backup repeats, or leaves out the beginning of.
-    fn refused(&self, error: StoreError) -> MemoryError {
+    /// Converts an error for a chunk: one that is repeated, or whose predecessors are missing, is a fault of the backup.
+    fn chunk_error(&self, error: StoreError) -> MemoryError {
         match error {
             StoreError::Conflict(_) | StoreError::Invalid { .. } => self.corrupt(&error.to_string()),
             error => error.into(),
@@ -259,16 +257,16 @@ impl BackupReader {
     }
 }
 
-/// How many more brackets a line opens than it closes. A text of JSON ends on the line on which it begins.
+/// How many more brackets a line opens than it closes. A JSON string never contains a line break.
 fn nesting(line: &str) -> i64 {
-    let (mut depth, mut in_text, mut escaped) = (0, false, false);
+    let (mut depth, mut in_string, mut escaped) = (0, false, false);
     for byte in line.bytes() {
         match byte {
             _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => depth += 1,
-            b']' | b'}' if !in_text => depth -= 1,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth -= 1,
             _ => {}
         }
     }

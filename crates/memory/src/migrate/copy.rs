@@ -1,55 +1,57 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use threadkeep_core::{
-    Conflict, Dump, ListedThread, OwnedRecord, Record, RecordOwner, Result, StoreError, TenantId, ThreadName,
+    Conflict, Dump, ListedThread, OwnedRecord, Record, RecordOwner, Result, StoreError, TenantId, ThreadRef,
 };
 
 use super::{Differences, Item, Migration, Progress, survey, walk};
-use crate::retry::{repeat, repeat_simply};
+use crate::retry::{retry, retry_with_outcome};
 
-/// Threads that are looked for in the target at once.
-const LOOKS: usize = 8;
+/// Number of threads that are searched for in the target concurrently.
+const CONCURRENT_READS: usize = 8;
 
-/// What was copied.
+/// The result of copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Copied {
+pub struct CopySummary {
     /// What was written.
     pub copied: Progress,
-    /// What the target had already.
+    /// What existed in the target.
     pub already_there: Progress,
-    /// What could not be copied.
+    /// What was not copied, because the target has other data under the same ids or keys.
     pub left_out: Differences,
 }
 
-/// What became of one thread.
-enum Fate {
+/// The outcome of copying one thread.
+enum Outcome {
     Copied,
-    AlreadyThere,
-    InTheWay(String),
+    Exists,
+    /// The target has other data under the same id or key.
+    Conflict(String),
 }
 
 impl Migration {
-    /// Copies what the target does not have, as it is in the snapshot. A thread appears there when it is whole; one that
-    /// was on its way when a migration was cut is copied from its beginning. What is in the way is left alone and named.
+    /// Copies the data of the snapshot that the target does not have. A thread becomes visible in the target only when it is
+    /// complete; a thread whose copying was interrupted is copied again from its beginning. Conflicting data in the target is not
+    /// changed; the conflicts are listed in the result.
     ///
     /// # Errors
-    /// Those of the stores. What was copied until then stays.
-    pub async fn copy(&self, mut progress: impl FnMut(Progress)) -> Result<Copied> {
-        let mut copied = Copied::default();
+    /// Those of the stores. What was copied before the error remains.
+    pub async fn copy(&self, mut progress: impl FnMut(Progress)) -> Result<CopySummary> {
+        let mut copied = CopySummary::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
-            let looks = stream::iter(&page).map(|listed| self.look(listed)).buffered(LOOKS);
-            let looks: Vec<Option<Fate>> = looks.try_collect().await?;
-            let missing = page.iter().zip(&looks).filter(|(_, look)| look.is_none());
+            let existing = stream::iter(&page).map(|listed| self.compare(listed)).buffered(CONCURRENT_READS);
+            let existing: Vec<Option<Outcome>> = existing.try_collect().await?;
+            let missing = page.iter().zip(&existing).filter(|(_, outcome)| outcome.is_none());
             let mut chunks =
-                walk::FirstChunks::of(self.runtime(), &*self.source, missing.map(|(listed, _)| listed.place));
-            // One after the other: what is written first is listed first.
-            for (listed, look) in page.iter().zip(looks) {
-                let fate = match look {
-                    Some(fate) => fate,
+                walk::FirstChunks::of(self.runtime(), &*self.source, missing.map(|(listed, _)| listed.number));
+            // One after the other, because the target lists threads in the order in which they were written.
+            for (listed, existing) in page.iter().zip(existing) {
+                let outcome = match existing {
+                    Some(outcome) => outcome,
                     None => self.copy_thread(listed, chunks.next().await?).await?,
                 };
-                copied.add(listed, fate);
+                copied.add(listed, outcome);
                 progress(copied.done());
             }
         }
@@ -58,47 +60,47 @@ impl Migration {
         Ok(copied)
     }
 
-    /// The fate of a thread whose id the target has already.
-    async fn look(&self, listed: &ListedThread) -> Result<Option<Fate>> {
-        let name = ThreadName::Id(listed.thread.id);
-        let there = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
-        Ok(there.map(|there| match there == listed.thread {
-            true => Fate::AlreadyThere,
-            false => Fate::InTheWay(survey::other_thread(&listed.thread, &there)),
+    /// Compares a thread with the one of the same id in the target; `None` if there is none.
+    async fn compare(&self, listed: &ListedThread) -> Result<Option<Outcome>> {
+        let name = ThreadRef::Id(listed.thread.id);
+        let target = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
+        Ok(target.map(|target| match target == listed.thread {
+            true => Outcome::Exists,
+            false => Outcome::Conflict(survey::other_thread(&listed.thread, &target)),
         }))
     }
 
-    async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Fate> {
-        // When it is not known whether a chunk was written, the thread is begun again: so no chunk is written twice.
-        match repeat(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
-            // It was not there before: the reply to its last chunk was lost.
-            Ok(Fate::AlreadyThere) => Ok(Fate::Copied),
+    async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Outcome> {
+        // If it is unknown whether a chunk was written, the thread is copied from its start, so that no chunk is written twice.
+        match retry_with_outcome(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
+            // It did not exist before, so an earlier attempt copied it and the reply was lost.
+            Ok(Outcome::Exists) => Ok(Outcome::Copied),
             Err(StoreError::Conflict(Conflict::Thread)) => {
-                Ok(Fate::InTheWay("its id or key belongs to another thread there".to_owned()))
+                Ok(Outcome::Conflict("its id or key belongs to another thread in the target".to_owned()))
             }
             result => result,
         }
     }
 
-    async fn copy_whole(&self, listed: &ListedThread, first: Option<Dump>) -> Result<Fate> {
+    async fn copy_whole(&self, listed: &ListedThread, first: Option<Dump>) -> Result<Outcome> {
         let mut chunk = match first {
             Some(first) => Some(first),
-            None => match self.look(listed).await? {
-                Some(fate) => return Ok(fate),
-                None => walk::next_chunk(self.runtime(), &*self.source, listed.place, None).await?,
+            None => match self.compare(listed).await? {
+                Some(outcome) => return Ok(outcome),
+                None => walk::next_chunk(self.runtime(), &*self.source, listed.number, None).await?,
             },
         };
         while let Some(dump) = chunk.take() {
             let next = dump.next;
             self.to.maintenance.restore_thread(&listed.tenant, listed.thread.id, dump).await?;
             if next.is_some() {
-                chunk = walk::next_chunk(self.runtime(), &*self.source, listed.place, next).await?;
+                chunk = walk::next_chunk(self.runtime(), &*self.source, listed.number, next).await?;
             }
         }
-        Ok(Fate::Copied)
+        Ok(Outcome::Copied)
     }
 
-    async fn copy_records(&self, copied: &mut Copied) -> Result<()> {
+    async fn copy_records(&self, copied: &mut CopySummary) -> Result<()> {
         let mut records = walk::Records::of(self.runtime(), &*self.source);
         while let Some(page) = records.next_page().await? {
             for OwnedRecord { tenant, owner, record } in page {
@@ -113,17 +115,17 @@ impl Migration {
         tenant: &TenantId,
         owner: &RecordOwner,
         record: Record,
-        copied: &mut Copied,
+        copied: &mut CopySummary,
     ) -> Result<()> {
         match self.find_in_target(tenant, owner, &record).await? {
-            Some(there) if there == record => copied.already_there.records += 1,
-            Some(there) => {
-                let detail = survey::other_record(&record, &there);
+            Some(target) if target == record => copied.already_there.records += 1,
+            Some(target) => {
+                let detail = survey::other_record(&record, &target);
                 copied.left_out.add(tenant, walk::item(owner, &record), detail);
             }
             None => {
                 let restore = || self.to.maintenance.restore_record(tenant, owner, record.clone());
-                repeat_simply(self.runtime(), restore).await?;
+                retry(self.runtime(), restore).await?;
                 copied.copied.records += 1;
             }
         }
@@ -131,12 +133,12 @@ impl Migration {
     }
 }
 
-impl Copied {
-    fn add(&mut self, listed: &ListedThread, fate: Fate) {
-        let side = match fate {
-            Fate::Copied => &mut self.copied,
-            Fate::AlreadyThere => &mut self.already_there,
-            Fate::InTheWay(detail) => {
+impl CopySummary {
+    fn add(&mut self, listed: &ListedThread, outcome: Outcome) {
+        let side = match outcome {
+            Outcome::Copied => &mut self.copied,
+            Outcome::Exists => &mut self.already_there,
+            Outcome::Conflict(detail) => {
                 return self.left_out.add(&listed.tenant, Item::Thread(listed.thread.id), detail);
             }
         };

@@ -1,30 +1,31 @@
 use serde::Serialize;
 use threadkeep_core::{Dump, Finding, Severity, Snapshot, TenantId, ThreadId};
 
-use super::TOLD;
+use super::MAX_LISTED;
 
-/// What of the source is damaged or lost. What can be read moves as it is, and with the checksums that it was written with.
+/// The damaged or lost data of the source. Data that can be read is copied as it is, with its original checksums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// How much there is.
+    /// The number of damaged items.
     pub count: u64,
-    /// The first 1,000, without anybody's words.
-    pub told: Vec<Damaged>,
+    /// The first 1,000 of them, without any content of messages or records.
+    #[serde(rename = "told")]
+    pub listed: Vec<DamagedItem>,
 }
 
-/// Something that is damaged.
+/// A damaged item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Damaged {
-    /// In which tenant, where that can be told.
+pub struct DamagedItem {
+    /// Its tenant, if that is known.
     pub tenant: Option<TenantId>,
-    /// In which thread, where it is in one.
+    /// Its thread, if it is in one.
     pub thread: Option<ThreadId>,
-    /// What is wrong.
+    /// What is damaged.
     pub detail: String,
 }
 
 impl Damage {
-    /// Whether everything could be read, and was what had been written.
+    /// Whether nothing is damaged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -32,8 +33,8 @@ impl Damage {
 
     pub(super) fn add(&mut self, tenant: Option<&TenantId>, thread: Option<ThreadId>, detail: String) {
         self.count += 1;
-        if self.told.len() < TOLD {
-            self.told.push(Damaged { tenant: tenant.cloned(), thread, detail });
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(DamagedItem { tenant: tenant.cloned(), thread, detail });
         }
     }
 
@@ -43,7 +44,7 @@ impl Damage {
         }
     }
 
-    /// Adds what the snapshot's lists left out.
+    /// Adds what the snapshot could not list.
     pub(super) fn add_unreadable(&mut self, snapshot: &dyn Snapshot) {
         for Finding { severity, thread, detail } in snapshot.unreadable() {
             if severity == Severity::Damage {
@@ -53,7 +54,7 @@ impl Damage {
     }
 }
 
-impl std::fmt::Display for Damaged {
+impl std::fmt::Display for DamagedItem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("damage")?;
         if let Some(tenant) = &self.tenant {

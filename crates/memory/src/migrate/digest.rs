@@ -1,4 +1,4 @@
-//! What tells two copies of a thread apart, whatever chunks they are read in.
+//! Digests of threads and records, which do not depend on the chunks in which a thread is read.
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -9,7 +9,7 @@ use threadkeep_core::{
 
 use super::walk;
 
-/// Counts of what a thread holds, and a hash of all of it.
+/// Counts of a thread's data, and a hash of all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadDigest {
     pub(super) messages: u64,
@@ -17,11 +17,11 @@ pub(super) struct ThreadDigest {
     pub(super) commits: u64,
     pub(super) records: u64,
     pub(super) hash: [u8; 32],
-    /// What of it is damaged.
+    /// Descriptions of damaged data.
     pub(super) damage: Vec<String>,
 }
 
-/// A hash of many things that does not depend on their order: each is hashed with its name, and the hashes are added.
+/// A sum of hashes, which does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum([u64; 4]);
 
@@ -38,50 +38,50 @@ impl Sum {
     }
 }
 
-/// Reads a thread of a snapshot whole, of which the first chunk was read before.
+/// Computes the digest of a thread of a snapshot, of which the first chunk is already read.
 pub(super) async fn of_listed(
     runtime: &dyn Runtime,
     snapshot: &dyn Snapshot,
     listed: &ListedThread,
     first: Dump,
 ) -> Result<ThreadDigest> {
-    let mut reading = Reading::of(&listed.tenant, listed.thread.id);
+    let mut builder = Builder::of(&listed.tenant, listed.thread.id);
     let mut after = first.next;
-    reading.add(first)?;
+    builder.add(first)?;
     while let Some(seq) = after {
-        let chunk = walk::next_chunk(runtime, snapshot, listed.place, Some(seq)).await?;
+        let chunk = walk::next_chunk(runtime, snapshot, listed.number, Some(seq)).await?;
         after = chunk.as_ref().and_then(|chunk| chunk.next);
-        chunk.map_or(Ok(()), |chunk| reading.add(chunk))?;
+        chunk.map_or(Ok(()), |chunk| builder.add(chunk))?;
     }
-    Ok(reading.finish())
+    Ok(builder.finish())
 }
 
-/// Reads a thread whole as a store has it now; `None` if it is not there.
+/// Computes the digest of a thread as it currently is in a store; `None` if it does not exist.
 pub(super) async fn of_thread(
     runtime: &dyn Runtime,
     backend: &Backend,
     tenant: &TenantId,
     thread: ThreadId,
 ) -> Result<Option<ThreadDigest>> {
-    let mut reading = Reading::of(tenant, thread);
+    let mut builder = Builder::of(tenant, thread);
     let mut chunks = walk::Chunks::of(runtime, backend, tenant, thread);
     loop {
         match chunks.next().await {
-            Ok(Some(chunk)) => reading.add(chunk)?,
-            Ok(None) => return Ok(Some(reading.finish())),
+            Ok(Some(chunk)) => builder.add(chunk)?,
+            Ok(None) => return Ok(Some(builder.finish())),
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// A thread on its way into a digest.
-struct Reading {
+/// Builds the digest of a thread from its chunks.
+struct Builder {
     hasher: Sha256,
     digest: ThreadDigest,
 }
 
-impl Reading {
+impl Builder {
     fn of(tenant: &TenantId, thread: ThreadId) -> Self {
         let mut hasher = begin(tenant);
         hasher.update(thread.0.as_bytes());
@@ -136,15 +136,15 @@ fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Res
     Ok(())
 }
 
-/// Stores may give a thread's records in different orders.
+/// Sorts records, because stores may return them in different orders.
 pub(super) fn sorted(mut records: Vec<Record>) -> Vec<Record> {
     records.sort_by_cached_key(|record| (record.namespace.to_string(), record.key.clone()));
     records
 }
 
-/// The length keeps two things from being read as two others.
-fn add<T: Serialize>(hasher: &mut Sha256, thing: &T) -> Result<()> {
-    let text = serde_json::to_vec(thing).map_err(|error| StoreError::invalid("dump", error.to_string()))?;
+/// Adds a value with its length, so that the concatenation is unambiguous.
+fn add<T: Serialize>(hasher: &mut Sha256, value: &T) -> Result<()> {
+    let text = serde_json::to_vec(value).map_err(|error| StoreError::invalid("dump", error.to_string()))?;
     hasher.update((text.len() as u64).to_be_bytes());
     hasher.update(&text);
     Ok(())

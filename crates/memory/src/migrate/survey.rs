@@ -1,22 +1,22 @@
 use serde::Serialize;
-use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId, Thread, ThreadName};
+use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId, Thread, ThreadRef};
 
 use super::{Differences, Item, Migration, Progress, walk};
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
-/// What there is to move, and what stands in its way.
+/// The result of comparing both sides before copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
-    /// What the source holds.
+    /// The data of the source.
     pub total: Progress,
-    /// What the target seems to have already: it is skipped, and looked at closely in the end.
+    /// What seems to exist in the target. It is skipped by the copy and compared by the verification.
     pub already_there: Progress,
-    /// Other data in the target under the same ids or keys.
+    /// Conflicts: other data in the target under the same ids or keys.
     pub in_the_way: Differences,
 }
 
 impl Migration {
-    /// Looks at both sides without writing. Nothing should be copied while anything is in the way.
+    /// Compares both sides without writing. Resolve all conflicts before copying.
     ///
     /// # Errors
     /// Those of the stores.
@@ -43,17 +43,21 @@ impl Migration {
         survey.total.threads += 1;
         survey.total.messages += thread.message_count;
         let item = Item::Thread(thread.id);
-        match walk::find_thread(self.runtime(), &self.to, tenant, &ThreadName::Id(thread.id), self.now).await? {
-            Some(there) if there == *thread => {
+        match walk::find_thread(self.runtime(), &self.to, tenant, &ThreadRef::Id(thread.id), self.now).await? {
+            Some(target) if target == *thread => {
                 survey.already_there.threads += 1;
                 survey.already_there.messages += thread.message_count;
             }
-            Some(there) => survey.in_the_way.add(tenant, item, other_thread(thread, &there)),
+            Some(target) => survey.in_the_way.add(tenant, item, other_thread(thread, &target)),
             None => {
                 let Some(key) = &thread.key else { return Ok(()) };
-                let name = ThreadName::Key(thread.owner.clone(), key.clone());
+                let name = ThreadRef::Key(thread.owner.clone(), key.clone());
                 if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &name, self.now).await? {
-                    survey.in_the_way.add(tenant, item, format!("its key belongs to thread {} there", claimant.id));
+                    survey.in_the_way.add(
+                        tenant,
+                        item,
+                        format!("its key belongs to thread {} in the target", claimant.id),
+                    );
                 }
             }
         }
@@ -69,9 +73,9 @@ impl Migration {
     ) -> Result<()> {
         survey.total.records += 1;
         match self.find_in_target(tenant, owner, record).await? {
-            Some(there) if there == *record => survey.already_there.records += 1,
-            Some(there) => {
-                let detail = other_record(record, &there);
+            Some(target) if target == *record => survey.already_there.records += 1,
+            Some(target) => {
+                let detail = other_record(record, &target);
                 survey.in_the_way.add(tenant, walk::item(owner, record), detail);
             }
             None => {}
@@ -87,30 +91,31 @@ impl Migration {
     ) -> Result<Option<Record>> {
         let scope = Scope::Tenant(tenant.clone());
         let Record { namespace, key, .. } = record;
-        repeat_simply(self.runtime(), || self.to.store.find_record(&scope, owner, namespace, key, self.now)).await
+        retry(self.runtime(), || self.to.store.find_record(&scope, owner, namespace, key, self.now)).await
     }
 }
 
-/// In what another thread of the same id is seen to differ.
-pub(super) fn other_thread(here: &Thread, there: &Thread) -> String {
-    let (at, there_at) = (here.positions, there.positions);
-    if here.created_at != there.created_at || here.owner != there.owner {
-        return "another thread has this id there".to_owned();
+/// Describes the difference between two threads with the same id.
+pub(super) fn other_thread(source: &Thread, target: &Thread) -> String {
+    let (at, target_at) = (source.positions, target.positions);
+    if source.created_at != target.created_at || source.owner != target.owner {
+        return "the target has another thread with this id".to_owned();
     }
-    if at != there_at {
+    if at != target_at {
         let (seq, change) = (at.seq, at.change);
         return format!(
-            "it is at message {seq}, change {change}, and at message {}, change {} there",
-            there_at.seq, there_at.change
+            "it is at message {seq}, change {change}; in the target at message {}, change {}",
+            target_at.seq, target_at.change
         );
     }
-    "its key, title, metadata, state or dates are others there".to_owned()
+    "its key, title, metadata, state or dates differ in the target".to_owned()
 }
 
-pub(super) fn other_record(here: &Record, there: &Record) -> String {
-    if here.version == there.version {
-        "its value or expiry is another there".to_owned()
+/// Describes the difference between two records with the same key.
+pub(super) fn other_record(source: &Record, target: &Record) -> String {
+    if source.version == target.version {
+        "its value or expiry differs in the target".to_owned()
     } else {
-        format!("it has version {}, and version {} there", here.version, there.version)
+        format!("it has version {}; in the target version {}", source.version, target.version)
     }
 }

@@ -4,49 +4,49 @@ use threadkeep_core::{ChunkSize, Dump, ListedThread, OwnedRecord, Result};
 
 use super::digest::{self, Sum, ThreadDigest};
 use super::{Damage, Differences, Item, Migration, Progress, survey, walk};
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
-/// Threads that are read at once.
-const IN_FLIGHT: usize = 4;
+/// Number of threads that are read concurrently.
+const CONCURRENT_READS: usize = 4;
 
-/// What reading both sides whole has shown.
+/// The result of comparing all data of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// What the source holds.
+    /// The data of the source.
     pub source: Totals,
-    /// What the target holds under the same ids.
+    /// The data of the target under the same ids.
     pub target: Totals,
-    /// What is not the same.
+    /// The differences.
     pub differences: Differences,
-    /// What of the source is damaged, and moved as it is or is left out.
+    /// Damaged data of the source, which was copied as it is or omitted.
     #[serde(skip_serializing_if = "Damage::is_empty")]
     pub damage: Damage,
-    /// Threads that only the target has. They may be there rightly.
+    /// Number of threads that only the target has. This is not an error.
     pub only_in_target: u64,
 }
 
-/// Counts of everything, and a hash over it.
+/// Counts of all data, and a hash over it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// What is left of erased messages.
+    /// Number of tombstones of erased messages.
     pub tombstones: u64,
-    /// Records of commits: the change log and the idempotency records in one.
+    /// Number of commits: entries of the change log with their idempotency records.
     pub commits: u64,
-    /// Records of threads, users and tenants.
+    /// Number of records of threads, users and tenants.
     #[serde(rename = "documents")]
     pub records: u64,
-    /// Over all of it, in no particular order: SHA-256 of each thread and record, added up.
+    /// The sum of the SHA-256 hashes of all threads and records, which does not depend on their order.
     pub hash: String,
     #[serde(skip)]
     sum: Sum,
 }
 
 impl Migration {
-    /// Reads both sides whole and compares every thread and record of the snapshot with what the target has now, by
+    /// Reads all data of both sides, and compares every thread and record of the snapshot with the current one in the target, by
     /// counts and hash.
     ///
     /// # Errors
@@ -56,10 +56,10 @@ impl Migration {
         let mut done = Progress::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
-            let firsts = walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.place));
+            let firsts = walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.number));
             let firsts = futures::stream::iter(page).zip(firsts.into_stream());
             let pairs = firsts.map(async |(listed, first)| self.verify_thread(listed, first?).await);
-            let mut pairs = std::pin::pin!(pairs.buffer_unordered(IN_FLIGHT));
+            let mut pairs = std::pin::pin!(pairs.buffer_unordered(CONCURRENT_READS));
             while let Some(pair) = pairs.next().await {
                 let pair = pair?;
                 done.threads += 1;
@@ -70,8 +70,8 @@ impl Migration {
         }
         self.verify_records(&mut found, &mut done).await?;
         progress(done);
-        let there = self.to.maintenance.snapshot(self.now).await?.totals().await?;
-        found.only_in_target = there.threads.saturating_sub(found.target.threads);
+        let target = self.to.maintenance.snapshot(self.now).await?.totals().await?;
+        found.only_in_target = target.threads.saturating_sub(found.target.threads);
         found.damage.add_unreadable(&*self.source);
         for totals in [&mut found.source, &mut found.target] {
             totals.hash = totals.sum.to_hex();
@@ -87,29 +87,29 @@ impl Migration {
             target.damage.clear();
         }
         let difference = match &target {
-            None => Some("it is not there".to_owned()),
-            Some(there) if source == *there => None,
+            None => Some("missing in the target".to_owned()),
+            Some(target) if source == *target => None,
             Some(_) => Some(self.find_difference(&listed).await?),
         };
         Ok(Pair { listed, source, target, difference, damage })
     }
 
-    /// Reads both sides in step until something differs.
+    /// Reads both sides in parallel up to the first difference.
     async fn find_difference(&self, listed: &ListedThread) -> Result<String> {
         let size = ChunkSize { entries: 100, bytes: usize::MAX };
         let (tenant, thread) = (&listed.tenant, listed.thread.id);
-        let (places, mut after) = ([listed.place], None);
+        let (numbers, mut after) = ([listed.number], None);
         loop {
-            let here = repeat_simply(self.runtime(), || self.source.dump_threads(&places, after, size)).await?;
-            let there = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
-            let (here, there) = (here.into_iter().next(), repeat_simply(self.runtime(), there).await?);
-            let next = here.as_ref().and_then(|here| here.next);
-            if let Some(difference) = here.and_then(|here| chunks_differ(here, there)) {
+            let source = retry(self.runtime(), || self.source.dump_threads(&numbers, after, size)).await?;
+            let read_target = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
+            let (source, target) = (source.into_iter().next(), retry(self.runtime(), read_target).await?);
+            let next = source.as_ref().and_then(|source| source.next);
+            if let Some(difference) = source.and_then(|source| chunks_differ(source, target)) {
                 return Ok(difference);
             }
             match next {
                 Some(next) => after = Some(next),
-                None => return Ok("it changed there while it was read".to_owned()),
+                None => return Ok("it changed in the target while it was read".to_owned()),
             }
         }
     }
@@ -122,14 +122,14 @@ impl Migration {
                 found.source.records += 1;
                 found.source.sum.add(digest::of_record(&tenant, &owner, &record)?);
                 let item = walk::item(&owner, &record);
-                let Some(there) = self.find_in_target(&tenant, &owner, &record).await? else {
-                    found.differences.add(&tenant, item, "it is not there");
+                let Some(target) = self.find_in_target(&tenant, &owner, &record).await? else {
+                    found.differences.add(&tenant, item, "missing in the target");
                     continue;
                 };
                 found.target.records += 1;
-                found.target.sum.add(digest::of_record(&tenant, &owner, &there)?);
-                if there != record {
-                    found.differences.add(&tenant, item, survey::other_record(&record, &there));
+                found.target.sum.add(digest::of_record(&tenant, &owner, &target)?);
+                if target != record {
+                    found.differences.add(&tenant, item, survey::other_record(&record, &target));
                 }
             }
         }
@@ -143,7 +143,7 @@ struct Pair {
     source: ThreadDigest,
     target: Option<ThreadDigest>,
     difference: Option<String>,
-    /// What of the source is damaged.
+    /// Damage in the source.
     damage: Vec<String>,
 }
 
@@ -153,8 +153,8 @@ impl Verification {
             self.damage.add(Some(&pair.listed.tenant), Some(pair.listed.thread.id), detail.clone());
         }
         self.source.add_thread(&pair.source);
-        if let Some(there) = &pair.target {
-            self.target.add_thread(there);
+        if let Some(target) = &pair.target {
+            self.target.add_thread(target);
         }
         if let Some(difference) = pair.difference {
             let ListedThread { tenant, thread, .. } = pair.listed;
@@ -174,28 +174,31 @@ impl Totals {
     }
 }
 
-fn chunks_differ(here: Dump, there: Dump) -> Option<String> {
-    if here.thread != there.thread {
-        return Some(match (here.thread, there.thread) {
-            (Some(here), Some(there)) if here.positions != there.positions => {
-                let (here, there) = (here.positions, there.positions);
-                let (seq, change) = (here.seq, here.change);
-                format!("it is at message {seq}, change {change}, and at {}, {} there", there.seq, there.change)
+fn chunks_differ(source: Dump, target: Dump) -> Option<String> {
+    if source.thread != target.thread {
+        return Some(match (source.thread, target.thread) {
+            (Some(source), Some(target)) if source.positions != target.positions => {
+                let (source, target) = (source.positions, target.positions);
+                let (seq, change) = (source.seq, source.change);
+                format!(
+                    "it is at message {seq}, change {change}; in the target at message {}, change {}",
+                    target.seq, target.change
+                )
             }
-            _ => "its owner, key, title, metadata, state or dates are others there".to_owned(),
+            _ => "its owner, key, title, metadata, state or dates differ in the target".to_owned(),
         });
     }
-    if digest::sorted(here.records) != digest::sorted(there.records) {
-        return Some("its documents are others there".to_owned());
+    if digest::sorted(source.records) != digest::sorted(target.records) {
+        return Some("its records differ in the target".to_owned());
     }
-    if here.commits != there.commits {
-        return Some(format!("its log has {} commits, and {} there", here.commits.len(), there.commits.len()));
+    if source.commits != target.commits {
+        return Some(format!("its log has {} commits; in the target {}", source.commits.len(), target.commits.len()));
     }
-    let mut entries = here.entries.iter().zip(&there.entries);
-    if let Some((here, _)) = entries.find(|(here, there)| here != there) {
-        return Some(format!("message {} is another there", here.seq()));
+    let mut entries = source.entries.iter().zip(&target.entries);
+    if let Some((source, _)) = entries.find(|(source, target)| source != target) {
+        return Some(format!("message {} differs in the target", source.seq()));
     }
-    let at = here.entries.len().min(there.entries.len());
-    let extra = here.entries.get(at).or_else(|| there.entries.get(at));
+    let at = source.entries.len().min(target.entries.len());
+    let extra = source.entries.get(at).or_else(|| target.entries.get(at));
     extra.map(|entry| format!("message {} is on one side only", entry.seq()))
 }

@@ -1,36 +1,36 @@
-//! Walks over everything that a store holds, page by page.
+//! Iteration over all data of a snapshot or store, page by page.
 
 use std::collections::VecDeque;
 
 use futures::stream::{self, Stream};
 use threadkeep_core::{
     Backend, ChunkSize, Dump, DumpEntry, ListedThread, Namespace, OwnedRecord, Record, RecordOwner, Result, Runtime,
-    Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadRef, Timestamp, limits,
 };
 
 use super::Item;
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 
-/// Threads that are looked at together.
+/// Number of threads per page.
 const THREADS: usize = 200;
-/// Records that are read together: each may be large.
+/// Number of records per page; each can be large.
 const RECORDS: usize = 100;
-/// Bytes that a chunk of a thread is to have, more or less.
+/// Approximate size of a chunk of a thread, in bytes.
 const CHUNK_BYTES: usize = 2 * 1024 * 1024;
-/// Entries of a thread's first chunk, whose size nobody knows yet.
+/// Number of entries in a thread's first chunk, when the size of its entries is unknown.
 const FIRST_ENTRIES: usize = 16;
-/// How much of a snapshot is read at once.
+/// Maximum size of a chunk of a snapshot.
 const SIZE: ChunkSize = ChunkSize { entries: limits::PAGE, bytes: CHUNK_BYTES };
 
 pub(super) async fn find_thread(
     runtime: &dyn Runtime,
     backend: &Backend,
     tenant: &TenantId,
-    name: &ThreadName,
+    name: &ThreadRef,
     now: Timestamp,
 ) -> Result<Option<Thread>> {
     let scope = Scope::Tenant(tenant.clone());
-    repeat_simply(runtime, || backend.store.find_thread(&scope, name, now)).await
+    retry(runtime, || backend.store.find_thread(&scope, name, now)).await
 }
 
 /// The threads of a snapshot, in the order of their creation.
@@ -45,10 +45,10 @@ impl<'a> Threads<'a> {
         Self { runtime, snapshot, last: None }
     }
 
-    /// Some threads; `None` when there are no more.
+    /// Reads the next page; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<ListedThread>>> {
-        let page = repeat_simply(self.runtime, || self.snapshot.list_threads(self.last, THREADS)).await?;
-        self.last = page.last().map(|last| last.place);
+        let page = retry(self.runtime, || self.snapshot.list_threads(self.last, THREADS)).await?;
+        self.last = page.last().map(|last| last.number);
         Ok(Some(page).filter(|page| !page.is_empty()))
     }
 }
@@ -65,18 +65,18 @@ impl<'a> Records<'a> {
         Self { runtime, snapshot, last: None }
     }
 
-    /// Some records; `None` when there are no more.
+    /// Reads the next page; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<OwnedRecord>>> {
-        let mut page = repeat_simply(self.runtime, || self.snapshot.list_records(self.last.as_ref(), RECORDS)).await?;
+        let mut page = retry(self.runtime, || self.snapshot.list_records(self.last.as_ref(), RECORDS)).await?;
         let Some(last) = page.last() else { return Ok(None) };
         self.last = Some(last.clone());
-        page.retain(|owned| !is_the_stores_own(&owned.record));
+        page.retain(|owned| !is_store_internal(&owned.record));
         Ok(Some(page))
     }
 }
 
-/// Whose turn it is to sweep is a matter of one store's instances.
-fn is_the_stores_own(record: &Record) -> bool {
+/// Whether a record belongs to the store itself, such as the record of the last sweep.
+fn is_store_internal(record: &Record) -> bool {
     matches!(&record.namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
 }
 
@@ -84,13 +84,13 @@ pub(super) fn item(owner: &RecordOwner, record: &Record) -> Item {
     Item::Record { owner: owner.clone(), namespace: record.namespace.clone(), key: record.key.clone() }
 }
 
-/// The first chunks of several threads of a snapshot, as many of them in one call as fit.
+/// The first chunks of several threads of a snapshot, with as many of them as fit read in one call.
 pub(super) struct FirstChunks<'a> {
     runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
-    /// Those that were not asked for yet.
-    places: Vec<u64>,
-    /// What has come.
+    /// The threads whose chunks were not read yet.
+    pending: Vec<u64>,
+    /// The chunks that were read.
     ready: VecDeque<Dump>,
 }
 
@@ -98,20 +98,22 @@ impl<'a> FirstChunks<'a> {
     pub(super) fn of(
         runtime: &'a dyn Runtime,
         snapshot: &'a dyn Snapshot,
-        places: impl IntoIterator<Item = u64>,
+        pending: impl IntoIterator<Item = u64>,
     ) -> Self {
-        Self { runtime, snapshot, places: places.into_iter().collect(), ready: VecDeque::new() }
+        Self { runtime, snapshot, pending: pending.into_iter().collect(), ready: VecDeque::new() }
     }
 
     /// The first chunk of the next thread.
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
-        if self.ready.is_empty() && !self.places.is_empty() {
-            self.ready =
-                repeat_simply(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
-            if self.ready.is_empty() || self.ready.len() > self.places.len() {
-                return Err(StoreError::corrupt("snapshot", "another number of threads than was asked for"));
+        if self.ready.is_empty() && !self.pending.is_empty() {
+            self.ready = retry(self.runtime, || self.snapshot.dump_threads(&self.pending, None, SIZE)).await?.into();
+            if self.ready.is_empty() || self.ready.len() > self.pending.len() {
+                return Err(StoreError::corrupt(
+                    "snapshot",
+                    "it returned a different number of threads than requested",
+                ));
             }
-            self.places.drain(..self.ready.len());
+            self.pending.drain(..self.ready.len());
         }
         Ok(self.ready.pop_front())
     }
@@ -121,19 +123,19 @@ impl<'a> FirstChunks<'a> {
     }
 }
 
-/// The next chunk of a thread of a snapshot after a position, or its first one.
+/// Reads the chunk of a thread of a snapshot after a position, or its first one.
 pub(super) async fn next_chunk(
     runtime: &dyn Runtime,
     snapshot: &dyn Snapshot,
-    place: u64,
+    number: u64,
     after: Option<u64>,
 ) -> Result<Option<Dump>> {
-    let places = [place];
-    let chunks = repeat_simply(runtime, || snapshot.dump_threads(&places, after, SIZE)).await?;
+    let numbers = [number];
+    let chunks = retry(runtime, || snapshot.dump_threads(&numbers, after, SIZE)).await?;
     Ok(chunks.into_iter().next())
 }
 
-/// A thread's chunks as the store has it now, with as many entries each as keeps them small.
+/// The chunks of a thread as it currently is in a store. The number of entries per chunk adapts to their size.
 pub(super) struct Chunks<'a> {
     runtime: &'a dyn Runtime,
     backend: &'a Backend,
@@ -154,7 +156,7 @@ impl<'a> Chunks<'a> {
             return Ok(None);
         }
         let dump = || self.backend.maintenance.dump_thread(self.tenant, self.thread, self.after, self.limit);
-        let chunk = repeat_simply(self.runtime, dump).await?;
+        let chunk = retry(self.runtime, dump).await?;
         self.after = chunk.next;
         self.is_done = chunk.next.is_none();
         self.limit = next_limit(self.limit, entry_bytes(&chunk));
@@ -174,7 +176,7 @@ fn entry_bytes(chunk: &Dump) -> usize {
     bytes.sum()
 }
 
-/// Large messages make for few of them in a chunk; growing is slow, as the next ones may be larger.
+/// Adapts the number of entries per chunk to their size. It grows slowly, because the next entries may be larger.
 fn next_limit(limit: usize, bytes: usize) -> usize {
     let fitting = limit.saturating_mul(CHUNK_BYTES) / bytes.max(1);
     fitting.clamp(1, limits::PAGE).min(limit * 4)

@@ -13,13 +13,13 @@ impl Clock for SystemClock {
             Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
         };
         let micros = micros.clamp(Timestamp::MIN.as_micros(), Timestamp::MAX.as_micros());
-        Timestamp::from_micros(micros).expect("it was held inside the range")
+        Timestamp::from_micros(micros).expect("clamped to the range above")
     }
 
     fn random(&self) -> [u8; 10] {
         let bytes = uuid::Uuid::new_v4().into_bytes();
         let mut random = [0; 10];
-        // Bytes 6 and 8 hold the version and variant, which are not random.
+        // Bytes 6 and 8 contain the version and variant, which are not random.
         random[..6].copy_from_slice(&bytes[..6]);
         random[6..].copy_from_slice(&bytes[9..13]);
         random
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_random() {
+    fn all_bits_are_random() {
         let drawn: Vec<[u8; 10]> = (0..200).map(|_| SystemClock.random()).collect();
         for index in 0..10 {
             let seen = drawn.iter().fold((0_u8, 0xff_u8), |(any, all), bytes| (any | bytes[index], all & bytes[index]));
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn now_is_after_this_was_written() {
+    fn now_is_after_2026_began() {
         assert!(SystemClock.now() > "2026-01-01T00:00:00Z".parse().unwrap());
     }
 }

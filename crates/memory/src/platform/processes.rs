@@ -2,58 +2,58 @@ use std::os::unix::fs::MetadataExt;
 
 use threadkeep_core::{Fingerprint, Processes};
 
-/// The processes of the machine, as `/proc` shows them. Where nothing is known of a process it counts as there.
+/// The processes of the machine, from `/proc`. A process of which nothing is known counts as running.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinuxProcesses;
 
-/// A process as others on its machine see it.
+/// A process that can be identified on its machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Process<'a> {
-    /// The machine since it was started, the space that process ids are of, and the user.
-    place: &'a str,
+    /// A hash of the machine's boot id, the namespace of process ids, and the user.
+    host: &'a str,
     id: u32,
-    /// When it began, in the machine's own ticks: ids come again.
-    began: u64,
+    /// When it started, in clock ticks since boot: ids are reused.
+    started: u64,
 }
 
 impl Processes for LinuxProcesses {
     fn own_name(&self) -> Option<String> {
-        let (place, began) = here()?;
-        Some(format!("{place}:{}:{began}", std::process::id()))
+        let (host, started) = own_host()?;
+        Some(format!("{host}:{}:{started}", std::process::id()))
     }
 
     fn has_ended(&self, name: &str) -> bool {
-        let (Some(process), Some((place, _))) = (read(name), here()) else { return false };
-        process.place == place && began(&process.id.to_string()) != Some(process.began)
+        let (Some(process), Some((host, _))) = (parse(name), own_host()) else { return false };
+        process.host == host && start_time(&process.id.to_string()) != Some(process.started)
     }
 }
 
-fn read(name: &str) -> Option<Process<'_>> {
+fn parse(name: &str) -> Option<Process<'_>> {
     let mut parts = name.split(':');
-    let (place, id, began) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some(Process { place, id, began })
+    let (host, id, started) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(Process { host, id, started })
 }
 
-/// Where this process runs, and when it began.
-fn here() -> Option<(String, u64)> {
-    let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    // What belongs to others may be hidden, and would look as if it were gone.
+/// The host of this process, and when it started.
+fn own_host() -> Option<(String, u64)> {
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    // Processes of other users may be hidden, and would appear to have ended.
     let user = std::fs::metadata("/proc/self").ok()?.uid();
-    let place = Fingerprint::of(format!("{machine}\n{}\n{user}", ids.display()).as_bytes());
-    let digits = place.0.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some((digits, began("self")?))
+    let host = Fingerprint::of(format!("{boot_id}\n{}\n{user}", namespace.display()).as_bytes());
+    let digits = host.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some((digits, start_time("self")?))
 }
 
-/// When a process began; `None` for one that is not there, or is over and only waits for its parent to see it.
-fn began(process: &str) -> Option<u64> {
+/// When a process started; `None` if it does not exist, or has ended and is a zombie.
+fn start_time(process: &str) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program stands in brackets and may hold anything.
-    let (_, facts) = stat.rsplit_once(')')?;
-    let mut facts = facts.split_whitespace();
-    let state = facts.next()?;
-    let began = facts.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(began)
+    // The program's name is in parentheses and may contain any characters.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(started)
 }
 
 #[cfg(test)]
@@ -62,16 +62,16 @@ mod tests {
 
     use super::*;
 
-    fn named(id: u32) -> String {
-        let (place, _) = here().expect("this machine tells");
-        format!("{place}:{id}:{}:any", began(&id.to_string()).expect("the process is there"))
+    fn name_of(id: u32) -> String {
+        let (host, _) = own_host().expect("/proc is readable");
+        format!("{host}:{id}:{}:any", start_time(&id.to_string()).expect("the process exists"))
     }
 
     #[test]
-    fn a_process_is_gone_once_it_has_ended_and_not_before() {
+    fn processes_have_ended_only_after_they_end() {
         assert!(!LinuxProcesses.has_ended(&LinuxProcesses.own_name().unwrap()));
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let name = named(child.id());
+        let name = name_of(child.id());
         assert!(!LinuxProcesses.has_ended(&name));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -79,17 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn one_that_took_its_id_is_another_one() {
-        let own = named(std::process::id());
+    fn a_process_with_the_same_id_and_another_start_time_is_another_process() {
+        let own = name_of(std::process::id());
         assert!(!LinuxProcesses.has_ended(&own));
-        let (place, began) = here().unwrap();
-        assert!(LinuxProcesses.has_ended(&format!("{place}:{}:{}:any", std::process::id(), began + 1)));
+        let (host, started) = own_host().unwrap();
+        assert!(LinuxProcesses.has_ended(&format!("{host}:{}:{}:any", std::process::id(), started + 1)));
     }
 
     #[test]
-    fn nothing_is_said_of_other_machines_and_other_names() {
-        let (_, began) = here().unwrap();
-        for name in [format!("0123456789abcdef:1:{}:any", began + 1), "4711-any".to_owned(), String::new()] {
+    fn processes_of_other_machines_and_invalid_names_have_not_ended() {
+        let (_, started) = own_host().unwrap();
+        for name in [format!("0123456789abcdef:1:{}:any", started + 1), "4711-any".to_owned(), String::new()] {
             assert!(!LinuxProcesses.has_ended(&name), "{name}");
         }
     }

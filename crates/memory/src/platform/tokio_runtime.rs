@@ -5,11 +5,11 @@ use futures::future::BoxFuture;
 use threadkeep_core::{MonotonicTime, Runtime};
 use tokio::task::coop::unconstrained;
 
-/// The tokio runtime that the caller is in, with its timer. Time that is paused there is paused here.
+/// The caller's tokio runtime, with its timer. Follows tokio's paused time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioRuntime;
 
-/// From where moments are counted.
+/// The origin of monotonic times.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl Runtime for TokioRuntime {
@@ -18,13 +18,13 @@ impl Runtime for TokioRuntime {
         let nanos = |length: Duration| i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
         MonotonicTime::from_nanos(match now.checked_duration_since(*START) {
             Some(since) => nanos(since),
-            // A clock that is paused may stand where this had not begun.
+            // A paused clock may be before the origin.
             None => -nanos(START.duration_since(now)),
         })
     }
 
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
-        // Work that uses up its task's budget would otherwise keep its own timeout from being looked at.
+        // Without this, work that uses up its task's cooperative budget would keep its own timeout from being polled.
         Box::pin(unconstrained(tokio::time::sleep(length)))
     }
 
@@ -38,22 +38,22 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn paused_time_moves_with_the_sleeps() {
+    async fn paused_time_advances_with_sleeps() {
         let runtime: &dyn Runtime = &TokioRuntime;
-        let began = runtime.now();
+        let started = runtime.now();
         runtime.sleep(Duration::from_secs(3_600)).await;
-        assert_eq!(runtime.now(), began + Duration::from_secs(3_600));
+        assert_eq!(runtime.now(), started + Duration::from_secs(3_600));
         assert_eq!(runtime.timeout(Duration::from_secs(60), std::future::pending::<()>()).await, None);
-        assert_eq!(runtime.now().since(began), Duration::from_secs(3_660));
+        assert_eq!(runtime.now().since(started), Duration::from_secs(3_660));
     }
 
     #[tokio::test]
     async fn work_that_never_waits_times_out() {
         let runtime: &dyn Runtime = &TokioRuntime;
-        let began = runtime.now();
+        let started = runtime.now();
         let work = async {
-            // Ready each time, as a socket is that always has something to read: only tokio's budget makes the task yield.
-            while runtime.now().since(began) < Duration::from_secs(30) {
+            // Always ready, like a socket that always has data: only tokio's budget makes the task yield.
+            while runtime.now().since(started) < Duration::from_secs(30) {
                 tokio::task::coop::consume_budget().await;
             }
         };

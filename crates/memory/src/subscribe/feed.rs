@@ -2,93 +2,94 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use threadkeep_core::{MonotonicTime, Runtime, Scope, Tagged, ThreadId};
+use threadkeep_core::{MonotonicTime, Runtime, Scope, TaggedNumber, ThreadId};
 use tokio::sync::watch;
 
 use super::feeds::Feeds;
-use super::log::Told;
+use super::log::CommitUpdate;
 
-/// What a feed holds at most, for the moment in which its subscribers take it.
-const HELD: usize = 64;
-const HELD_BYTES: usize = 256 * 1024;
-/// How long what is held counts as how things are. After that the log is asked.
-const FRESH: Duration = Duration::from_secs(1);
+/// Maximum number of buffered commits, and of their bytes.
+const MAX_BUFFERED: usize = 64;
+const MAX_BUFFERED_BYTES: usize = 256 * 1024;
+/// How long a commit stays buffered. After that, the log is read.
+const BUFFER_LIFETIME: Duration = Duration::from_secs(1);
 
 /// What the subscribers to one thread in one scope share.
 ///
-/// It holds the newest commits for a moment, and knows how far the thread is known to have come. It hands out what it
-/// holds only while that reaches so far: a commit that it knows nothing of may have taken words away.
+/// It buffers the newest commits for a short time, and tracks the last change that is known. It returns buffered commits only if
+/// they reach that change, because a commit that is missing from the buffer may have removed content.
 pub(super) struct Feed {
     pub(super) scope: Scope,
     pub(super) thread: ThreadId,
     feeds: Weak<Feeds>,
     runtime: Arc<dyn Runtime>,
     state: Mutex<State>,
-    /// Tells that it is worth to look at the feed again.
+    /// Signals that the feed may have changed.
     signals: watch::Sender<()>,
-    /// Held while one subscriber reads for all.
+    /// Locked while one subscriber reads the log for all.
     pub(super) reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     /// The newest commits, oldest first, without a gap.
-    held: VecDeque<Held>,
+    buffer: VecDeque<BufferedCommit>,
     bytes: usize,
-    /// The last change that is known of.
-    known: u64,
-    /// What came before this change is not held any more, as that took words away.
+    /// The last change that is known.
+    known_change: u64,
+    /// The last change that removed content. Commits before it are not buffered.
     removed_before: u64,
-    /// Grows when something may have happened that nobody can tell of.
-    doubts: u64,
-    /// The last look at the log.
-    looked: Option<Look>,
-    /// Commits of this manager in the feed's scope that have not ended.
-    under_way: usize,
+    /// Grows when the thread may have changed in an unknown way.
+    invalidations: u64,
+    /// The last read of the log.
+    last_read: Option<LogRead>,
+    /// Number of unfinished commits of this manager in the feed's scope.
+    pending_commits: usize,
 }
 
-struct Held {
-    told: Told,
+struct BufferedCommit {
+    update: CommitUpdate,
     since: MonotonicTime,
 }
 
-/// A look at the log, which found nothing after a change.
+/// A read of the log that found no change after `after`.
 #[derive(Clone, Copy)]
-pub(super) struct Look {
-    after: Tagged,
-    doubts: u64,
+pub(super) struct LogRead {
+    after: TaggedNumber,
+    /// The feed's invalidations when the read started.
+    invalidations: u64,
     at: MonotonicTime,
 }
 
-impl Look {
-    /// The same look, at another position.
-    pub(super) fn at(self, after: Tagged) -> Self {
+impl LogRead {
+    /// The same read with another position.
+    pub(super) fn with_position(self, after: TaggedNumber) -> Self {
         Self { after, ..self }
     }
 }
 
-/// What became of a commit of this manager.
+/// The outcome of a commit of this manager.
 #[derive(Clone)]
-pub(super) enum Made {
-    /// It was made, and this is all of it.
-    Told(Told),
-    /// It was made, as this change.
+pub(super) enum OwnCommit {
+    /// Committed, and completely described by this update.
+    Known(CommitUpdate),
+    /// Committed as this change.
     Change(u64),
-    /// It was made, as this change, and took words away.
+    /// Committed as this change, which removed content.
     Removal(u64),
-    /// It may have been made.
-    Perhaps,
-    /// It was not made.
-    Nothing,
+    /// Possibly committed.
+    Unknown,
+    /// Not committed.
+    Failed,
 }
 
-/// What a subscriber is to do.
-pub(super) enum Following {
-    /// Tell these.
-    Told(Vec<Told>),
-    /// Wait: there is nothing.
-    Nothing,
-    /// Look at the log.
+/// What a feed knows about the commits after a change.
+pub(super) enum Buffered {
+    /// All of them.
+    Commits(Vec<CommitUpdate>),
+    /// There are none.
+    UpToDate,
+    /// The log has to be read.
     Unknown,
 }
 
@@ -103,198 +104,205 @@ impl Feed {
         self.signals.subscribe()
     }
 
-    /// What comes after a change, as far as that is known here; a look at the log counts for as long as `backstop`.
-    pub(super) fn following(&self, after: Tagged, backstop: Duration) -> Following {
+    /// The commits after a change, as far as they are known here. A read of the log is valid for `poll_interval`.
+    pub(super) fn commits_after(&self, after: TaggedNumber, poll_interval: Duration) -> Buffered {
         let now = self.runtime.now();
         let mut state = self.lock();
         state.drop_outdated(now);
-        if state.holds_all_after(after) {
-            let following = state.held.iter().filter(|held| held.told.change.number > after.number);
-            return Following::Told(following.map(|held| held.told.clone()).collect());
+        if state.has_all_after(after) {
+            let commits = state.buffer.iter().filter(|commit| commit.number() > after.number);
+            return Buffered::Commits(commits.map(|commit| commit.update.clone()).collect());
         }
-        let has_looked = state
-            .looked
-            .is_some_and(|look| look.after == after && look.doubts == state.doubts && look.at + backstop > now);
-        if has_looked && state.known <= after.number { Following::Nothing } else { Following::Unknown }
+        let is_read = state.last_read.is_some_and(|read| {
+            read.after == after && read.invalidations == state.invalidations && read.at + poll_interval > now
+        });
+        if is_read && state.known_change <= after.number { Buffered::UpToDate } else { Buffered::Unknown }
     }
 
-    /// Until when there is no need to look of one's own accord.
-    pub(super) fn next_look(&self, after: Tagged, backstop: Duration) -> MonotonicTime {
-        let (now, looked) = (self.runtime.now(), self.lock().looked);
-        let next = looked.filter(|look| look.after == after).map(|look| look.at + backstop);
-        next.filter(|next| *next > now).unwrap_or(now + backstop)
+    /// When the log has to be polled next.
+    pub(super) fn next_poll(&self, after: TaggedNumber, poll_interval: Duration) -> MonotonicTime {
+        let (now, last_read) = (self.runtime.now(), self.lock().last_read);
+        let next = last_read.filter(|read| read.after == after).map(|read| read.at + poll_interval);
+        next.filter(|next| *next > now).unwrap_or(now + poll_interval)
     }
 
-    /// Whether the commits after a change may be handed over yet.
-    pub(super) fn may_be_filled(&self, after: Tagged) -> bool {
+    /// Whether an unfinished commit may complete the buffer.
+    pub(super) fn may_be_completed(&self, after: TaggedNumber) -> bool {
         let state = self.lock();
-        state.under_way > 0 && state.known > after.number && !state.holds_all_after(after)
+        state.pending_commits > 0 && state.known_change > after.number && !state.has_all_after(after)
     }
 
-    /// Begins a look at the log.
-    pub(super) fn begin_look(&self, after: Tagged) -> Look {
-        Look { after, doubts: self.lock().doubts, at: self.runtime.now() }
+    /// Starts a read of the log.
+    pub(super) fn begin_read(&self, after: TaggedNumber) -> LogRead {
+        LogRead { after, invalidations: self.lock().invalidations, at: self.runtime.now() }
     }
 
-    /// Takes in what a look found: commits up to the last one of the thread, or none.
-    pub(super) fn end_look(&self, look: Look, found: &[Told]) {
+    /// Buffers the commits that a read found, up to the last one of the thread, or none.
+    pub(super) fn end_read(&self, read: LogRead, found: &[CommitUpdate]) {
         let mut state = self.lock();
-        let last = found.last().map_or(look.after, |told| told.change);
-        if state.looked.is_none_or(|earlier| earlier.at <= look.at) {
-            state.looked = Some(Look { after: last, ..look });
+        let last = found.last().map_or(read.after, |update| update.change);
+        if state.last_read.is_none_or(|earlier| earlier.at <= read.at) {
+            state.last_read = Some(LogRead { after: last, ..read });
         }
-        state.known = state.known.max(last.number);
-        let mut held: VecDeque<Held> = found.iter().map(|told| Held { told: told.clone(), since: look.at }).collect();
-        held.extend(std::mem::take(&mut state.held).into_iter().filter(|held| held.told.change.number > last.number));
+        state.known_change = state.known_change.max(last.number);
+        let found = found.iter().map(|update| BufferedCommit { update: update.clone(), since: read.at });
+        let mut commits: VecDeque<BufferedCommit> = found.collect();
+        commits.extend(std::mem::take(&mut state.buffer).into_iter().filter(|commit| commit.number() > last.number));
         state.bytes = 0;
-        held.into_iter().for_each(|held| state.hold(held));
-        state.advance(look.at);
+        commits.into_iter().for_each(|commit| state.push(commit));
+        state.advance_last_read(read.at);
     }
 
-    /// The thread stands where it stands, whatever was known of it.
-    pub(super) fn begin_anew(&self, change: u64) {
+    /// Starts again at a change, after a reset of the store.
+    pub(super) fn reset(&self, change: u64) {
         let mut state = self.lock();
-        state.forget();
-        (state.known, state.removed_before, state.looked) = (change, 0, None);
+        state.clear();
+        (state.known_change, state.removed_before, state.last_read) = (change, 0, None);
     }
 
-    /// A commit was made that nothing else is known of.
-    pub(super) fn note(&self, change: u64) {
+    /// Notes a commit of which only the change is known.
+    pub(super) fn note_change(&self, change: u64) {
         let mut state = self.lock();
-        let is_new = change > state.known;
-        state.known = state.known.max(change);
-        // What is under way signals when it ends, and is most likely this one.
-        let waits = state.under_way > 0;
+        let is_new = change > state.known_change;
+        state.known_change = state.known_change.max(change);
+        // The change is most likely that of a pending commit, which signals when it ends.
+        let is_pending = state.pending_commits > 0;
         drop(state);
-        if is_new && !waits {
+        if is_new && !is_pending {
             self.signals.send_replace(());
         }
     }
 
-    /// Something may have happened.
-    pub(super) fn doubt(&self) {
+    /// Discards the buffer, because the thread may have changed in an unknown way.
+    pub(super) fn invalidate(&self) {
         let mut state = self.lock();
-        state.forget();
-        state.doubts += 1;
+        state.clear();
+        state.invalidations += 1;
         drop(state);
         self.signals.send_replace(());
     }
 
-    /// Lets go of what is held.
-    pub(super) fn forget(&self) {
-        self.lock().forget();
+    /// Clears the buffer.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
     }
 
-    /// A commit of this manager begins in the feed's scope.
+    /// Notes the start of a commit of this manager in the feed's scope.
     pub(super) fn begin_commit(&self) {
-        self.lock().under_way += 1;
+        self.lock().pending_commits += 1;
     }
 
-    /// A commit of this manager has ended that began at some moment, in the feed's scope or in another.
-    pub(super) fn end_commit(&self, made: Made, is_of_scope: bool, began: MonotonicTime) {
+    /// Notes the end of a commit of this manager that started at `started_at`, in the feed's scope or another one.
+    pub(super) fn end_commit(&self, commit: OwnCommit, is_of_scope: bool, started_at: MonotonicTime) {
         let mut state = self.lock();
-        state.under_way -= usize::from(is_of_scope);
-        match made {
-            Made::Told(told) => {
-                state.known = state.known.max(told.change.number);
-                state.hold(Held { told, since: self.runtime.now() });
-                state.advance(began);
+        state.pending_commits -= usize::from(is_of_scope);
+        match commit {
+            OwnCommit::Known(update) => {
+                state.known_change = state.known_change.max(update.change.number);
+                state.push(BufferedCommit { update, since: self.runtime.now() });
+                state.advance_last_read(started_at);
             }
-            Made::Change(change) => state.known = state.known.max(change),
-            Made::Removal(change) => {
-                state.forget();
-                state.known = state.known.max(change);
+            OwnCommit::Change(change) => state.known_change = state.known_change.max(change),
+            OwnCommit::Removal(change) => {
+                state.clear();
+                state.known_change = state.known_change.max(change);
                 state.removed_before = state.removed_before.max(change);
             }
-            Made::Perhaps => {
-                state.forget();
-                state.doubts += 1;
+            OwnCommit::Unknown => {
+                state.clear();
+                state.invalidations += 1;
             }
-            Made::Nothing => {}
+            OwnCommit::Failed => {}
         }
         drop(state);
-        // Also for nothing: somebody may have waited for it.
+        // Signals even after a failure, because a subscriber may be waiting for the commit.
         self.signals.send_replace(());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whatever a feed says is checked against what is known, and the log has the last word.
+        // The buffer is checked against the known change, so a panic while it was locked does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl BufferedCommit {
+    fn number(&self) -> u64 {
+        self.update.change.number
+    }
+}
+
 impl State {
-    /// Whether everything after a change is here, and is something.
-    fn holds_all_after(&self, after: Tagged) -> bool {
+    /// Whether there are commits after a change, and the buffer contains all of them.
+    fn has_all_after(&self, after: TaggedNumber) -> bool {
         let after = after.number;
-        let first = self.held.front().map(|held| held.told.change.number);
-        let last = self.held.back().map(|held| held.told.change.number);
-        first.is_some_and(|first| first <= after + 1) && last.is_some_and(|last| last > after && last >= self.known)
+        let (first, last) = (self.buffer.front(), self.buffer.back());
+        first.is_some_and(|first| first.number() <= after + 1)
+            && last.is_some_and(|last| last.number() > after && last.number() >= self.known_change)
     }
 
-    fn hold(&mut self, held: Held) {
-        let change = held.told.change.number;
-        if change < self.removed_before || held.told.bytes > HELD_BYTES {
+    fn push(&mut self, commit: BufferedCommit) {
+        let change = commit.number();
+        let is_replaced = |earlier: &BufferedCommit| {
+            earlier.number() == change && !earlier.update.change.may_be_same(commit.update.change)
+        };
+        if change < self.removed_before || commit.update.bytes > MAX_BUFFERED_BYTES {
             return;
         }
-        if self
-            .held
-            .iter()
-            .any(|known| known.told.change.number == change && !known.told.change.is_same(held.told.change))
-        {
-            // A number that was given twice: the store failed over, and the log has to say to what.
-            self.forget();
-            self.doubts += 1;
+        if self.buffer.iter().any(is_replaced) {
+            // The store failed over and assigned the number twice, so the log has to be read.
+            self.clear();
+            self.invalidations += 1;
             return;
         }
-        let first = self.held.front().map(|held| held.told.change.number);
-        let last = self.held.back().map(|held| held.told.change.number);
+        let first = self.buffer.front().map(BufferedCommit::number);
+        let last = self.buffer.back().map(BufferedCommit::number);
         match first.zip(last) {
             Some((first, _)) if change + 1 == first => {
-                self.bytes += held.told.bytes;
-                self.held.push_front(held);
+                self.bytes += commit.update.bytes;
+                self.buffer.push_front(commit);
             }
             Some((_, last)) if change <= last => return,
             Some((_, last)) if change == last + 1 => {
-                self.bytes += held.told.bytes;
-                self.held.push_back(held);
+                self.bytes += commit.update.bytes;
+                self.buffer.push_back(commit);
             }
             _ => {
-                self.forget();
-                self.bytes = held.told.bytes;
-                self.held.push_back(held);
+                self.clear();
+                self.bytes = commit.update.bytes;
+                self.buffer.push_back(commit);
             }
         }
-        while self.held.len() > HELD || self.bytes > HELD_BYTES {
+        while self.buffer.len() > MAX_BUFFERED || self.bytes > MAX_BUFFERED_BYTES {
             self.drop_first();
         }
     }
 
-    /// Moves the last look on to the end of what is held, if that goes on from it: a commit proves that nothing else was made
-    /// before it since the one that it follows.
-    fn advance(&mut self, at: MonotonicTime) {
-        let (Some(look), Some(first), Some(last)) = (&mut self.looked, self.held.front(), self.held.back()) else {
+    /// Moves the position of the last read to the end of the buffer, if the buffer continues from it: a commit proves that there
+    /// was no other one between it and the one before it.
+    fn advance_last_read(&mut self, at: MonotonicTime) {
+        let (Some(read), Some(first), Some(last)) = (&mut self.last_read, self.buffer.front(), self.buffer.back())
+        else {
             return;
         };
-        if first.told.change.number <= look.after.number + 1 && last.told.change.number > look.after.number {
-            *look = Look { after: last.told.change, at: look.at.max(at), ..*look };
+        if first.number() <= read.after.number + 1 && last.number() > read.after.number {
+            *read = LogRead { after: last.update.change, at: read.at.max(at), ..*read };
         }
     }
 
     fn drop_outdated(&mut self, now: MonotonicTime) {
-        while self.held.front().is_some_and(|held| held.since + FRESH <= now) {
+        while self.buffer.front().is_some_and(|commit| commit.since + BUFFER_LIFETIME <= now) {
             self.drop_first();
         }
     }
 
     fn drop_first(&mut self) {
-        if let Some(held) = self.held.pop_front() {
-            self.bytes -= held.told.bytes;
+        if let Some(commit) = self.buffer.pop_front() {
+            self.bytes -= commit.update.bytes;
         }
     }
 
-    fn forget(&mut self) {
-        self.held.clear();
+    fn clear(&mut self) {
+        self.buffer.clear();
         self.bytes = 0;
     }
 }
@@ -302,7 +310,7 @@ impl State {
 impl Drop for Feed {
     fn drop(&mut self) {
         if let Some(feeds) = self.feeds.upgrade() {
-            feeds.leave(self.thread);
+            feeds.remove_dropped(self.thread);
         }
     }
 }

@@ -8,31 +8,29 @@ use threadkeep_core::{Access, Batch, Runtime, Scope, Store, ThreadId, WakeUp, Wa
 use tokio::sync::watch;
 
 use super::feed::Feed;
-use super::handed::UnderWay;
-use super::watch::Watched;
+use super::own_commits::PendingCommit;
+use super::watch::WatchTarget;
 use crate::Memory;
-use crate::tails::takes_words_away;
 use crate::task::Task;
+use crate::thread_cache::removes_content;
 
-/// The feeds of those who listen, by thread, whoever only waits for something to happen, and the task that passes the store's
-/// wake-ups on to all of them.
-///
-/// Both are there for as long as somebody listens.
+/// The feeds of subscribed threads, the senders of watches, and the task that dispatches the store's wake-ups to them. Each
+/// exists only while it has subscribers.
 pub(crate) struct Feeds {
     runtime: Arc<dyn Runtime>,
     registry: Mutex<Registry>,
-    /// How many feeds there are, so that a commit which nobody listens to asks no more than that.
+    /// The number of feeds, so that a commit without subscribers needs no lock.
     count: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Registry {
-    by_thread: HashMap<ThreadId, Vec<Place>>,
-    watched: HashMap<Watched, watch::Sender<()>>,
-    router: Option<Task<()>>,
+    by_thread: HashMap<ThreadId, Vec<FeedEntry>>,
+    watched: HashMap<WatchTarget, watch::Sender<()>>,
+    dispatcher: Option<Task<()>>,
 }
 
-struct Place {
+struct FeedEntry {
     scope: Scope,
     feed: Weak<Feed>,
 }
@@ -46,89 +44,89 @@ impl Feeds {
         &self.runtime
     }
 
-    /// The feed of a thread in a scope. From this moment on it hears of what happens.
+    /// Returns the feed of a thread in a scope, which receives wake-ups from now on.
     pub(super) async fn join(self: &Arc<Self>, memory: &Memory, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
         let feed = self.feed(scope, thread);
-        self.ensure_routing(memory).await;
+        self.ensure_dispatching(memory).await;
         feed
     }
 
-    /// Hints about one thing, from this moment on.
-    pub(super) async fn watch(self: &Arc<Self>, memory: &Memory, watched: &Watched) -> watch::Receiver<()> {
-        let hints = {
+    /// Returns a receiver that is notified of wake-ups for a target from now on.
+    pub(super) async fn watch(self: &Arc<Self>, memory: &Memory, target: &WatchTarget) -> watch::Receiver<()> {
+        let receiver = {
             let mut registry = self.lock();
-            registry.watched.entry(watched.clone()).or_insert_with(|| watch::Sender::new(())).subscribe()
+            registry.watched.entry(target.clone()).or_insert_with(|| watch::Sender::new(())).subscribe()
         };
-        self.ensure_routing(memory).await;
-        hints
+        self.ensure_dispatching(memory).await;
+        receiver
     }
 
-    /// Forgets what nobody waits for any more.
-    pub(super) fn unwatch(&self, watched: &Watched) {
+    /// Removes the sender of a target if it has no receivers.
+    pub(super) fn unwatch(&self, target: &WatchTarget) {
         let mut registry = self.lock();
-        if registry.watched.get(watched).is_some_and(|sender| sender.receiver_count() == 0) {
-            registry.watched.remove(watched);
+        if registry.watched.get(target).is_some_and(|sender| sender.receiver_count() == 0) {
+            registry.watched.remove(target);
         }
-        registry.rest();
+        registry.stop_if_idle();
     }
 
-    async fn ensure_routing(self: &Arc<Self>, memory: &Memory) {
-        if !self.is_routing() {
+    async fn ensure_dispatching(self: &Arc<Self>, memory: &Memory) {
+        if !self.is_dispatching() {
             let wake_ups = memory.store().wake_ups().await.ok();
             let mut registry = self.lock();
-            // Of two who were here at once, one is enough.
-            if !registry.is_routing() {
-                let (store, backstop) = (Arc::downgrade(&memory.backend().store), memory.options().backstop);
+            // Another call may have started the task meanwhile.
+            if !registry.is_dispatching() {
+                let (store, poll_interval) = (Arc::downgrade(&memory.backend().store), memory.options().poll_interval);
                 let runtime = Arc::clone(&self.runtime);
-                let routing = route(runtime, Arc::downgrade(self), store, wake_ups, backstop);
-                registry.router = Some(Task::spawn(&*self.runtime, routing));
+                let dispatching = dispatch_all(runtime, Arc::downgrade(self), store, wake_ups, poll_interval);
+                registry.dispatcher = Some(Task::spawn(&*self.runtime, dispatching));
             }
         }
     }
 
     fn feed(self: &Arc<Self>, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
         let mut registry = self.lock();
-        let places = registry.by_thread.entry(thread).or_default();
-        let found = places.iter().find(|place| place.scope == *scope && place.feed.strong_count() > 0);
-        if let Some(feed) = found.and_then(|place| place.feed.upgrade()) {
+        let entries = registry.by_thread.entry(thread).or_default();
+        let found = entries.iter().find(|entry| entry.scope == *scope && entry.feed.strong_count() > 0);
+        if let Some(feed) = found.and_then(|entry| entry.feed.upgrade()) {
             return feed;
         }
         let feed = Arc::new(Feed::new(scope.clone(), thread, self));
-        places.push(Place { scope: scope.clone(), feed: Arc::downgrade(&feed) });
+        entries.push(FeedEntry { scope: scope.clone(), feed: Arc::downgrade(&feed) });
         self.count.fetch_add(1, Ordering::Release);
         feed
     }
 
-    /// Makes room where a feed was whose last subscriber went.
-    pub(super) fn leave(&self, thread: ThreadId) {
+    /// Removes the entries of a thread's feeds that were dropped.
+    pub(super) fn remove_dropped(&self, thread: ThreadId) {
         let mut registry = self.lock();
-        if let Some(places) = registry.by_thread.get_mut(&thread) {
-            let before = places.len();
-            places.retain(|place| place.feed.strong_count() > 0);
-            self.count.fetch_sub(before - places.len(), Ordering::Release);
-            if places.is_empty() {
+        if let Some(entries) = registry.by_thread.get_mut(&thread) {
+            let before = entries.len();
+            entries.retain(|entry| entry.feed.strong_count() > 0);
+            self.count.fetch_sub(before - entries.len(), Ordering::Release);
+            if entries.is_empty() {
                 registry.by_thread.remove(&thread);
             }
         }
-        registry.rest();
+        registry.stop_if_idle();
     }
 
-    /// Tells the feeds of a thread that a commit begins; `None` where nobody listens.
-    pub(crate) fn begin(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> Option<UnderWay> {
+    /// Informs the feeds of a thread that a commit starts; `None` if there are none.
+    pub(crate) fn begin_commit(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> Option<PendingCommit> {
         let feeds = self.of_thread(scope, thread);
         if feeds.is_empty() || batch.is_empty() {
             return None;
         }
-        // Nobody shall be told words that are gone by then.
-        if takes_words_away(batch) {
-            feeds.iter().for_each(|feed| feed.forget());
+        // Buffered commits may contain the content that the batch removes.
+        if removes_content(batch) {
+            feeds.iter().for_each(|feed| feed.clear());
         }
-        Some(UnderWay::begin(scope, feeds, self.runtime.now()))
+        Some(PendingCommit::begin(scope, feeds, self.runtime.now()))
     }
 
-    /// Something happened to a thread that is no commit.
-    pub(crate) fn doubt(&self, scope: &Scope, thread: ThreadId) {
-        self.of_thread(scope, thread).iter().for_each(|feed| feed.doubt());
+    /// Invalidates the feeds of a thread that changes other than by a commit.
+    pub(crate) fn invalidate(&self, scope: &Scope, thread: ThreadId) {
+        self.of_thread(scope, thread).iter().for_each(|feed| feed.invalidate());
     }
 
     /// The feeds of a thread in any scope of the same tenant.
@@ -137,30 +135,30 @@ impl Feeds {
             return Vec::new();
         }
         let registry = self.lock();
-        let places = registry.by_thread.get(&thread).into_iter().flatten();
-        let places = places.filter(|place| place.scope.tenant_id() == scope.tenant_id());
-        places.filter_map(|place| place.feed.upgrade()).collect()
+        let entries = registry.by_thread.get(&thread).into_iter().flatten();
+        let entries = entries.filter(|entry| entry.scope.tenant_id() == scope.tenant_id());
+        entries.filter_map(|entry| entry.feed.upgrade()).collect()
     }
 
-    fn pass_on(&self, wake_up: &WakeUp) {
-        // The registry is let go of first: a feed whose last subscriber went meanwhile takes it to leave.
+    fn dispatch(&self, wake_up: &WakeUp) {
+        // The registry must be unlocked while feeds are used: dropping the last reference to a feed locks it.
         match wake_up {
             WakeUp::Anything => {
-                self.lock().watched.values().for_each(hint);
-                self.all().iter().for_each(|feed| feed.doubt());
+                self.lock().watched.values().for_each(notify);
+                self.all().iter().for_each(|feed| feed.invalidate());
             }
             WakeUp::Record { tenant, owner, name } => {
-                let watched = Watched::Record(tenant.clone(), owner.clone(), name.clone());
-                self.lock().watched.get(&watched).into_iter().for_each(hint);
+                let target = WatchTarget::Record(tenant.clone(), owner.clone(), name.clone());
+                self.lock().watched.get(&target).into_iter().for_each(notify);
             }
             WakeUp::Thread { tenant, owner, thread, change } => {
-                let watched = Watched::Thread(tenant.clone(), *thread);
-                self.lock().watched.get(&watched).into_iter().for_each(hint);
+                let target = WatchTarget::Thread(tenant.clone(), *thread);
+                self.lock().watched.get(&target).into_iter().for_each(notify);
                 let feeds = self.of_thread(&Scope::Tenant(tenant.clone()), *thread);
                 for feed in feeds.iter().filter(|feed| feed.scope.access(owner) != Access::None) {
                     match change {
-                        Some(change) => feed.note(*change),
-                        None => feed.doubt(),
+                        Some(change) => feed.note_change(*change),
+                        None => feed.invalidate(),
                     }
                 }
             }
@@ -168,11 +166,11 @@ impl Feeds {
     }
 
     fn all(&self) -> Vec<Arc<Feed>> {
-        self.lock().by_thread.values().flatten().filter_map(|place| place.feed.upgrade()).collect()
+        self.lock().by_thread.values().flatten().filter_map(|entry| entry.feed.upgrade()).collect()
     }
 
-    fn is_routing(&self) -> bool {
-        self.lock().is_routing()
+    fn is_dispatching(&self) -> bool {
+        self.lock().is_dispatching()
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {
@@ -181,46 +179,46 @@ impl Feeds {
 }
 
 impl Registry {
-    fn is_routing(&mut self) -> bool {
-        self.router.as_mut().is_some_and(|router| !router.has_ended())
+    fn is_dispatching(&mut self) -> bool {
+        self.dispatcher.as_mut().is_some_and(|dispatcher| !dispatcher.has_ended())
     }
 
-    /// Ends the task once nobody is there to hear of anything.
-    fn rest(&mut self) {
+    /// Ends the task if there are no feeds or watches.
+    fn stop_if_idle(&mut self) {
         if self.by_thread.is_empty() && self.watched.is_empty() {
-            self.router = None;
+            self.dispatcher = None;
         }
     }
 }
 
-fn hint(watching: &watch::Sender<()>) {
-    watching.send_replace(());
+fn notify(sender: &watch::Sender<()>) {
+    sender.send_replace(());
 }
 
-/// Passes wake-ups on, and listens again after a while where the store gives none or ends them.
-async fn route(
+/// Dispatches the store's wake-ups. If the store has none or its stream ends, requests them again after a poll interval.
+async fn dispatch_all(
     runtime: Arc<dyn Runtime>,
     feeds: Weak<Feeds>,
     store: Weak<dyn Store>,
     mut wake_ups: Option<WakeUps>,
-    backstop: Duration,
+    poll_interval: Duration,
 ) {
     loop {
-        while let Some(listening) = &mut wake_ups {
-            let (heard, feeds) = (listening.next().await, feeds.upgrade());
-            match (heard, feeds) {
-                (Some(wake_up), Some(feeds)) => feeds.pass_on(&wake_up),
+        while let Some(stream) = &mut wake_ups {
+            let (received, feeds) = (stream.next().await, feeds.upgrade());
+            match (received, feeds) {
+                (Some(wake_up), Some(feeds)) => feeds.dispatch(&wake_up),
                 (None, _) => wake_ups = None,
                 (_, None) => return,
             }
         }
-        runtime.sleep(backstop).await;
+        runtime.sleep(poll_interval).await;
         let Some(store) = store.upgrade() else { return };
         wake_ups = store.wake_ups().await.ok();
         match feeds.upgrade() {
             None => return,
-            // Nobody knows what was not heard of.
-            Some(feeds) if wake_ups.is_some() => feeds.pass_on(&WakeUp::Anything),
+            // Wake-ups may have been missed meanwhile.
+            Some(feeds) if wake_ups.is_some() => feeds.dispatch(&WakeUp::Anything),
             Some(_) => {}
         }
     }

@@ -3,30 +3,30 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Change, ChangePage, CorruptRow, Effect, Message, MessageId, MessageName, Positions, Role, Scope, Tagged, ThreadId,
-    limits,
+    Change, ChangePage, CorruptRow, Effect, Message, MessageId, MessageRef, Positions, Role, Scope, TaggedNumber,
+    ThreadId, limits,
 };
 
 use super::{ThreadEvent, ThreadUpdate};
 use crate::messages::READ_PAGE;
-use crate::retry::repeat_simply;
-use crate::tails::size;
+use crate::retry::retry;
+use crate::thread_cache::message_bytes;
 use crate::{Memory, Result};
 
-/// Changes that are read at a time.
+/// Maximum number of changes per read.
 const CHANGES: usize = 100;
 
-/// One commit, as all subscribers are told it; each leaves out the roles that it does not want.
+/// The update for one commit, with messages of all roles.
 #[derive(Clone)]
-pub(super) struct Told {
-    pub(super) change: Tagged,
+pub(super) struct CommitUpdate {
+    pub(super) change: TaggedNumber,
     pub(super) update: Arc<ThreadUpdate>,
-    /// What its messages take, about.
+    /// The approximate size of its messages.
     pub(super) bytes: usize,
 }
 
-impl Told {
-    /// The update as a subscriber hears it: nothing where only other roles spoke, or what was said is gone by now.
+impl CommitUpdate {
+    /// The update for a subscriber to some roles; `None` if it would be empty.
     pub(super) fn for_roles(&self, roles: &[Role]) -> Option<Arc<ThreadUpdate>> {
         let ThreadUpdate::Commit { change, tag, at, events } = &*self.update else { return None };
         if roles.is_empty() {
@@ -42,23 +42,23 @@ fn event_for_roles(event: &ThreadEvent, roles: &[Role]) -> Option<ThreadEvent> {
     match event {
         ThreadEvent::Appended { messages, corrupt } => {
             let messages: Vec<_> = messages.iter().filter(|message| is_wanted(message)).cloned().collect();
-            let is_silent = messages.is_empty() && corrupt.is_empty();
-            (!is_silent).then(|| ThreadEvent::Appended { messages, corrupt: corrupt.clone() })
+            let is_empty = messages.is_empty() && corrupt.is_empty();
+            (!is_empty).then(|| ThreadEvent::Appended { messages, corrupt: corrupt.clone() })
         }
         ThreadEvent::Replaced { message } => is_wanted(message).then(|| event.clone()),
         other => Some(other.clone()),
     }
 }
 
-/// What a look at the log gives.
-pub(super) enum Read {
-    /// The commits after a position, oldest first; where the thread stood at that moment.
-    Commits { commits: Vec<Told>, positions: Positions },
-    /// The position belongs to a lost past.
+/// A page of the log.
+pub(super) enum LogPage {
+    /// The commits after a position, oldest first, and the positions of the thread.
+    Commits { commits: Vec<CommitUpdate>, positions: Positions },
+    /// The store was restored to a state before the position.
     Reset { positions: Positions },
 }
 
-/// A thread's log, as it is read in one scope.
+/// A thread's log, read in one scope.
 pub(super) struct Log {
     pub(super) memory: Memory,
     pub(super) scope: Scope,
@@ -66,77 +66,77 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads what comes after a position, a page at a time.
-    pub(super) async fn read(&self, after: Tagged) -> Result<Read> {
+    /// Reads a page of the commits after a position.
+    pub(super) async fn read(&self, after: TaggedNumber) -> Result<LogPage> {
         let (store, now) = (self.memory.store(), self.memory.now());
-        let read = repeat_simply(self.memory.runtime(), || {
+        let read = retry(self.memory.runtime(), || {
             store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)
         })
         .await?;
-        let appended = read.page.appended();
+        let appended = read.page.appended_positions();
         match read.page {
-            ChangePage::Reset { positions } => Ok(Read::Reset { positions }),
+            ChangePage::Reset { positions } => Ok(LogPage::Reset { positions }),
             ChangePage::Changes { changes, positions } => {
-                let mut mentioned = Mentioned::default();
-                mentioned.by_seq.extend(read.messages.into_iter().map(|message| (message.seq, message)));
-                mentioned.corrupt = read.corrupt;
+                let mut referenced = ReferencedMessages::default();
+                referenced.by_seq.extend(read.messages.into_iter().map(|message| (message.seq, message)));
+                referenced.corrupt = read.corrupt;
                 if let Some(Range { start, end }) = appended {
-                    self.read_range(start.max(read.read_to.saturating_add(1)), end, &mut mentioned).await?;
+                    self.read_range(start.max(read.read_to.saturating_add(1)), end, &mut referenced).await?;
                 }
-                self.read_replaced(&changes, &mut mentioned).await?;
-                Ok(Read::Commits {
-                    commits: changes.into_iter().map(|change| mentioned.tell(change)).collect(),
+                self.read_replaced(&changes, &mut referenced).await?;
+                Ok(LogPage::Commits {
+                    commits: changes.into_iter().map(|change| referenced.update(change)).collect(),
                     positions,
                 })
             }
         }
     }
 
-    /// Reads the messages that some changes replaced, as they stand.
-    async fn read_replaced(&self, changes: &[Change], mentioned: &mut Mentioned) -> Result<()> {
+    /// Reads the current versions of messages that were replaced.
+    async fn read_replaced(&self, changes: &[Change], referenced: &mut ReferencedMessages) -> Result<()> {
         let effects = changes.iter().flat_map(|change| &change.effects);
         let replaced: Vec<_> = effects
             .filter_map(|effect| match effect {
-                Effect::Replaced { id, .. } => Some(MessageName::Id(*id)),
+                Effect::Replaced { id, .. } => Some(MessageRef::Id(*id)),
                 _ => None,
             })
             .collect();
         for names in replaced.chunks(limits::PAGE) {
             let found = self.memory.find_messages(&self.scope, self.thread, names).await?;
-            mentioned.by_id.extend(found.into_iter().map(|message| (message.id, message)));
+            referenced.by_id.extend(found.into_iter().map(|message| (message.id, message)));
         }
         Ok(())
     }
 
-    async fn read_range(&self, first: u64, end: u64, mentioned: &mut Mentioned) -> Result<()> {
+    async fn read_range(&self, first: u64, end: u64, referenced: &mut ReferencedMessages) -> Result<()> {
         let mut after = Some(first - 1);
         while let Some(seq) = after.filter(|seq| seq + 1 < end) {
-            let room = usize::try_from(end - seq - 1).unwrap_or(READ_PAGE).min(READ_PAGE);
-            let following = self.memory.page_after(&self.scope, self.thread, seq, room).await?;
-            let messages = following.page.messages.into_iter().filter(|message| message.seq < end);
-            mentioned.by_seq.extend(messages.map(|message| (message.seq, message)));
-            mentioned.corrupt.extend(following.page.corrupt.into_iter().filter(|row| row.seq < end));
-            after = following.next;
+            let limit = usize::try_from(end - seq - 1).unwrap_or(READ_PAGE).min(READ_PAGE);
+            let step = self.memory.page_after(&self.scope, self.thread, seq, limit).await?;
+            let messages = step.page.messages.into_iter().filter(|message| message.seq < end);
+            referenced.by_seq.extend(messages.map(|message| (message.seq, message)));
+            referenced.corrupt.extend(step.page.corrupt.into_iter().filter(|row| row.seq < end));
+            after = step.next;
         }
         Ok(())
     }
 }
 
-/// The messages that a page of changes speaks of.
+/// The messages that a page of changes refers to.
 #[derive(Default)]
-struct Mentioned {
+struct ReferencedMessages {
     by_seq: HashMap<u64, Message>,
     by_id: HashMap<MessageId, Message>,
     corrupt: Vec<CorruptRow>,
 }
 
-impl Mentioned {
-    fn tell(&self, made: Change) -> Told {
-        let tagged = made.tagged();
-        let Change { change, tag, at, effects } = made;
+impl ReferencedMessages {
+    fn update(&self, commit: Change) -> CommitUpdate {
+        let tagged = commit.tagged();
+        let Change { change, tag, at, effects } = commit;
         let events: Vec<_> = effects.into_iter().filter_map(|effect| self.event(effect)).collect();
         let bytes = events.iter().map(event_bytes).sum();
-        Told { change: tagged, update: Arc::new(ThreadUpdate::Commit { change, tag, at, events }), bytes }
+        CommitUpdate { change: tagged, update: Arc::new(ThreadUpdate::Commit { change, tag, at, events }), bytes }
     }
 
     fn event(&self, effect: Effect) -> Option<ThreadEvent> {
@@ -145,8 +145,8 @@ impl Mentioned {
                 let seqs = first_seq..first_seq + count;
                 let messages: Vec<_> = seqs.clone().filter_map(|seq| self.by_seq.get(&seq)).cloned().collect();
                 let corrupt: Vec<_> = self.corrupt.iter().filter(|row| seqs.contains(&row.seq)).cloned().collect();
-                let is_silent = messages.is_empty() && corrupt.is_empty();
-                (!is_silent).then_some(ThreadEvent::Appended { messages, corrupt })
+                let is_empty = messages.is_empty() && corrupt.is_empty();
+                (!is_empty).then_some(ThreadEvent::Appended { messages, corrupt })
             }
             Effect::Replaced { id, .. } => {
                 self.by_id.get(&id).map(|message| ThreadEvent::Replaced { message: Box::new(message.clone()) })
@@ -162,8 +162,8 @@ impl Mentioned {
 
 fn event_bytes(event: &ThreadEvent) -> usize {
     match event {
-        ThreadEvent::Appended { messages, .. } => messages.iter().map(size).sum(),
-        ThreadEvent::Replaced { message } => size(message),
+        ThreadEvent::Appended { messages, .. } => messages.iter().map(message_bytes).sum(),
+        ThreadEvent::Replaced { message } => message_bytes(message),
         _ => 0,
     }
 }

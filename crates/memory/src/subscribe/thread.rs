@@ -3,46 +3,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{MessageQuery, OnCorrupt, Role, Runtime, Scope, Tagged, ThreadId};
+use threadkeep_core::{MessageQuery, OnCorrupt, Role, Runtime, Scope, TaggedNumber, ThreadId};
 use tokio::sync::watch;
 
-use super::feed::{Feed, Following};
-use super::log::{Log, Read, Told};
+use super::feed::{Buffered, Feed};
+use super::log::{CommitUpdate, Log, LogPage};
 use super::{Start, SubscribeOptions, ThreadUpdate, ThreadUpdates, UpdatesPage};
 use crate::{Memory, Result};
 
-/// How long a commit is waited for that another one has overtaken on its way here.
-const FILLING: Duration = Duration::from_millis(10);
-/// How long another subscriber's look at the log is waited for: perhaps nobody goes on with it.
-const TURN: Duration = Duration::from_millis(50);
+/// How long to wait for a pending commit that a later commit has overtaken, before reading the log.
+const PENDING_COMMIT_WAIT: Duration = Duration::from_millis(10);
+/// How long to wait for another subscriber's read of the log. That subscriber may not be polled any more.
+const OTHER_READ_WAIT: Duration = Duration::from_millis(50);
 
 impl Memory {
-    /// Subscribes to a thread: a stream of its commits in order, without a gap from where it begins.
+    /// Subscribes to a thread: a stream of its commits in order, without gaps.
     ///
-    /// From the moment that this returns nothing is missed, whether or not the stream is looked at. While the store
-    /// cannot be reached the stream waits. Hints may be lost: then a change is heard of after
-    /// [`crate::MemoryOptions::backstop`] at the latest. What this manager commits in the same scope is told without a look
-    /// at the store, for as long as the subscriber keeps up.
+    /// After this returns, no commit is missed, even if the stream is not polled for a while. The stream waits while the store
+    /// is unavailable. If a wake-up is lost, a change is reported after [`crate::MemoryOptions::poll_interval`] at the latest.
+    /// Commits of this manager in the same scope need no read of the store, as long as the subscriber keeps up.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for too long a history.
     pub async fn subscribe(&self, scope: &Scope, thread: ThreadId, options: SubscribeOptions) -> Result<ThreadUpdates> {
-        // Listening comes first: what happens while the thread is looked at has its hint waiting.
+        // Joined before the thread is read, so that a change after the read is signalled.
         let feed = self.feeds().join(self, scope, thread).await;
         let signals = feed.signals();
-        let look = feed.begin_look(Tagged::default());
+        let read = feed.begin_read(TaggedNumber::default());
         let mut ready = VecDeque::new();
-        let mut is_placed = true;
+        let mut is_position_known = true;
         let after = match options.start {
             Start::Now => {
                 let change = self.get_thread(scope, thread).await?.positions.tagged();
-                feed.end_look(look.at(change), &[]);
+                feed.end_read(read.with_position(change), &[]);
                 change
             }
             Start::After(change) => {
-                let stands_at = self.get_thread(scope, thread).await?.positions.tagged();
-                is_placed = change.tag.is_none() || change.is_same(stands_at);
-                if change.is_same(stands_at) { stands_at } else { change }
+                let current = self.get_thread(scope, thread).await?.positions.tagged();
+                is_position_known = change.tag.is_none() || change.may_be_same(current);
+                if change.may_be_same(current) { current } else { change }
             }
             Start::Last(count) => {
                 let (history, change) = self.history(scope, thread, count, &options.roles).await?;
@@ -51,8 +50,16 @@ impl Memory {
             }
         };
         let log = Log { memory: self.clone(), scope: scope.clone(), thread };
-        let subscription =
-            Subscription { log, feed, signals, roles: options.roles, after, is_placed, ready, has_ended: false };
+        let subscription = Subscription {
+            log,
+            feed,
+            signals,
+            roles: options.roles,
+            after,
+            is_position_known,
+            ready,
+            has_ended: false,
+        };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
             let update = subscription.next().await?;
             Some((update, subscription))
@@ -60,8 +67,8 @@ impl Memory {
         Ok(updates.boxed())
     }
 
-    /// Reads some of what happened in a thread after a position, as a subscriber to these roles hears it; nothing where
-    /// nothing did. For those who follow many threads, each when it is known to have changed.
+    /// Reads a page of a thread's updates after a position, for these roles; `None` if the thread has not changed. For callers
+    /// that follow many threads and read each one when it changed.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread.
@@ -69,16 +76,20 @@ impl Memory {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         roles: &[Role],
     ) -> Result<Option<UpdatesPage>> {
         let log = Log { memory: self.clone(), scope: scope.clone(), thread };
         Ok(match log.read(after).await? {
-            Read::Reset { positions } => {
+            LogPage::Reset { positions } => {
                 Some(UpdatesPage { updates: vec![ThreadUpdate::Reset { positions }], change: positions.tagged() })
             }
-            Read::Commits { commits, .. } => commits.last().map(|last| UpdatesPage {
-                updates: commits.iter().filter_map(|told| told.for_roles(roles)).map(Arc::unwrap_or_clone).collect(),
+            LogPage::Commits { commits, .. } => commits.last().map(|last| UpdatesPage {
+                updates: commits
+                    .iter()
+                    .filter_map(|commit| commit.for_roles(roles))
+                    .map(Arc::unwrap_or_clone)
+                    .collect(),
                 change: last.change,
             }),
         })
@@ -90,7 +101,7 @@ impl Memory {
         thread: ThreadId,
         count: usize,
         roles: &[Role],
-    ) -> Result<(ThreadUpdate, Tagged)> {
+    ) -> Result<(ThreadUpdate, TaggedNumber)> {
         let newest = MessageQuery::newest(count);
         let query = MessageQuery { roles: roles.to_vec(), on_corrupt: OnCorrupt::Report, ..newest };
         let page = self.messages(scope, thread, &query).await?;
@@ -103,12 +114,12 @@ struct Subscription {
     log: Log,
     feed: Arc<Feed>,
     signals: watch::Receiver<()>,
-    /// Only messages of these; of all where there are none.
+    /// Only messages of these roles; empty for all.
     roles: Vec<Role>,
-    /// The last change that was told, or skipped for saying nothing to this subscriber.
-    after: Tagged,
-    /// Whether the log knows that position: a feed does not, and hands out what only follows it by number.
-    is_placed: bool,
+    /// The last change that was returned or skipped.
+    after: TaggedNumber,
+    /// Whether the log is known to contain that position. Otherwise the feed is not used, because it compares only numbers.
+    is_position_known: bool,
     ready: VecDeque<Arc<ThreadUpdate>>,
     has_ended: bool,
 }
@@ -122,9 +133,9 @@ impl Subscription {
             if self.has_ended {
                 return None;
             }
-            // What is told from here on is looked at again.
+            // Marked before the read, so that a signal during the read causes another one.
             self.signals.mark_unchanged();
-            match self.look().await {
+            match self.advance().await {
                 Ok(true) => {}
                 Ok(false) => self.wait().await,
                 Err(error) if error.is_retryable() => self.wait().await,
@@ -144,68 +155,68 @@ impl Subscription {
         self.log.memory.runtime()
     }
 
-    fn backstop(&self) -> Duration {
-        self.log.memory.options().backstop
+    fn poll_interval(&self) -> Duration {
+        self.log.memory.options().poll_interval
     }
 
-    /// Waits for something to look at, but never for longer than the backstop.
+    /// Waits for a signal, for at most the poll interval.
     async fn wait(&mut self) {
-        let deadline = self.feed.next_look(self.after, self.backstop());
-        // An early return by the deadline only means that the log is looked at.
+        let deadline = self.feed.next_poll(self.after, self.poll_interval());
+        // After the deadline the log is polled.
         let _ = self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await;
     }
 
-    /// Takes what comes next. Says whether there was anything.
-    async fn look(&mut self) -> Result<bool> {
+    /// Reads the next commits, from the feed or the log. Returns whether there were any.
+    async fn advance(&mut self) -> Result<bool> {
         if let Some(found) = self.take_from_feed() {
             return Ok(found);
         }
-        let deadline = self.runtime().now() + FILLING;
-        while self.feed.may_be_filled(self.after) {
+        let deadline = self.runtime().now() + PENDING_COMMIT_WAIT;
+        while self.feed.may_be_completed(self.after) {
             if self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await.is_none() {
                 break;
             }
         }
         let feed = Arc::clone(&self.feed);
-        let _turn = self.runtime().timeout(TURN, feed.reading.lock()).await;
-        // Whoever was here before has read for all.
+        let _reading = self.runtime().timeout(OTHER_READ_WAIT, feed.reading.lock()).await;
+        // Another subscriber's read may have filled the feed.
         match self.take_from_feed() {
             Some(found) => Ok(found),
-            // On the heap while it runs: whoever listens mostly waits, and pays for the largest that it may do.
+            // Boxed: keeps the future of a waiting subscription small.
             None => Box::pin(self.read()).await,
         }
     }
 
-    /// Says whether there was anything; `None` where the log has to tell.
+    /// Takes the next commits from the feed. Returns whether there were any; `None` if the log has to be read.
     fn take_from_feed(&mut self) -> Option<bool> {
-        if !self.is_placed {
+        if !self.is_position_known {
             return None;
         }
-        match self.feed.following(self.after, self.backstop()) {
-            Following::Told(commits) => {
+        match self.feed.commits_after(self.after, self.poll_interval()) {
+            Buffered::Commits(commits) => {
                 self.take(&commits);
                 Some(true)
             }
-            Following::Nothing => Some(false),
-            Following::Unknown => None,
+            Buffered::UpToDate => Some(false),
+            Buffered::Unknown => None,
         }
     }
 
     async fn read(&mut self) -> Result<bool> {
-        let look = self.feed.begin_look(self.after);
-        let read = self.log.read(self.after).await?;
-        self.is_placed = true;
-        match read {
-            Read::Reset { positions } => {
-                self.feed.begin_anew(positions.change);
+        let read = self.feed.begin_read(self.after);
+        let page = self.log.read(self.after).await?;
+        self.is_position_known = true;
+        match page {
+            LogPage::Reset { positions } => {
+                self.feed.reset(positions.change);
                 self.after = positions.tagged();
                 self.ready.push_back(Arc::new(ThreadUpdate::Reset { positions }));
                 Ok(true)
             }
-            Read::Commits { commits, positions } => {
-                let last = commits.last().map_or(self.after, |told| told.change);
+            LogPage::Commits { commits, positions } => {
+                let last = commits.last().map_or(self.after, |commit| commit.change);
                 if last.number >= positions.change {
-                    self.feed.end_look(look, &commits);
+                    self.feed.end_read(read, &commits);
                 }
                 self.take(&commits);
                 Ok(!commits.is_empty())
@@ -213,8 +224,8 @@ impl Subscription {
         }
     }
 
-    fn take(&mut self, commits: &[Told]) {
-        self.ready.extend(commits.iter().filter_map(|told| told.for_roles(&self.roles)));
-        self.after = commits.last().map_or(self.after, |told| told.change);
+    fn take(&mut self, commits: &[CommitUpdate]) {
+        self.ready.extend(commits.iter().filter_map(|commit| commit.for_roles(&self.roles)));
+        self.after = commits.last().map_or(self.after, |commit| commit.change);
     }
 }

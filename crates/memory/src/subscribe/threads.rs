@@ -1,34 +1,34 @@
 use futures::StreamExt;
 use threadkeep_core::{ChangedThreads, Scope, UserCursor};
 
-use super::wake::Waker;
+use super::waker::Waker;
 use super::{ThreadsUpdate, ThreadsUpdates};
-use crate::retry::repeat_simply;
+use crate::retry::retry;
 use crate::{Memory, Result};
 
-/// Threads that are told at a time.
+/// Maximum number of threads per update.
 const THREADS: usize = 100;
 
 impl Memory {
-    /// Tells the cursor of the present: changes after this moment come after it.
+    /// Returns a cursor that is before all changes from now on.
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn present_cursor(&self, scope: &Scope) -> Result<UserCursor> {
+    pub async fn current_cursor(&self, scope: &Scope) -> Result<UserCursor> {
         let now = self.now();
-        Ok(repeat_simply(self.runtime(), || self.store().list_changed_threads(scope, None, 1, now)).await?.cursor)
+        Ok(retry(self.runtime(), || self.store().list_changed_threads(scope, None, 1, now)).await?.cursor)
     }
 
-    /// Subscribes to all threads of a scope: which of them changed or were deleted, at least once each, from a cursor or
-    /// from now on. What changed in a thread is heard by [`Memory::subscribe`].
+    /// Subscribes to the list of a scope's threads: reports each thread that changed or was deleted at least once, from a cursor
+    /// or from now on. [`Memory::subscribe`] reports the changes in a thread.
     ///
     /// # Errors
-    /// `Invalid` for a cursor that is none.
+    /// `Invalid` for an invalid cursor.
     pub async fn subscribe_threads(&self, scope: &Scope, cursor: Option<UserCursor>) -> Result<ThreadsUpdates> {
         let waker = Waker::listen(self, scope, None).await;
         let cursor = match cursor {
             Some(cursor) => cursor,
-            None => self.present_cursor(scope).await?,
+            None => self.current_cursor(scope).await?,
         };
         let subscription = Subscription { memory: self.clone(), scope: scope.clone(), waker, cursor, has_ended: false };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
@@ -73,6 +73,6 @@ impl Subscription {
     async fn read(&mut self) -> Result<ChangedThreads> {
         let (store, now) = (self.memory.store(), self.memory.now());
         let (scope, cursor) = (&self.scope, Some(&self.cursor));
-        Ok(repeat_simply(self.memory.runtime(), || store.list_changed_threads(scope, cursor, THREADS, now)).await?)
+        Ok(retry(self.memory.runtime(), || store.list_changed_threads(scope, cursor, THREADS, now)).await?)
     }
 }

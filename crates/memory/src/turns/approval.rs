@@ -1,4 +1,4 @@
-//! Approvals: a person's leave for one exact call, used once.
+//! Approvals: a person's permission for one exact call, used once.
 
 use std::fmt;
 
@@ -6,51 +6,51 @@ use serde::{Deserialize, Serialize};
 use threadkeep_core::{JsonText, Map, PutRecord, Timestamp};
 
 use super::ApprovalTrace;
-use super::record::{self, KEPT_MS};
+use super::record::{self, TURN_RETENTION_MS};
 use crate::Result;
 
-/// A request for leave, and what became of it. Kept as a record of its thread that no door reaches.
+/// A request for approval and its state. Stored as an internal record of its thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// Its id.
     pub id: String,
-    /// The turn that asks.
+    /// The turn that requested it.
     pub turn: String,
-    /// The request of the turn's run.
+    /// The number of the request in the turn's run.
     pub request: u32,
-    /// The model's id of the call; the node's name where a node asks.
+    /// The model's id of the call; for a node's question, the node's name.
     pub call_id: String,
-    /// The tool, or the node that asks.
+    /// The tool; for a node's question, the node.
     pub tool: String,
-    /// Whether a node asks a question, and no tool is to be called.
+    /// Whether it is a node's question, and not a call of a tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_question: bool,
     /// The exact arguments.
     pub arguments: JsonText,
-    /// What it will do, in words.
+    /// A description of the call for the person who decides.
     pub preview: String,
     /// When it was requested.
     pub requested_at: Timestamp,
-    /// From when on it is void.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// Where it stands.
+    /// Its state.
     pub state: ApprovalState,
     /// Who decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When.
+    /// When it was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    /// Why.
+    /// The reason for the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The arguments that were approved in place of the requested ones.
+    /// The approved arguments, if they differ from the requested ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<JsonText>,
 }
 
 impl Approval {
-    /// As a turn shows it.
+    /// The approval as part of a [`super::Turn`].
     #[must_use]
     pub fn trace(&self) -> ApprovalTrace {
         ApprovalTrace {
@@ -63,55 +63,55 @@ impl Approval {
         }
     }
 
-    /// The record that keeps it. One that is over is kept for 30 days, for whoever asks who allowed what.
+    /// The record that stores it. A finished approval is retained for 30 days, so that decisions can be audited.
     ///
     /// # Errors
     /// Those of the codec; none is known.
     pub fn record(&self, now: Timestamp) -> Result<PutRecord> {
         let is_over = !matches!(self.state, ApprovalState::Pending | ApprovalState::Claimed);
-        let expires_at = is_over.then(|| now.plus_ms(KEPT_MS));
+        let expires_at = is_over.then(|| now.plus_ms(TURN_RETENTION_MS));
         Ok(PutRecord { name: record::approval(&self.id), value: JsonText::of(self)?, expires_at })
     }
 
-    /// Whether it still can be decided.
+    /// Whether it can still be decided.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.state == ApprovalState::Pending && now < self.expires_at
     }
 }
 
-/// Where an approval stands.
+/// The state of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApprovalState {
-    /// Nobody has decided.
+    /// It was not decided yet.
     Pending,
-    /// It was given, and the call is being made.
+    /// It was approved, and the call is being made.
     Claimed,
-    /// The call was made and gave a result.
+    /// The call was made and succeeded.
     Done,
     /// The call was made and failed.
     Failed,
-    /// It is not known whether the call was made. It will not be made again.
+    /// The call may have been made. It will not be made again.
     OutcomeUnknown,
     /// It was denied.
     Denied,
-    /// Nobody decided in time.
+    /// It was not decided in time.
     Expired,
-    /// A later request took its place, or its turn is over.
+    /// A later request replaced it, or its turn has ended.
     Replaced,
 }
 
 impl ApprovalState {
-    /// Why a call was not made, in words for the model.
+    /// The reason why a call was not made, as text for the model.
     #[must_use]
     pub fn not_made(self, reason: Option<&str>) -> String {
         let why = match self {
             Self::Denied => "the approval was denied",
             Self::Expired => "the approval expired",
-            Self::Replaced => "a later request took its place",
-            _ => "the approval was used before",
+            Self::Replaced => "a later request replaced it",
+            _ => "the approval was already used",
         };
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("not done: {why}{reason}")
@@ -125,7 +125,7 @@ impl fmt::Display for ApprovalState {
             Self::Claimed => "claimed",
             Self::Done => "done",
             Self::Failed => "failed",
-            Self::OutcomeUnknown => "of unknown outcome",
+            Self::OutcomeUnknown => "outcome unknown",
             Self::Denied => "denied",
             Self::Expired => "expired",
             Self::Replaced => "replaced",
@@ -133,16 +133,16 @@ impl fmt::Display for ApprovalState {
     }
 }
 
-/// What a person decides about an approval.
+/// A person's decision about an approval.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The call may be made as it is.
+    /// The call may be made with the requested arguments.
     Approve,
-    /// The call may be made with these arguments instead.
+    /// The call may be made with these arguments.
     ApproveChanged(Map),
-    /// It must not be made.
+    /// The call must not be made.
     Deny {
-        /// Why, in words for the model.
+        /// The reason, as text for the model.
         reason: Option<String>,
     },
 }

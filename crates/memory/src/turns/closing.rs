@@ -1,18 +1,18 @@
-//! Closing a run that nobody will drive on: its open approvals are void, its calls get a result, its journal goes.
+//! Closing a run that will not be resumed: voids its open approvals, adds results for its calls, deletes its journal.
 
 use threadkeep_core::{Failure, PutRecord, RecordName, RecordState, Timestamp};
 
-use super::record::{self, KEPT_MS, RunRecord, TurnKind, TurnRecord};
-use super::{ApprovalState, Place, TurnStatus, TurnUsage, Versioned, journal, lock, note_draft, result_draft};
+use super::record::{self, RunRecord, TURN_RETENTION_MS, TurnKind, TurnRecord};
+use super::{ApprovalState, ThreadAccess, TurnStatus, TurnUsage, Versioned, journal, lock, note_draft, result_draft};
 use crate::{Memory, MemoryError, Result};
 
-/// Closes a run as it lies under `name`. Others who were first, by a decision or by closing it too, win.
+/// Closes the run that is stored as the record `name`. Does nothing if others were first, by a decision or by closing it.
 ///
 /// # Errors
 /// Those of the store.
 pub async fn close(
     memory: &Memory,
-    place: &Place,
+    access: &ThreadAccess,
     name: &RecordName,
     run: &Versioned<RunRecord>,
     state: ApprovalState,
@@ -20,10 +20,10 @@ pub async fn close(
 ) -> Result<()> {
     let record = &run.value;
     let batch = memory.batch().require(name.clone(), RecordState::Version(run.version));
-    let mut batch = if record::is_active(&name.key) { lock::let_go(batch) } else { batch.delete(name.clone()) };
+    let mut batch = if record::is_active(&name.key) { lock::release(batch) } else { batch.delete(name.clone()) };
     let mut drafts = Vec::new();
     let mut previews = Vec::new();
-    for mut approval in place.approvals_of(memory, &record.turn).await? {
+    for mut approval in access.approvals_of(memory, &record.turn).await? {
         let condition = RecordState::Version(approval.version);
         let value = &mut approval.value;
         let closed = match value.state {
@@ -39,7 +39,7 @@ pub async fn close(
         batch = batch.require(record::approval(&value.id), condition).put(value.record(memory.now())?);
     }
     let failure = failure.unwrap_or_else(|| Failure::new(format!("approval_{}", code(state)), state.not_made(None)));
-    drafts.push(note_draft(&record.turn, &words(&failure, &previews)));
+    drafts.push(note_draft(&record.turn, &failure_text(&failure, &previews)));
     for number in 1..=record.entries {
         batch = batch.delete(record::entry(&record.turn, number));
     }
@@ -48,33 +48,34 @@ pub async fn close(
         let id = record::message_id(&record.turn, record.started_at, number);
         batch = batch.append(record.marked(draft).with_id(id));
     }
-    // A journal that cannot be read must not keep the run from being closed.
-    let spoken = journal::spoken(memory, place, record).await;
-    let spoken = spoken.unwrap_or_else(|_| (record.model.clone(), TurnUsage::of([], record.embedding_calls)));
-    let stub = stub(record, spoken, failure, messages, memory.now());
-    let expires_at = Some(memory.now().plus_ms(KEPT_MS));
-    batch = batch.put(PutRecord { name: record::stub(&record.turn), value: stub.to_json()?, expires_at });
-    match batch.commit(&place.writer, place.thread).await {
-        Err(error) if is_lost(&error) => Ok(()),
+    // A run must be closed even if its journal cannot be read.
+    let usage = journal::model_and_usage(memory, access, record).await;
+    let usage = usage.unwrap_or_else(|_| (record.model.clone(), TurnUsage::of([], record.embedding_calls)));
+    let turn_record = turn_record(record, usage, failure, messages, memory.now());
+    let expires_at = Some(memory.now().plus_ms(TURN_RETENTION_MS));
+    batch = batch.put(PutRecord { name: record::turn_record(&record.turn), value: turn_record.to_json()?, expires_at });
+    match batch.commit(&access.writer, access.thread).await {
+        Err(error) if is_concurrent_change(&error) => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// Ends the turn that a driver which is gone left in a thread, where nobody goes on with it: a run is closed as interrupted, and
-/// of a call of a model, of which nothing was stored, nothing is.
+/// Ends an interrupted turn that will not be resumed. Closes a run as failed with the code `interrupted`. For a call of a model,
+/// of which nothing is stored, only releases the thread.
 ///
 /// # Errors
 /// Those of the store.
-pub async fn interrupt(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -> Result<()> {
-    if left.value.kind == TurnKind::Completion {
-        return lock::free(memory, place, left).await;
+pub async fn interrupt(memory: &Memory, access: &ThreadAccess, interrupted: &Versioned<RunRecord>) -> Result<()> {
+    if interrupted.value.kind == TurnKind::Completion {
+        return lock::release_abandoned(memory, access, interrupted).await;
     }
     let failure = Failure::new("interrupted", "the program ended before this was answered");
-    close(memory, place, &record::active(), left, ApprovalState::Replaced, Some(failure)).await
+    close(memory, access, &record::active(), interrupted, ApprovalState::Replaced, Some(failure)).await
 }
 
-fn is_lost(error: &MemoryError) -> bool {
-    record::is_about_runs(error) || record::is_about_approvals(error)
+/// Whether others decided or closed the run at the same time.
+fn is_concurrent_change(error: &MemoryError) -> bool {
+    record::is_run_conflict(error) || record::is_approval_conflict(error)
 }
 
 const fn code(state: ApprovalState) -> &'static str {
@@ -85,7 +86,8 @@ const fn code(state: ApprovalState) -> &'static str {
     }
 }
 
-fn words(failure: &Failure, previews: &[String]) -> String {
+/// The text of the message that reports the failure.
+fn failure_text(failure: &Failure, previews: &[String]) -> String {
     let previews: Vec<String> = previews.iter().map(|preview| format!("`{preview}`")).collect();
     match previews.is_empty() {
         true => failure.message.clone(),
@@ -93,7 +95,7 @@ fn words(failure: &Failure, previews: &[String]) -> String {
     }
 }
 
-fn stub(
+fn turn_record(
     record: &RunRecord,
     (model, usage): (String, TurnUsage),
     failure: Failure,

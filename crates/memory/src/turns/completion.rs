@@ -1,205 +1,211 @@
-//! A turn that is a single call of a model: it holds its thread, and what it makes is stored whole at its end or not at all.
+//! Turns that are a single call of a model: they lock their thread, and are stored as a whole at their end or not at all.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use threadkeep_core::{Map, RecordState, Scope, StoreError, Tagged, ThreadId};
+use threadkeep_core::{Map, RecordState, Scope, StoreError, TaggedNumber, ThreadId};
 use tokio::sync::Mutex;
 
-use super::lock::{self, OlderLock};
+use super::lock::{self, LegacyLock};
 use super::record::{self, RunRecord, TurnKind};
-use super::{ContextNumbers, Driver, Place, SIGN_OF_LIFE, Versioned, lease_until, stop_asked};
+use super::{
+    ContextNumbers, Driver, LEASE_RENEWAL_INTERVAL, ThreadAccess, Versioned, lease_until, wait_for_stop_request,
+};
 use crate::{Appended, BatchBuilder, Memory, MemoryError, Result};
 
-/// How often a thread is tried that others take and let go of meanwhile.
+/// Number of attempts to lock a thread while others lock and release it.
 const ATTEMPTS: usize = 16;
 
-/// A call of a model that holds its thread. Cheap to clone; all clones are the same one.
+/// A call of a model that holds the lock of its thread. Cheap to clone; all clones share the lock.
 ///
-/// It ends with [`Completion::finish`] or [`Completion::abandon`]. One that is dropped, or whose process ends, leaves
-/// nothing but its lock, which whoever comes next knows to be free: at once on the same machine, after
-/// [`super::LEASE`] on another one.
+/// It ends with [`Completion::finish`] or [`Completion::abandon`]. If it is dropped, or its process ends, only its lock remains,
+/// which others can take over: immediately on the same machine, after [`super::LEASE`] on another one.
 #[derive(Clone, Debug)]
 pub struct Completion {
     memory: Memory,
     writer: Scope,
     thread: ThreadId,
     turn: String,
-    /// The change of the commit that took the thread.
-    taken_at: Tagged,
-    /// What was written last, with the version that fences this driver.
-    held: Arc<Mutex<Versioned<RunRecord>>>,
-    /// Others here, and on this machine, know by it that the driver is gone.
-    _driving: Arc<Driver>,
+    /// The change of the commit that acquired the lock.
+    acquired_at: TaggedNumber,
+    /// The lock's record as it was last written, with the version that the next commit requires.
+    lock: Arc<Mutex<Versioned<RunRecord>>>,
+    /// Dropping it lets others on this machine know that the driver is gone.
+    _driver: Arc<Driver>,
 }
 
-/// What came of taking a thread.
+/// The result of acquiring the lock of a thread.
 #[derive(Debug)]
 pub enum LockResult {
-    /// It is the caller's.
-    Taken(Completion),
-    /// Another turn holds it.
+    /// The lock was acquired.
+    Acquired(Completion),
+    /// Another turn holds the lock.
     Busy,
-    /// A turn of an assistant was cut off in it, which has to be resumed or closed first.
-    Cut(Box<Versioned<RunRecord>>),
+    /// An interrupted turn of an assistant holds the lock. It has to be resumed or closed first.
+    Interrupted(Box<Versioned<RunRecord>>),
 }
 
-/// Why work under a completion did not come to its end.
+/// Why work under a completion was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// Somebody asked for it to stop.
+    /// A stop was requested.
     Stopped,
-    /// It was thought to be gone, and another turn took the thread: nothing of it can be stored any more.
-    Overtaken,
+    /// The lease ended and another turn took over the lock, so nothing can be stored any more.
+    LockLost,
 }
 
 impl Completion {
-    /// Takes a thread for a call of the model of that name, under the turn's id. It never waits.
+    /// Tries to lock a thread for the turn `turn`, a call of the model `model`. Does not wait for another turn.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach the thread; those of the store.
-    pub async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str, model: &str) -> Result<LockResult> {
-        let driving = Driver::begin(memory);
-        let record = new_record(memory, scope, turn, model, &driving);
-        let (mut writer, mut older, mut left) = (scope.clone(), OlderLock::default(), None);
+    /// `NotFound` if the scope cannot read the thread; those of the store.
+    pub async fn acquire(
+        memory: &Memory,
+        scope: &Scope,
+        thread: ThreadId,
+        turn: &str,
+        model: &str,
+    ) -> Result<LockResult> {
+        let driver = Driver::begin(memory);
+        let record = new_record(memory, scope, turn, model, &driver);
+        let (mut writer, mut legacy, mut abandoned) = (scope.clone(), LegacyLock::default(), None);
         for _ in 0..ATTEMPTS {
-            let batch = match left.take() {
-                None => lock::take(memory.batch(), &record, &older)?,
+            let batch = match abandoned.take() {
+                None => lock::acquire(memory.batch(), &record, &legacy)?,
                 Some(version) => {
-                    lock::hold(memory.batch().require(record::active(), RecordState::Version(version)), &record)?
+                    lock::renew(memory.batch().require(record::active(), RecordState::Version(version)), &record)?
                 }
             };
-            let refused = match batch.commit(&writer, thread).await {
+            let error = match batch.commit(&writer, thread).await {
                 Ok(committed) => {
-                    let taken_at = committed.tagged();
-                    let held = Arc::new(Mutex::new(Versioned { value: record, version: taken_at }));
-                    let (memory, turn, driving) = (memory.clone(), turn.to_owned(), Arc::new(driving));
-                    return Ok(LockResult::Taken(Self {
+                    let acquired_at = committed.tagged();
+                    let lock = Arc::new(Mutex::new(Versioned { value: record, version: acquired_at }));
+                    let (memory, turn, driver) = (memory.clone(), turn.to_owned(), Arc::new(driver));
+                    return Ok(LockResult::Acquired(Self {
                         memory,
                         writer,
                         thread,
                         turn,
-                        taken_at,
-                        held,
-                        _driving: driving,
+                        acquired_at,
+                        lock,
+                        _driver: driver,
                     }));
                 }
                 Err(error) => error,
             };
-            let is_denied = matches!(refused, MemoryError::Store(StoreError::Denied(_)));
+            let is_denied = matches!(error, MemoryError::Store(StoreError::Denied(_)));
             if is_denied && matches!(writer, Scope::User(..)) {
-                // A user may speak in a shared thread; who holds it is the application's to write.
+                // A user may append messages to a shared thread, but only the tenant may write its records.
                 writer = Scope::Tenant(scope.tenant_id().clone());
                 continue;
             }
-            if !older.has_refused(&refused) && !record::is_about_runs(&refused) {
-                return Err(refused);
+            if !legacy.is_conflict(&error) && !record::is_run_conflict(&error) {
+                return Err(error);
             }
-            let place = Place { scope: scope.clone(), writer: writer.clone(), thread, author: None };
-            match place.runs(memory).await?.active {
-                None if older.is_free(memory, &place).await? => {}
+            let access = ThreadAccess { scope: scope.clone(), writer: writer.clone(), thread, author: None };
+            match access.runs(memory).await?.active {
+                None if legacy.is_free(memory, &access).await? => {}
                 None => return Ok(LockResult::Busy),
                 Some(active) if active.value.is_alive(memory) => return Ok(LockResult::Busy),
-                Some(active) if active.value.kind == TurnKind::Completion => left = Some(active.version),
-                Some(active) => return Ok(LockResult::Cut(Box::new(active))),
+                Some(active) if active.value.kind == TurnKind::Completion => abandoned = Some(active.version),
+                Some(active) => return Ok(LockResult::Interrupted(Box::new(active))),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
     }
 
-    /// The thread that it holds.
+    /// The locked thread.
     #[must_use]
     pub fn thread(&self) -> ThreadId {
         self.thread
     }
 
-    /// The change that the thread stood at when it was taken: what was read before can still be used where that is the next one
-    /// ([`crate::Prefetched::after`]).
+    /// The change that acquired the lock. Data that was read at the change before it is still valid ([`crate::Prefetched::after`]).
     #[must_use]
-    pub fn taken_at(&self) -> Tagged {
-        self.taken_at
+    pub fn acquired_at(&self) -> TaggedNumber {
+        self.acquired_at
     }
 
-    /// Works while it holds the thread, with a sign of life every [`SIGN_OF_LIFE`], until the work is done, somebody asked
-    /// for the turn to stop, or the thread is another one's.
+    /// Runs `work`, renewing the lease every [`LEASE_RENEWAL_INTERVAL`], until it is done, a stop is requested, or the lock is
+    /// lost.
     ///
     /// # Errors
-    /// Why it did not come to its end.
-    pub async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
+    /// Why the work was interrupted.
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         let mut work = pin!(work);
-        let mut stopped = pin!(stop_asked(&self.memory, &self.writer, self.thread, &self.turn));
+        let mut stop_request = pin!(wait_for_stop_request(&self.memory, &self.writer, self.thread, &self.turn));
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                () = &mut stopped => return Err(Interrupted::Stopped),
-                () = self.memory.runtime().sleep(SIGN_OF_LIFE) => {}
+                () = &mut stop_request => return Err(Interrupted::Stopped),
+                () = self.memory.runtime().sleep(LEASE_RENEWAL_INTERVAL) => {}
             }
-            if !self.give_sign().await {
-                return Err(Interrupted::Overtaken);
+            if !self.renew().await {
+                return Err(Interrupted::LockLost);
             }
         }
     }
 
-    /// Stores what a batch holds and lets go of the thread, all by one commit.
+    /// Commits a batch and releases the lock, in one commit.
     ///
     /// # Errors
-    /// [`Completion::is_overtaken`] tells that another turn took the thread; those of the store.
+    /// A conflict that [`Completion::is_lock_lost`] recognises if another turn took over the lock; those of the store.
     pub async fn finish(&self, batch: BatchBuilder) -> Result<Appended> {
-        let held = self.held.lock().await;
-        let batch = batch.require(record::active(), RecordState::Version(held.version));
-        lock::let_go(batch).commit(&self.writer, self.thread).await
+        let lock = self.lock.lock().await;
+        let batch = batch.require(record::active(), RecordState::Version(lock.version));
+        lock::release(batch).commit(&self.writer, self.thread).await
     }
 
-    /// Whether a commit failed because the thread is another turn's.
+    /// Whether a commit failed because another turn took over the lock.
     #[must_use]
-    pub fn is_overtaken(error: &MemoryError) -> bool {
-        record::is_about_runs(error)
+    pub fn is_lock_lost(error: &MemoryError) -> bool {
+        record::is_run_conflict(error)
     }
 
-    /// Lets go of the thread, with nothing stored.
+    /// Releases the lock without storing anything.
     pub async fn abandon(self) {
-        // What cannot be let go is free by itself later.
+        // A lock that cannot be released is free after its lease.
         drop(self.finish(self.memory.batch()).await);
     }
 
-    /// Says that it is there. Tells whether it still holds the thread, as far as is known.
-    async fn give_sign(&self) -> bool {
-        let mut held = self.held.lock().await;
-        let record = RunRecord { lease_until: lease_until(&self.memory), ..held.value.clone() };
-        let batch = self.memory.batch().deferred().require(record::active(), RecordState::Version(held.version));
-        let Ok(batch) = lock::hold(batch, &record) else { return true };
+    /// Renews the lease. Returns `false` if the lock was lost.
+    async fn renew(&self) -> bool {
+        let mut lock = self.lock.lock().await;
+        let record = RunRecord { lease_until: lease_until(&self.memory), ..lock.value.clone() };
+        let batch = self.memory.batch().deferred().require(record::active(), RecordState::Version(lock.version));
+        let Ok(batch) = lock::renew(batch, &record) else { return true };
         match batch.commit(&self.writer, self.thread).await {
             Ok(committed) => {
-                *held = Versioned { value: record, version: committed.tagged() };
+                *lock = Versioned { value: record, version: committed.tagged() };
                 true
             }
-            // A store that cannot be asked now may be there for the next sign.
-            Err(error) => !record::is_about_runs(&error),
+            // Another error may be temporary: the next renewal tries again.
+            Err(error) => !record::is_run_conflict(&error),
         }
     }
 }
 
-fn new_record(memory: &Memory, scope: &Scope, turn: &str, model: &str, driving: &Driver) -> RunRecord {
+fn new_record(memory: &Memory, scope: &Scope, turn: &str, model: &str, driver: &Driver) -> RunRecord {
     RunRecord {
         turn: turn.to_owned(),
         kind: TurnKind::Completion,
         assistant: String::new(),
         graph: String::new(),
         version: 0,
-        asker: Some(scope.default_owner()),
-        driver: driving.name().to_owned(),
+        requester: Some(scope.default_owner()),
+        driver: driver.name().to_owned(),
         lease_until: lease_until(memory),
         taken_over: 0,
-        given: Map::new(),
+        extra_input: Map::new(),
         is_ephemeral: false,
         is_prepared: true,
         model: model.to_owned(),
         started_at: memory.now(),
         entries: 0,
-        begun: Vec::new(),
-        said: 0,
+        started_once: Vec::new(),
+        own_messages: 0,
         messages: 0,
         context: ContextNumbers::default(),
         worked_ms: 0,

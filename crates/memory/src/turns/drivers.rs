@@ -1,4 +1,4 @@
-//! Who drives turns in this process, so that a turn whose driver was dropped is known to be free at once.
+//! The drivers of turns in this process, so that a turn whose driver was dropped can be taken over immediately.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,42 +10,42 @@ use tokio::sync::watch;
 
 use crate::Memory;
 
-/// How long a driver is believed to be there without a sign of life.
+/// How long a driver of another machine counts as alive after it last renewed its lease.
 pub const LEASE: Duration = Duration::from_secs(30);
-/// How often it gives one.
-pub const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// How often a driver renews its lease.
+pub const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// All drivers of this process, whichever agent they belong to: two agents may share a thread.
+/// All drivers of this process, of all agents: two agents may share a thread.
 static DRIVERS: LazyLock<Drivers> = LazyLock::new(Drivers::default);
-/// The name of this process among those that drive runs.
+/// The name of this process.
 static PROCESS: OnceLock<String> = OnceLock::new();
 
 #[derive(Default)]
 struct Drivers {
     names: Mutex<HashSet<String>>,
-    begun: AtomicU64,
-    /// Tells that a driver left.
-    left: watch::Sender<()>,
+    started: AtomicU64,
+    /// Notified when a driver is dropped.
+    dropped: watch::Sender<()>,
 }
 
-/// A driver of a thread, for as long as this lives. It begins before the thread is taken, or another one here would think that
-/// the thread's driver is gone.
+/// Registers a driver of a turn while it exists. Create it before locking the thread, or others in this process would take the
+/// driver for gone.
 #[derive(Debug)]
 pub struct Driver {
     name: String,
 }
 
 impl Driver {
-    /// Begins to drive.
+    /// Registers a new driver.
     #[must_use]
     pub fn begin(memory: &Memory) -> Self {
         let process = PROCESS.get_or_init(|| process_name(memory));
-        let name = format!("{process}/{}", DRIVERS.begun.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{process}/{}", DRIVERS.started.fetch_add(1, Ordering::Relaxed));
         names().insert(name.clone());
         Self { name }
     }
 
-    /// The name under which it drives, like no other one's.
+    /// Its unique name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -55,29 +55,29 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         names().remove(&self.name);
-        DRIVERS.left.send_replace(());
+        DRIVERS.dropped.send_replace(());
     }
 }
 
-/// Whether a driver is believed to be there, who said so last until an instant.
+/// Whether a driver with a lease until `lease_until` counts as alive.
 #[must_use]
 pub fn is_alive(memory: &Memory, name: &str, lease_until: Timestamp) -> bool {
     is_driving(memory, name).unwrap_or_else(|| memory.now() < lease_until)
 }
 
-/// Until when a driver that gives a sign now is believed to be there.
+/// The end of a lease that is renewed now.
 #[must_use]
 pub fn lease_until(memory: &Memory) -> Timestamp {
     memory.now().plus_ms(i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Tells from now on when a driver of this process left.
-pub(super) fn left() -> watch::Receiver<()> {
-    DRIVERS.left.subscribe()
+/// Returns a receiver that is notified when a driver of this process is dropped.
+pub(super) fn dropped() -> watch::Receiver<()> {
+    DRIVERS.dropped.subscribe()
 }
 
-/// Whether the [`Driver`] of that name is still there, or its process at least; `None` where that cannot be known, as on
-/// another machine.
+/// Whether the [`Driver`] with this name exists. For another process of this machine, `Some(false)` if the process has ended.
+/// `None` if it is unknown, as for other machines.
 #[must_use]
 pub fn is_driving(memory: &Memory, name: &str) -> Option<bool> {
     let (process, _) = name.split_once('/')?;
@@ -87,9 +87,9 @@ pub fn is_driving(memory: &Memory, name: &str) -> Option<bool> {
     memory.processes()?.has_ended(process).then_some(false)
 }
 
-/// The name of this process, like no other one's, and recognised by others of its machine where that can be.
+/// A unique name for this process, which other processes of the machine can look up if the platform supports that.
 fn process_name(memory: &Memory) -> String {
-    let unique = memory.mint_message_id();
+    let unique = memory.generate_message_id();
     match memory.processes().and_then(Processes::own_name) {
         Some(name) => format!("{name}:{unique}"),
         None => unique.to_string(),

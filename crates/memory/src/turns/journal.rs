@@ -1,13 +1,13 @@
-//! What a run's journal says of its models, read without the graph that made it.
+//! Reading the models' answers in a run's journal, without the graph that wrote it.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use threadkeep_core::ChatAnswer;
 
-use super::{Place, RunRecord, TurnUsage};
+use super::{RunRecord, ThreadAccess, TurnUsage};
 use crate::{Memory, Result};
 
-/// One thing that happened to a run, as far as it is read here.
+/// An entry of a journal, with the members that are read here.
 #[derive(Deserialize)]
 struct Entry {
     event: Event,
@@ -32,9 +32,13 @@ enum Outcome {
     Failed(IgnoredAny),
 }
 
-/// What spoke last in a run, and what it took.
-pub(super) async fn spoken(memory: &Memory, place: &Place, record: &RunRecord) -> Result<(String, TurnUsage)> {
-    let entries: Vec<Entry> = place.journal(memory, &record.turn).await?;
+/// The model of a run's last answer, and the run's usage.
+pub(super) async fn model_and_usage(
+    memory: &Memory,
+    access: &ThreadAccess,
+    record: &RunRecord,
+) -> Result<(String, TurnUsage)> {
+    let entries: Vec<Entry> = access.journal(memory, &record.turn).await?;
     let embedding_calls = entries.iter().map(|entry| entry.embedding_calls).sum::<u64>();
     let answers: Vec<&ChatAnswer> = entries.iter().filter_map(Entry::answer).collect();
     let model = answers.last().map_or_else(|| record.model.clone(), |answer| answer.model.clone());

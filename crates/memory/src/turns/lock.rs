@@ -1,90 +1,91 @@
 //! The lock of a thread: the record of the turn that holds it.
 //!
-//! It is taken by a commit that demands its absence, held by commits that demand the version the one before gave it, and
-//! let go by the last. So of many who try one gets it, and a holder that was taken over loses with its next commit.
+//! It is acquired by a commit that requires its absence, renewed by commits that require the version of the commit before, and
+//! released by the last one. So only one of several concurrent attempts succeeds, and after a takeover the former holder's next
+//! commit fails.
 //!
-//! Servers of version 0.1 had a second lock for calls of a model, and looked at nothing else before such a call. While
-//! instances of both versions share a store each commit writes that record too, and a thread counts as held where it alone
-//! is there.
+//! Servers of version 0.1 use a second lock for calls of a model, and check only that one before such a call. Because instances
+//! of both versions may share a store, each commit writes that record too, and a thread counts as locked if only that record
+//! exists.
 
 use threadkeep_core::{Conflict, JsonText, Namespace, PutRecord, RecordName, RecordState};
 
 use super::record::{self, RunRecord};
-use super::{Place, Versioned, is_driving};
+use super::{ThreadAccess, Versioned, is_driving};
 use crate::{BatchBuilder, Memory, MemoryError, Result};
 
-/// Adds to a batch that a turn holds its thread until its lease is over. The batch demands what has to be so before that.
+/// Adds the renewal of a lock to a batch. The caller adds the condition that the turn holds the lock.
 ///
 /// # Errors
 /// Those of the codec; none is known.
-pub fn hold(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
+pub fn renew(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
     let own = PutRecord { name: record::active(), value: JsonText::of(record)?, expires_at: None };
     let value = JsonText::of(&record.driver)?;
-    Ok(batch.put(own).put(PutRecord { name: older_name(), value, expires_at: Some(record.lease_until) }))
+    Ok(batch.put(own).put(PutRecord { name: legacy_name(), value, expires_at: Some(record.lease_until) }))
 }
 
-/// Adds to a batch that a turn takes a thread which nobody holds.
+/// Adds the acquisition of a free lock to a batch.
 ///
 /// # Errors
 /// Those of the codec; none is known.
-pub fn take(batch: BatchBuilder, record: &RunRecord, older: &OlderLock) -> Result<BatchBuilder> {
+pub fn acquire(batch: BatchBuilder, record: &RunRecord, legacy: &LegacyLock) -> Result<BatchBuilder> {
     let batch = batch.require(record::active(), RecordState::Absent);
-    hold(batch.require(older_name(), older.state.unwrap_or(RecordState::Absent)), record)
+    renew(batch.require(legacy_name(), legacy.state.unwrap_or(RecordState::Absent)), record)
 }
 
-/// Adds to a batch that a turn lets go of its thread.
+/// Adds the release of a lock to a batch.
 #[must_use]
-pub fn let_go(batch: BatchBuilder) -> BatchBuilder {
-    batch.delete(record::active()).delete(older_name())
+pub fn release(batch: BatchBuilder) -> BatchBuilder {
+    batch.delete(record::active()).delete(legacy_name())
 }
 
-/// Frees a thread from a record that nobody drives, and keeps nothing of it. Whoever took it meanwhile keeps it.
+/// Releases the lock of a turn whose driver is gone. Does nothing if others took it over meanwhile.
 ///
 /// # Errors
 /// Those of the store.
-pub async fn free(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -> Result<()> {
-    let batch = memory.batch().require(record::active(), RecordState::Version(left.version));
-    match let_go(batch).commit(&place.writer, place.thread).await {
-        Err(error) if record::is_about_runs(&error) => Ok(()),
+pub async fn release_abandoned(memory: &Memory, access: &ThreadAccess, abandoned: &Versioned<RunRecord>) -> Result<()> {
+    let batch = memory.batch().require(record::active(), RecordState::Version(abandoned.version));
+    match release(batch).commit(&access.writer, access.thread).await {
+        Err(error) if record::is_run_conflict(&error) => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// What is known of the lock of the version before. It is taken to be free, which the commit that takes the thread demands,
-/// and read only where that was wrong.
+/// The state of the lock of version 0.1. It is assumed to be free, which the commit that acquires the lock requires, and read only
+/// if that commit fails.
 #[derive(Debug)]
-pub struct OlderLock {
-    /// As it has to be; `None` where it has to be read first.
+pub struct LegacyLock {
+    /// The state that the next commit requires; `None` if it has to be read first.
     state: Option<RecordState>,
 }
 
-impl Default for OlderLock {
+impl Default for LegacyLock {
     fn default() -> Self {
         Self { state: Some(RecordState::Absent) }
     }
 }
 
-impl OlderLock {
-    /// Whether an attempt to take the thread failed because of this lock, which is read with the next look then.
-    pub fn has_refused(&mut self, error: &MemoryError) -> bool {
-        let older = older_name();
-        let is_so = matches!(error.conflict(), Some(Conflict::Record { namespace, key, .. })
-            if *namespace == older.namespace && *key == older.key);
-        if is_so {
+impl LegacyLock {
+    /// Whether an attempt to acquire the lock failed because of this one. If so, it is read by the next [`LegacyLock::is_free`].
+    pub fn is_conflict(&mut self, error: &MemoryError) -> bool {
+        let legacy = legacy_name();
+        let is_conflict = matches!(error.conflict(), Some(Conflict::Record { namespace, key, .. })
+            if *namespace == legacy.namespace && *key == legacy.key);
+        if is_conflict {
             self.state = None;
         }
-        is_so
+        is_conflict
     }
 
-    /// Whether the thread can be taken as far as this lock goes: nobody holds it, or a process that is known to be gone.
+    /// Whether this lock is free: no process holds it, or one that is known to have ended.
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn is_free(&mut self, memory: &Memory, place: &Place) -> Result<bool> {
+    pub async fn is_free(&mut self, memory: &Memory, access: &ThreadAccess) -> Result<bool> {
         if self.state.is_some() {
             return Ok(true);
         }
-        let found = memory.find_thread_record(&place.writer, place.thread, &older_name()).await?;
+        let found = memory.find_thread_record(&access.writer, access.thread, &legacy_name()).await?;
         self.state = match found {
             None => Some(RecordState::Absent),
             Some(record) => {
@@ -97,6 +98,6 @@ impl OlderLock {
     }
 }
 
-fn older_name() -> RecordName {
+fn legacy_name() -> RecordName {
     RecordName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
 }

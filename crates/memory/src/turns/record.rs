@@ -1,8 +1,8 @@
-//! What a turn keeps in its thread: the record while it is on its way, a journal, and a stub when it is over.
+//! The records of a turn in its thread: a run record until it ends, a journal, and a turn record after its end.
 //!
-//! The record is the thread's lock at the same time: each commit of a turn demands the version that the commit before
-//! gave it, so a driver that was taken over loses with its next commit. A run that waits for a person lies under a name
-//! of its own, and the thread is free.
+//! The run record is also the thread's lock: each commit of a turn requires the version that the commit before wrote, so the next
+//! commit of a driver that was taken over fails. A run that waits for a person is stored under a separate name, and the thread is
+//! not locked.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
@@ -14,28 +14,27 @@ use super::{ContextNumbers, TurnStatus, TurnUsage};
 use crate::{Draft, MemoryError};
 
 const JOURNALS: &str = "journal";
-const STUBS: &str = "turn";
+const TURNS: &str = "turn";
 const APPROVALS: &str = "approval";
-/// What the key of a run that waits begins with.
+/// The prefix of the keys of waiting runs.
 const WAITING: &str = "waiting/";
-/// Stubs, and approvals that are over, are kept so long: 30 days, in milliseconds.
-pub const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How long turn records and finished approvals are retained: 30 days, in milliseconds.
+pub const TURN_RETENTION_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// What drives a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnKind {
-    /// An assistant's graph: it has a journal, and is resumed when it was cut.
+    /// An assistant's graph: it has a journal, and is resumed after an interruption.
     #[default]
     Run,
-    /// A single call of a model: stored whole at its end or not at all, and never resumed, as that would buy the answer
-    /// twice.
+    /// A single call of a model: stored as a whole at its end or not at all, and never resumed, because the answer would have to
+    /// be paid for twice.
     Completion,
 }
 
-/// The record of a turn that is on its way, or waits. A member is never taken away, as instances of the version before read
-/// it too.
+/// The record of an unfinished turn. No member may be removed, because instances of earlier versions read it too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The turn's id.
@@ -43,51 +42,52 @@ pub struct RunRecord {
     /// What drives it.
     #[serde(default, skip_serializing_if = "TurnKind::is_run")]
     pub kind: TurnKind,
-    /// The assistant; empty for a completion, so that no assistant takes it for its own.
+    /// The assistant; empty for a completion, so that no assistant resumes it.
     pub assistant: String,
     /// The assistant's graph.
     pub graph: String,
     /// The graph's version.
     pub version: u32,
-    /// On whose behalf: the asker's, whoever drives it on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asker: Option<Owner>,
-    /// Who drives it.
+    /// The owner on whose behalf it runs, also if another one resumes it.
+    #[serde(rename = "asker", default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<Owner>,
+    /// The name of its driver.
     pub driver: String,
-    /// Until when its driver is believed to be there without another sign.
+    /// When its driver's lease ends.
     pub lease_until: Timestamp,
-    /// How often it was taken from a driver that was gone.
+    /// How often it was taken over from a driver that was gone.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken_over: u32,
-    /// What the graph is given beside the question.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub given: Map,
+    /// The graph's input in addition to the question.
+    #[serde(rename = "given", default, skip_serializing_if = "Map::is_empty")]
+    pub extra_input: Map,
     /// Whether its messages are marked as ephemeral.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ephemeral: bool,
-    /// Whether `given` is complete, so that nothing has to be prepared for the graph's sake.
+    /// Whether `extra_input` is complete, so that the assistant need not prepare the turn again.
     pub is_prepared: bool,
-    /// What is to speak, by its name.
+    /// The name of the model.
     pub model: String,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
-    /// Records of the journal.
+    /// The number of records of the journal.
     pub entries: u32,
-    /// Requests of work that is begun once only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub begun: Vec<u32>,
-    /// How many messages of the run's own making are in the thread.
-    pub said: usize,
-    /// How many messages of this turn are in the thread, the user's among them. Its words are read from there, so that
-    /// erasing it erases them.
+    /// The requests for work that may be started only once and was started.
+    #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
+    pub started_once: Vec<u32>,
+    /// How many messages that the run made are stored in the thread.
+    #[serde(rename = "said")]
+    pub own_messages: usize,
+    /// How many messages of this turn are stored in the thread, including the user's. The run record does not repeat their text,
+    /// so that erasing them erases it.
     pub messages: u16,
-    /// What the model saw, in numbers.
+    /// The size of the context.
     #[serde(default)]
     pub context: ContextNumbers,
-    /// How long it took until it was put away.
+    /// How long it ran before it started to wait.
     #[serde(default)]
     pub worked_ms: u64,
-    /// Embedding calls beside those of tools.
+    /// Number of embedding calls, except those of tools.
     #[serde(default)]
     pub embedding_calls: u64,
 }
@@ -100,7 +100,7 @@ impl TurnKind {
 }
 
 impl RunRecord {
-    /// A message of this turn, marked as the turn is.
+    /// Marks a message of this turn as ephemeral if the turn is.
     #[must_use]
     pub fn marked(&self, mut draft: Draft) -> Draft {
         if self.is_ephemeral {
@@ -110,7 +110,7 @@ impl RunRecord {
     }
 }
 
-/// What is left of a run that is over: at most 1 KB.
+/// The record of a turn that has ended: at most 1 KB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRecord {
     /// The assistant.
@@ -119,42 +119,42 @@ pub struct TurnRecord {
     pub graph: String,
     /// The graph's version.
     pub version: u32,
-    /// What spoke.
+    /// The model.
     pub model: String,
     /// How it ended.
     pub status: TurnStatus,
-    /// What went wrong.
+    /// The error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// How sure the choice of an agent was.
+    /// The confidence of the choice of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// What it took.
+    /// Its usage of models.
     pub usage: TurnUsage,
-    /// What the model saw, in numbers.
+    /// The size of the context.
     pub context: ContextNumbers,
-    /// How many messages of the thread are the turn's.
+    /// How many messages of the thread belong to the turn.
     pub messages: u16,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
     /// How long it took.
     pub duration_ms: u64,
 }
 
 impl TurnRecord {
-    /// The stub as text, within its bound.
+    /// Encodes the record, shortening its texts to keep it within its limit.
     ///
     /// # Errors
     /// Those of the codec; none is known.
     pub fn to_json(&self) -> threadkeep_core::Result<JsonText> {
-        let mut stub = self.clone();
-        for name in [&mut stub.assistant, &mut stub.model] {
+        let mut shortened = self.clone();
+        for name in [&mut shortened.assistant, &mut shortened.model] {
             *name = name.chars().take(40).collect();
         }
-        if let Some(error) = &mut stub.error {
+        if let Some(error) = &mut shortened.error {
             error.message = error.message.chars().filter(|character| !character.is_control()).take(64).collect();
         }
-        JsonText::of(&stub)
+        JsonText::of(&shortened)
     }
 }
 
@@ -163,8 +163,8 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The id of a turn's message, by its number: so that a turn finds its messages, and a commit that is made again by
-/// another driver cannot double them.
+/// The id of a turn's message, derived from its number, so that a turn finds its messages, and a commit that another driver
+/// repeats cannot duplicate them.
 #[must_use]
 pub fn message_id(turn: &str, started_at: Timestamp, number: u16) -> MessageId {
     let mut random = [0; 10];
@@ -174,85 +174,86 @@ pub fn message_id(turn: &str, started_at: Timestamp, number: u16) -> MessageId {
     MessageId::v7(started_at, random)
 }
 
-/// The id of the turn that an idempotency key has in a thread, begun or not.
+/// The id of the turn that is requested with an idempotency key in a thread.
 #[must_use]
 pub fn turn_of_key(thread: ThreadId, key: &str) -> String {
     MessageId::from_name(format!("turn/{thread}/{key}").as_bytes()).to_string()
 }
 
-/// Whether a text can be the id of a turn or of an approval: what no record can be called names neither.
+/// Whether a text can be the id of a turn or of an approval. Ids are used in keys of records.
 pub(super) fn is_name(id: &str) -> bool {
     !id.is_empty() && id.len() <= 100 && !id.chars().any(char::is_control)
 }
 
-/// The family of the records of turns.
+/// The namespace of run records.
 #[must_use]
 pub fn runs() -> Namespace {
     active().namespace
 }
 
-/// The record of the turn that holds the thread.
+/// The run record of the turn that holds the lock of the thread.
 #[must_use]
 pub fn active() -> RecordName {
     RecordName::driver()
 }
 
-/// The record of a turn that waits for a person.
+/// The run record of a turn that waits for a person.
 #[must_use]
 pub fn waiting(turn: &str) -> RecordName {
     RecordName { namespace: runs(), key: format!("{WAITING}{turn}") }
 }
 
-/// Whether a record of that key is the one that holds the thread.
+/// Whether a key is that of the run record that holds the lock.
 #[must_use]
 pub fn is_active(key: &str) -> bool {
     key == active().key
 }
 
-/// Whether a commit failed because a run record is not what it demanded: another driver has gone on.
+/// Whether a commit failed because a run record is not as required: another driver has taken over.
 #[must_use]
-pub fn is_about_runs(error: &MemoryError) -> bool {
+pub fn is_run_conflict(error: &MemoryError) -> bool {
     matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == runs())
 }
 
-/// The same, or because the turn has been: another one has begun, or it is over.
+/// Whether a commit failed because of a run record, or because the turn has ended already.
 #[must_use]
-pub fn is_about_turns(error: &MemoryError) -> bool {
-    let is_stub = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == STUBS);
-    is_about_runs(error) || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_stub(namespace))
+pub fn is_turn_conflict(error: &MemoryError) -> bool {
+    let is_turns = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == TURNS);
+    is_run_conflict(error)
+        || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_turns(namespace))
 }
 
-/// Whether a commit failed because an approval is not what it demanded: somebody else has decided.
+/// Whether a commit failed because an approval is not as required: it was decided already.
 #[must_use]
-pub fn is_about_approvals(error: &MemoryError) -> bool {
+pub fn is_approval_conflict(error: &MemoryError) -> bool {
     matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == approvals())
 }
 
-/// The family of journals.
+/// The namespace of journals.
 #[must_use]
 pub fn journals() -> Namespace {
     Namespace::System(JOURNALS.to_owned())
 }
 
-/// A record of a journal; the first has the number 1.
+/// A record of a journal, counted from 1.
 #[must_use]
 pub fn entry(turn: &str, number: u32) -> RecordName {
     RecordName { namespace: journals(), key: format!("{turn}/{number:04}") }
 }
 
-/// What is left of a turn that is over.
+/// The turn record of a turn that has ended.
 #[must_use]
-pub fn stub(turn: &str) -> RecordName {
-    RecordName { namespace: Namespace::System(STUBS.to_owned()), key: turn.to_owned() }
+pub fn turn_record(turn: &str) -> RecordName {
+    RecordName { namespace: Namespace::System(TURNS.to_owned()), key: turn.to_owned() }
 }
 
-/// The family of approvals.
+/// The namespace of approvals.
 #[must_use]
 pub fn approvals() -> Namespace {
     Namespace::System(APPROVALS.to_owned())
 }
 
-/// An approval.
+/// The record of an approval.
 #[must_use]
 pub fn approval(id: &str) -> RecordName {
     RecordName { namespace: approvals(), key: id.to_owned() }
@@ -265,10 +266,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stub_stays_small_whatever_the_turn_was() {
+    fn turn_records_stay_within_their_limit() {
         let at: Timestamp = "2026-11-21T08:30:00.123456Z".parse().unwrap();
         let big = u64::MAX >> 12;
-        let stub = TurnRecord {
+        let record = TurnRecord {
             assistant: "é".repeat(200),
             graph: "plan_execute_synthesise".to_owned(),
             version: 12,
@@ -289,12 +290,12 @@ mod tests {
             started_at: at,
             duration_ms: big,
         };
-        let json = stub.to_json().unwrap();
+        let json = record.to_json().unwrap();
         assert!(json.as_str().len() <= 1_024, "{}", json.as_str().len());
     }
 
     #[test]
-    fn a_turns_messages_have_ids_that_grow() {
+    fn message_ids_of_a_turn_are_ascending() {
         let at: Timestamp = "2026-11-21T08:30:00Z".parse().unwrap();
         let ids: Vec<_> = (0..700).map(|number| message_id("a turn", at, number)).collect();
         assert!(ids.is_sorted_by(|one, next| one < next));

@@ -1,48 +1,48 @@
-//! One turn, as every door returns it.
+//! A turn, as all interfaces return it.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{ChatAnswer, Failure, JsonText, Role, Source, ThreadId, Timestamp, TokenDetails};
 
 use super::ApprovalState;
 
-/// One turn: what was answered, on what grounds, and what became of everything on the way.
+/// A turn: the answer, its sources, tool calls and approvals, and the usage.
 ///
-/// Fields may be added; these keep their names and meaning.
+/// Fields may be added; existing fields keep their names and meaning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// The thread.
     pub thread: ThreadId,
-    /// The turn's own id.
+    /// The id of the turn.
     pub turn: String,
     /// The assistant.
     pub agent: String,
     /// Which of the assistant's agents answered.
     pub routed_agent: Option<String>,
-    /// How sure that choice is, from 0 to 1.
+    /// The confidence of that choice, from 0 to 1.
     pub confidence: Option<f64>,
-    /// What spoke: a provider's model id, `offline`, `scripted`.
+    /// The model: a provider's model id, `offline`, or `scripted`.
     pub model: String,
     /// How it ended.
     pub status: TurnStatus,
-    /// What the user reads, also when it failed.
+    /// The text for the user, also after a failure.
     pub reply: String,
-    /// What went wrong, for programs.
+    /// The error, for programs.
     pub error: Option<Failure>,
-    /// The tools that were called, in the order of their calls, all of this turn.
+    /// The tool calls of this turn, in order.
     pub tool_calls: Vec<ToolCallTrace>,
     /// Approvals that were requested, decided or voided in this turn.
     pub approvals: Vec<ApprovalTrace>,
-    /// What the answer stands on.
+    /// The sources that the answer cites.
     pub sources: Vec<Source>,
-    /// What it took.
+    /// The usage of models.
     pub usage: TurnUsage,
-    /// What the model saw, in numbers.
+    /// The size of the context.
     pub context: ContextNumbers,
-    /// The assistant's own, as stored with the message.
+    /// Data of the assistant that is stored with the answer.
     pub data: Option<JsonText>,
     /// The messages that this turn added.
     pub stored: Vec<StoredMessage>,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
     /// How long it has taken.
     pub duration_ms: u64,
@@ -52,82 +52,83 @@ pub struct Turn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// It was answered.
+    /// It has an answer.
     Completed,
-    /// It goes on when somebody decides.
+    /// It waits for a decision about an approval.
     WaitingForApproval,
-    /// It was not answered; the reply says so.
+    /// It failed; the reply explains that.
     Failed,
 }
 
-/// A tool's call and what came of it.
+/// A tool call and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallTrace {
     /// The model's id of the call.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// The arguments, by their own names.
+    /// The arguments.
     pub arguments: JsonText,
-    /// Whether it gave a result; `false` for errors, denials and unknown outcomes.
+    /// Whether it succeeded; `false` for errors, denials and unknown outcomes.
     pub ok: bool,
-    /// The result: JSON where the tool gives JSON, else its text as the model read it.
+    /// The result: JSON if the tool returns JSON, otherwise the text that the model read.
     pub result: Option<JsonText>,
-    /// The error, as the model read it.
+    /// The error that the model read.
     pub error: Option<String>,
     /// How long it took.
     pub duration_ms: u64,
-    /// Whether it was remembered rather than looked up.
+    /// Whether the result came from a cache.
     pub cached: bool,
 }
 
-/// An approval as a turn shows it.
+/// An approval as part of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalTrace {
-    /// Its id, by which it is decided.
+    /// Its id.
     pub id: String,
-    /// The tool, or the node that asks.
+    /// The tool; for a node's question, the node.
     pub tool: String,
     /// The exact arguments.
     pub arguments: JsonText,
-    /// What it will do, in words.
+    /// A description of the call for the person who decides.
     pub preview: String,
-    /// From when on it is void.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// Where it stands.
+    /// Its state.
     pub state: ApprovalState,
 }
 
-/// What a turn took.
+/// A turn's usage of models.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnUsage {
-    /// Answers of models.
+    /// Number of model calls.
     pub model_calls: u64,
-    /// Calls of an embedder.
+    /// Number of embedder calls.
     pub embedding_calls: u64,
-    /// Tokens that models read, where they told.
+    /// Input tokens, as far as models report them.
     pub input_tokens: u64,
-    /// Tokens that models wrote, where they told.
+    /// Output tokens, as far as models report them.
     pub output_tokens: u64,
-    /// What some of these were, where models told.
+    /// A breakdown of the tokens, as far as models report it.
     #[serde(default, skip_serializing_if = "TokenDetails::is_empty")]
     pub details: TokenDetails,
-    /// US dollars; `None` where a price is not known.
+    /// The cost in US dollars; `None` if a price is unknown.
     pub cost_usd: Option<f64>,
 }
 
 impl TurnUsage {
-    /// What these answers of models took, beside calls of an embedder.
+    /// Sums up the usage of answers, and adds a number of embedder calls.
     #[must_use]
     pub fn of<'a>(answers: impl IntoIterator<Item = &'a ChatAnswer>, embedding_calls: u64) -> Self {
         let mut usage = Self { embedding_calls, ..Self::default() };
         for answer in answers {
             usage.model_calls += 1;
-            let told = answer.usage.as_ref();
-            usage.input_tokens += told.map_or(0, |told| told.input_tokens);
-            usage.output_tokens += told.map_or(0, |told| told.output_tokens);
-            usage.details = usage.details.plus(told.map_or_else(TokenDetails::default, |told| told.details));
-            let cost = told.and_then(|told| told.cost_usd);
+            let reported = answer.usage.as_ref();
+            usage.input_tokens += reported.map_or(0, |reported| reported.input_tokens);
+            usage.output_tokens += reported.map_or(0, |reported| reported.output_tokens);
+            usage.details =
+                usage.details.plus(reported.map_or_else(TokenDetails::default, |reported| reported.details));
+            let cost = reported.and_then(|reported| reported.cost_usd);
             usage.cost_usd = usage.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
         }
         usage
@@ -147,18 +148,18 @@ impl Default for TurnUsage {
     }
 }
 
-/// What a model saw of the conversation, in numbers.
+/// The size of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextNumbers {
-    /// Messages of the history.
+    /// Number of history messages.
     pub messages: u64,
-    /// Tokens of all, by the assistant's counter.
+    /// Total tokens, by the assistant's counter.
     pub tokens: u64,
-    /// Messages that a summary stood in for.
+    /// Number of messages that were replaced by a summary.
     pub summary: u64,
-    /// Recalled messages.
+    /// Number of recalled messages.
     pub recalled: u64,
-    /// Messages that nothing stood in for.
+    /// Number of messages that were omitted.
     pub dropped: u64,
 }
 
@@ -167,6 +168,6 @@ pub struct ContextNumbers {
 pub struct StoredMessage {
     /// Its position.
     pub seq: u64,
-    /// Who speaks.
+    /// Its role.
     pub role: Role,
 }

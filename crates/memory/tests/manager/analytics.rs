@@ -1,7 +1,7 @@
 use threadkeep_core::{Content, Map, Role, Source, Usage};
-use threadkeep_memory::{AppendOptions, Draft, Durations, Selection};
+use threadkeep_memory::{AppendOptions, Draft, Durations, ThreadSelection};
 
-use super::world::{World, acme, ana, ben, everywhere};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 fn answer(agent: &str, sources: &[&str], duration_ms: u64) -> Content {
     let source = |id: &&str| Source {
@@ -30,23 +30,23 @@ fn answer(agent: &str, sources: &[&str], duration_ms: u64) -> Content {
 
 // S0.42, S3.47
 #[tokio::test(start_paused = true)]
-async fn figures_of_a_thread_a_user_and_overall() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn analytics_cover_a_thread_a_user_and_a_tenant() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         let turns = [("CIRCLE", vec!["a", "b"], 300), ("CIRCLE", vec!["a"], 100), ("STATUS", vec!["a", "c"], 200)];
         for (agent, sources, duration_ms) in turns {
             let pair = (Draft::user("question"), answer(agent, &sources, duration_ms));
             memory.append_pair(&ana(), thread, pair.0, pair.1, &AppendOptions::default()).await.unwrap();
-            world.clock.advance_minutes(1);
+            env.clock.advance_minutes(1);
         }
         memory.append(&ana(), thread, Draft::user("unanswered")).await.unwrap();
-        let second = world.thread().await;
+        let second = env.open_thread().await;
         let pair = (Draft::user("question"), answer("STATUS", &["a"], 900));
         memory.append_pair(&ana(), second, pair.0, pair.1, &AppendOptions::default()).await.unwrap();
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), foreign, Draft::user("hello")).await.unwrap();
 
-        let figures = memory.analytics(&ana(), Selection::Thread(thread)).await.unwrap();
+        let figures = memory.analytics(&ana(), ThreadSelection::Thread(thread)).await.unwrap();
         assert_eq!((figures.threads, figures.messages, figures.turns, figures.corrupt_messages), (1, 7, 3, 0));
         assert_eq!(figures.roles.into_iter().collect::<Vec<_>>(), [(Role::User, 4), (Role::Assistant, 3)]);
         let agents: Vec<_> = figures.agents.iter().map(|(agent, count)| (agent.as_str(), *count)).collect();
@@ -60,29 +60,29 @@ async fn figures_of_a_thread_a_user_and_overall() {
         let durations = Durations { count: 3, min_ms: 100, median_ms: 200, p95_ms: 300, max_ms: 300 };
         assert_eq!(figures.durations, Some(durations));
 
-        let figures = memory.analytics(&ana(), Selection::All).await.unwrap();
+        let figures = memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
         assert_eq!((figures.threads, figures.messages, figures.turns), (2, 9, 4));
         assert_eq!((figures.sources.reused, figures.sources.reusing_messages), (1, 1));
         assert_eq!((figures.messages_per_thread(), figures.span_ms()), (4.5, 180_000));
-        let overall = memory.analytics(&acme(), Selection::All).await.unwrap();
+        let overall = memory.analytics(&acme(), ThreadSelection::All).await.unwrap();
         assert_eq!((overall.threads, overall.messages), (3, 10));
-        assert!(memory.analytics(&ben(), Selection::Thread(thread)).await.unwrap_err().is_not_found());
+        assert!(memory.analytics(&ben(), ThreadSelection::Thread(thread)).await.unwrap_err().is_not_found());
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_page_is_counted() {
-    let world = World::plain();
-    let thread = world.thread().await;
+async fn analytics_include_all_pages() {
+    let env = TestEnv::plain();
+    let thread = env.open_thread().await;
     for _ in 0..3 {
         let drafts = vec![Draft::user("x"); 999];
-        world.memory.append_all(&ana(), thread, drafts, &AppendOptions::default()).await.unwrap();
+        env.memory.append_all(&ana(), thread, drafts, &AppendOptions::default()).await.unwrap();
     }
     for _ in 0..1_100 {
-        world.thread().await;
+        env.open_thread().await;
     }
-    let figures = world.memory.analytics(&ana(), Selection::All).await.unwrap();
+    let figures = env.memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
     assert_eq!((figures.threads, figures.messages, figures.turns), (1_101, 2_997, 0));
     assert_eq!(figures.durations, None);
 }

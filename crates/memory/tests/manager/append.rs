@@ -3,8 +3,8 @@ use std::collections::HashSet;
 use threadkeep_core::{Conflict, Content, Expected, MessageId, OpenThread, Owner, Role, StoreError, ThreadId};
 use threadkeep_memory::{AppendOptions, Draft, MemoryError};
 
-use super::probe::{Fate, Probe};
-use super::world::{World, acme, ana, ben, everywhere};
+use super::probe::{Outcome, Probe};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 fn with_key(key: &str) -> AppendOptions {
     AppendOptions { idempotency_key: Some(key.to_owned()), ..AppendOptions::default() }
@@ -16,10 +16,10 @@ fn texts(messages: &[threadkeep_core::Message]) -> Vec<String> {
 
 // S0.10, S1.01, S1.04, S3.32, S3.34, S4.20
 #[tokio::test(start_paused = true)]
-async fn what_is_appended_is_read_back_in_that_thread_only() {
-    everywhere(async |world: World| {
-        let (memory, scope) = (&world.memory, ana());
-        let (one, other) = (world.thread().await, world.thread().await);
+async fn appended_messages_are_read_from_their_thread_only() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope) = (&env.memory, ana());
+        let (one, other) = (env.open_thread().await, env.open_thread().await);
         let mut reply = Content::text(Role::Assistant, "Good service");
         reply.agent = Some("CIRCLE".to_owned());
         let appended = memory
@@ -42,9 +42,9 @@ async fn what_is_appended_is_read_back_in_that_thread_only() {
 
 // S1.08
 #[tokio::test(start_paused = true)]
-async fn an_empty_list_stores_nothing_and_makes_no_event() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn appending_an_empty_list_changes_nothing() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let appended = memory.append_all(&scope, thread, Vec::new(), &AppendOptions::default()).await.unwrap();
         assert_eq!((appended.count, appended.change, appended.first_seq), (0, 0, 1));
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions.change, 0);
@@ -54,29 +54,29 @@ async fn an_empty_list_stores_nothing_and_makes_no_event() {
 
 // S0.21, S1.08
 #[tokio::test(start_paused = true)]
-async fn an_unknown_thread_is_a_clear_error() {
-    everywhere(async |world: World| {
+async fn appending_to_an_unknown_thread_fails() {
+    on_all_stores(async |env: TestEnv| {
         let unknown = ThreadId::from_name(b"unknown");
         for drafts in [vec![Draft::user("hello")], Vec::new()] {
-            let error = world.memory.append_all(&ana(), unknown, drafts, &AppendOptions::default()).await.unwrap_err();
+            let error = env.memory.append_all(&ana(), unknown, drafts, &AppendOptions::default()).await.unwrap_err();
             assert_eq!(error.to_string(), "thread not found");
             assert!(error.is_not_found());
         }
-        let error = world.memory.open_by_key(&ana(), "").await.unwrap_err();
+        let error = env.memory.open_by_key(&ana(), "").await.unwrap_err();
         assert_eq!(error.to_string(), "invalid thread key: empty");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_is_passed_is_named() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn an_exceeded_limit_is_named() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let many = vec![Draft::user("x"); 1_001];
         let error = memory.append_all(&scope, thread, many, &AppendOptions::default()).await.unwrap_err();
-        assert_eq!(error.to_string(), "messages of a commit is limited to 1000, but 1001 was given");
+        assert_eq!(error.to_string(), "messages of a commit: 1001 exceeds the maximum of 1000");
         let error = memory.append(&scope, thread, Draft::user("nul \0")).await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid text: holds a NUL character");
+        assert_eq!(error.to_string(), "invalid text: contains a NUL character");
         assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
     })
     .await;
@@ -84,9 +84,9 @@ async fn a_limit_that_is_passed_is_named() {
 
 // S3.46
 #[tokio::test(start_paused = true)]
-async fn a_pair_is_stored_whole_or_not_at_all() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn append_pair_is_atomic() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let options = AppendOptions::default();
         let refused = memory.append_pair(&scope, thread, Draft::user("q"), Draft::assistant("\0"), &options).await;
         assert!(refused.is_err());
@@ -94,9 +94,9 @@ async fn a_pair_is_stored_whole_or_not_at_all() {
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title, None);
     })
     .await;
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
-    probe.will_end([Fate::DiskFull]);
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
+    probe.script([Outcome::DiskFull]);
     let options = AppendOptions::default();
     assert!(memory.append_pair(&scope, thread, Draft::user("q"), Draft::assistant("a"), &options).await.is_err());
     assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
@@ -105,15 +105,15 @@ async fn a_pair_is_stored_whole_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_request_counts_once_and_answers_as_before() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_repeated_request_is_replayed() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let drafts = || vec![Draft::user("one"), Draft::assistant("two")];
         let first = memory.append_all(&scope, thread, drafts(), &with_key("request")).await.unwrap();
         memory.append(&scope, thread, Draft::user("three")).await.unwrap();
-        world.clock.advance_ms(5_000);
+        env.clock.advance_ms(5_000);
 
-        let process = world.another_process();
+        let process = env.another_process();
         let again = process.append_all(&scope, thread, drafts(), &with_key("request")).await.unwrap();
         assert!(again.replayed);
         assert_eq!((again.change, again.first_seq, again.count), (first.change, first.first_seq, first.count));
@@ -127,15 +127,15 @@ async fn a_repeated_request_counts_once_and_answers_as_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expectation_that_does_not_hold_is_a_conflict() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn an_unmet_expectation_is_a_conflict() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let expecting = |seq| AppendOptions { expected: Some(Expected::Seq(seq)), ..AppendOptions::default() };
         memory.append_all(&scope, thread, vec![Draft::user("one")], &expecting(0)).await.unwrap();
         let late = memory.append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
         assert_eq!(late.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
-        // Another process does not know that the thread has its title.
-        let late = world.another_process().append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
+        // Another process does not know that the thread has a title.
+        let late = env.another_process().append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
         assert_eq!(late.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
         assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["one"]);
     })
@@ -144,11 +144,11 @@ async fn an_expectation_that_does_not_hold_is_a_conflict() {
 
 // S1.07, S4.21
 #[tokio::test(start_paused = true)]
-async fn many_at_once_lose_nothing_and_keep_their_order() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
+async fn concurrent_appends_are_complete_and_ordered() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
         let writers = (0..32).map(|writer| {
-            let memory = world.memory.clone();
+            let memory = env.memory.clone();
             tokio::spawn(async move {
                 for message in 0..5 {
                     memory.append(&ana(), thread, Draft::user(format!("{writer}:{message}"))).await.unwrap();
@@ -156,7 +156,7 @@ async fn many_at_once_lose_nothing_and_keep_their_order() {
             })
         });
         futures::future::try_join_all(writers).await.unwrap();
-        let texts = texts(&world.memory.newest(&ana(), thread, 1_000).await.unwrap());
+        let texts = texts(&env.memory.newest(&ana(), thread, 1_000).await.unwrap());
         assert_eq!(texts.iter().collect::<HashSet<_>>().len(), 160);
         assert_eq!(texts.len(), 160);
         for writer in 0..32 {
@@ -164,26 +164,26 @@ async fn many_at_once_lose_nothing_and_keep_their_order() {
             let expected: Vec<_> = (0..5).map(|message| format!("{writer}:{message}")).collect();
             assert_eq!(own, expected.iter().collect::<Vec<_>>());
         }
-        // Whoever looked for a title too early looked again.
-        assert_eq!(world.memory.get_thread(&ana(), thread).await.unwrap().title.as_ref(), texts.first());
+        // The title is set although several writers tried to set it.
+        assert_eq!(env.memory.get_thread(&ana(), thread).await.unwrap().title.as_ref(), texts.first());
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_reply_neither_loses_nor_doubles_a_message() {
-    for fates in [
-        vec![Fate::Refused],
-        vec![Fate::LostRequest, Fate::LostRequest],
-        vec![Fate::LostReply],
-        vec![Fate::LostRequest, Fate::LostReply, Fate::Refused],
+async fn a_lost_response_neither_loses_nor_duplicates_a_message() {
+    for outcomes in [
+        vec![Outcome::Rejected],
+        vec![Outcome::LostRequest, Outcome::LostRequest],
+        vec![Outcome::LostResponse],
+        vec![Outcome::LostRequest, Outcome::LostResponse, Outcome::Rejected],
     ] {
         for options in [AppendOptions::default(), with_key("request")] {
-            let (probe, world) = Probe::world();
-            let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
-            probe.will_end(fates.clone());
+            let (probe, env) = Probe::env();
+            let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
+            probe.script(outcomes.clone());
             let appended = memory.append_all(&scope, thread, vec![Draft::user("once")], &options).await.unwrap();
-            assert!(!appended.replayed, "the caller asked once");
+            assert!(!appended.replayed, "the caller made one request");
             let messages = memory.newest(&scope, thread, 10).await.unwrap();
             assert_eq!(messages.len(), 1);
             assert_eq!(appended.messages[0].id, messages[0].id);
@@ -192,10 +192,10 @@ async fn a_lost_reply_neither_loses_nor_doubles_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fate_that_stays_unknown_is_told() {
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
-    probe.will_end([Fate::LostReply].into_iter().chain([Fate::Refused; 7]));
+async fn an_unknown_outcome_is_reported() {
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
+    probe.script([Outcome::LostResponse].into_iter().chain([Outcome::Rejected; 7]));
     let draft = || vec![Draft::assistant("once")];
     let error = memory.append_all(&scope, thread, draft(), &with_key("request")).await.unwrap_err();
     assert!(error.maybe_applied() && error.is_retryable(), "{error}");
@@ -205,9 +205,9 @@ async fn a_fate_that_stays_unknown_is_told() {
 }
 
 #[tokio::test]
-async fn in_the_steady_state_appending_is_one_call() {
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_steady_state_append_is_one_call() {
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     memory.append(&scope, thread, Draft::assistant("welcome")).await.unwrap();
     memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
     probe.take_calls();
@@ -221,9 +221,9 @@ async fn in_the_steady_state_appending_is_one_call() {
 
 // S1.11
 #[tokio::test(start_paused = true)]
-async fn the_same_id_again_replaces() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn upsert_replaces_a_message_with_the_same_id() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let ids: Vec<_> = (0..3_u8).map(|number| MessageId::from_name(&[number])).collect();
         let draft = |number: usize, text: &str| Draft::user(text).with_id(ids[number]);
         memory.upsert(&scope, thread, vec![draft(0, "zero"), draft(1, "one")]).await.unwrap();
@@ -243,33 +243,33 @@ async fn the_same_id_again_replaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_new_id_from_many_at_once_is_one_message() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
+async fn concurrent_upserts_of_a_new_id_make_one_message() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
         let id = MessageId::from_name(b"one");
         let writers = (0..4).map(|writer| {
-            let memory = world.memory.clone();
+            let memory = env.memory.clone();
             tokio::spawn(async move {
                 memory.upsert(&ana(), thread, vec![Draft::assistant(format!("{writer}")).with_id(id)]).await.unwrap()
             })
         });
         futures::future::try_join_all(writers).await.unwrap();
-        assert_eq!(world.memory.newest(&ana(), thread, 10).await.unwrap().len(), 1);
+        assert_eq!(env.memory.newest(&ana(), thread, 10).await.unwrap().len(), 1);
     })
     .await;
 }
 
 // S4.06, S4.21
 #[tokio::test(start_paused = true)]
-async fn users_add_to_a_shared_thread_and_change_nothing_else() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+async fn users_can_only_append_to_a_shared_thread() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
-        let said = memory.append(&ana(), thread, Draft::user("from ana")).await.unwrap();
+        let appended = memory.append(&ana(), thread, Draft::user("from ana")).await.unwrap();
         memory.append(&ben(), thread, Draft::user("from ben")).await.unwrap();
         assert_eq!(texts(&memory.newest(&acme(), thread, 10).await.unwrap()), ["from ana", "from ben"]);
-        let refused = memory.erase_messages(&ana(), thread, &[said.messages[0].id]).await.unwrap_err();
+        let refused = memory.erase_messages(&ana(), thread, &[appended.messages[0].id]).await.unwrap_err();
         assert!(matches!(refused, MemoryError::Store(StoreError::Denied(_))), "{refused}");
         assert!(memory.delete_thread(&ana(), thread).await.is_err());
     })
@@ -277,10 +277,10 @@ async fn users_add_to_a_shared_thread_and_change_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agents_batch_moves_together() {
+async fn an_agent_batch_is_atomic() {
     use threadkeep_core::{JsonText, Namespace, PutRecord, RecordName, RecordState, ThreadPatch};
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let name = RecordName { namespace: Namespace::system("run").unwrap(), key: "journal".to_owned() };
         let put = PutRecord { name: name.clone(), value: JsonText::new("[1]").unwrap(), expires_at: None };
         let turn = |key: &str| {

@@ -1,4 +1,5 @@
-//! Conversations with branches: one thread, a fork for each other branch, and nothing that moves.
+//! Imports of conversations with branches: the current branch is a thread, and each other branch is a fork. Existing messages
+//! never move.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +12,32 @@ use threadkeep_core::{
 };
 use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, RecallOptions, SearchOptions, SearchResults};
 
-use super::probe::{Fate, Probe};
-use super::world::{World, acme, ana, ben, everywhere};
+use super::probe::{Outcome, Probe};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 const KEY: &str = "import:test:talk";
 
-/// A conversation as its source has it.
+/// A conversation in the source of an import.
 #[derive(Clone, Debug, Default)]
-struct Talk {
-    /// What each message follows; it is called `m` and its place, and says `word` and its place.
+struct Conversation {
+    /// The parent of each message. Message 3 has the name `m3` and the text `word3`.
     parents: Vec<Option<usize>>,
     current: Option<usize>,
     updated_at: i64,
 }
 
-impl Talk {
-    fn of(parents: &[Option<usize>], current: usize) -> Self {
+impl Conversation {
+    fn new(parents: &[Option<usize>], current: usize) -> Self {
         Self { parents: parents.to_vec(), current: Some(current), updated_at: 0 }
     }
 
-    fn then(&self, more: &[Option<usize>], current: usize) -> Self {
+    fn extended(&self, more: &[Option<usize>], current: usize) -> Self {
         let parents = self.parents.iter().chain(more).copied().collect();
         Self { parents, current: Some(current), updated_at: self.updated_at + 1 }
     }
 
     fn item(&self) -> ImportItem {
-        let node = |(place, parent): (usize, &Option<usize>)| ImportedNode { parent: *parent, message: message(place) };
+        let node = |(index, parent): (usize, &Option<usize>)| ImportedNode { parent: *parent, message: message(index) };
         ImportItem::Tree(Box::new(ImportedTree {
             thread: thread(),
             nodes: self.parents.iter().enumerate().map(node).collect(),
@@ -55,18 +56,18 @@ impl Talk {
         (0..self.parents.len()).filter(|node| !self.parents.contains(&Some(*node))).collect()
     }
 
-    /// The last message of the branch that is shown.
-    fn shown(&self) -> Option<usize> {
-        let mut shown = self.current?;
-        while let Some(last) = self.parents.iter().rposition(|parent| *parent == Some(shown)) {
-            shown = last;
+    /// The last message of the displayed branch.
+    fn displayed_leaf(&self) -> Option<usize> {
+        let mut leaf = self.current?;
+        while let Some(last) = self.parents.iter().rposition(|parent| *parent == Some(leaf)) {
+            leaf = last;
         }
-        Some(shown)
+        Some(leaf)
     }
 }
 
-fn name(place: usize) -> String {
-    format!("m{place}")
+fn name(index: usize) -> String {
+    format!("m{index}")
 }
 
 fn thread() -> ImportedThread {
@@ -81,16 +82,16 @@ fn thread() -> ImportedThread {
     }
 }
 
-fn message(place: usize) -> ImportedMessage {
+fn message(index: usize) -> ImportedMessage {
     ImportedMessage {
         id: None,
-        external_id: Some(name(place)),
+        external_id: Some(name(index)),
         created_at: None,
-        content: Content::text(Role::User, format!("word{place}")),
+        content: Content::text(Role::User, format!("word{index}")),
     }
 }
 
-/// What an earlier version made of a branch.
+/// The items that earlier versions imported for a branch.
 fn linear(nodes: &[usize]) -> Vec<ImportItem> {
     let messages = nodes.iter().map(|node| ImportItem::Message(Box::new(message(*node))));
     std::iter::once(ImportItem::Thread(Box::new(thread()))).chain(messages).collect()
@@ -100,8 +101,8 @@ async fn import(memory: &Memory, items: impl IntoIterator<Item = ImportItem>) ->
     memory.import(&ana(), items, ImportOptions::default(), |_| {}).await.unwrap()
 }
 
-async fn import_talk(memory: &Memory, talk: &Talk) -> ImportReport {
-    let report = import(memory, [talk.item()]).await;
+async fn import_conversation(memory: &Memory, conversation: &Conversation) -> ImportReport {
+    let report = import(memory, [conversation.item()]).await;
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     report
 }
@@ -119,13 +120,13 @@ async fn transcript(memory: &Memory, thread: &Thread) -> Vec<String> {
     messages.into_iter().map(|message| message.external_id.unwrap_or_else(|| "own".to_owned())).collect()
 }
 
-/// Each thread's messages, by their last one.
+/// The messages of each thread, by the last one.
 async fn transcripts(memory: &Memory) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for thread in threads(memory, &ana()).await {
         let transcript = transcript(memory, &thread).await;
         let last = transcript.last().cloned().unwrap_or_default();
-        assert!(all.insert(last, transcript).is_none(), "two threads are one branch");
+        assert!(all.insert(last, transcript).is_none(), "two threads contain the same branch");
     }
     all
 }
@@ -142,30 +143,30 @@ async fn search(memory: &Memory, scope: &Scope, word: &str) -> SearchResults {
     memory.search(scope, word, &SearchOptions::default()).await.unwrap()
 }
 
-/// 0 and 1, then 2, or 3 and 4.
-fn forked(current: usize) -> Talk {
-    Talk::of(&[None, Some(0), Some(1), Some(1), Some(3)], current)
+/// Messages 0 and 1, then a branch with 2 and one with 3 and 4.
+fn forked(current: usize) -> Conversation {
+    Conversation::new(&[None, Some(0), Some(1), Some(1), Some(3)], current)
 }
 
-fn words(nodes: &[usize]) -> Vec<String> {
+fn names(nodes: &[usize]) -> Vec<String> {
     nodes.iter().copied().map(name).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_current_branch_is_the_thread_and_each_other_one_a_fork_at_its_point() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let report = import_talk(memory, &forked(4)).await;
+async fn the_current_branch_is_the_thread_and_others_are_forks() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let report = import_conversation(memory, &forked(4)).await;
         assert_eq!((report.threads_created, report.forks_created, report.messages_added), (2, 1, 5));
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
-        assert_eq!(transcript(memory, &main).await, words(&[0, 1, 3, 4]));
+        assert_eq!(transcript(memory, &main).await, names(&[0, 1, 3, 4]));
         assert_eq!(
             (main.title.as_deref(), &main.metadata["topic"], is_current(&main)),
             (Some("Talk"), &"words".into(), true)
         );
         let all = threads(memory, &ana()).await;
         let fork = all.iter().find(|thread| thread.id != main.id).unwrap();
-        assert_eq!(transcript(memory, fork).await, words(&[0, 1, 2]));
+        assert_eq!(transcript(memory, fork).await, names(&[0, 1, 2]));
         let from = serde_json::json!({ "thread": main.id, "seq": 2 });
         assert_eq!((mark(fork, "forked_from"), is_current(fork)), (Some(&from), false));
         assert_eq!(mark(fork, "conversation"), Some(&KEY.into()));
@@ -175,25 +176,25 @@ async fn the_current_branch_is_the_thread_and_each_other_one_a_fork_at_its_point
 }
 
 #[tokio::test(start_paused = true)]
-async fn switching_moves_nothing_but_the_mark() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        import_talk(memory, &forked(4)).await;
+async fn switching_branches_changes_only_the_marks() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        import_conversation(memory, &forked(4)).await;
         let before = transcripts(memory).await;
-        let switched = forked(4).then(&[], 2);
-        let report = import_talk(memory, &switched).await;
+        let switched = forked(4).extended(&[], 2);
+        let report = import_conversation(memory, &switched).await;
         assert_eq!((report.threads_created, report.threads_found, report.forks_found), (0, 2, 1));
         assert_eq!((report.messages_added, report.messages_already_there), (0, 5));
         assert_eq!(transcripts(memory).await, before);
         let current: Vec<_> = threads(memory, &ana()).await.into_iter().filter(is_current).collect();
         assert_eq!(current.len(), 1);
-        assert_eq!(transcript(memory, &current[0]).await, words(&[0, 1, 2]));
+        assert_eq!(transcript(memory, &current[0]).await, names(&[0, 1, 2]));
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         assert_eq!(mark(&main, "current_thread"), Some(&current[0].id.to_string().into()));
-        // An older export does not move it back, and the same one again changes nothing.
+        // Importing an older export or the same one again changes nothing.
         let before = threads(memory, &ana()).await;
-        for talk in [&forked(4), &switched] {
-            import_talk(memory, talk).await;
+        for conversation in [&forked(4), &switched] {
+            import_conversation(memory, conversation).await;
             assert_eq!(threads(memory, &ana()).await, before);
         }
     })
@@ -202,11 +203,11 @@ async fn switching_moves_nothing_but_the_mark() {
 
 #[tokio::test(start_paused = true)]
 async fn each_branch_grows_in_its_own_thread() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        import_talk(memory, &forked(4)).await;
-        let grown = forked(4).then(&[Some(2), Some(4), Some(4), None], 5);
-        let report = import_talk(memory, &grown).await;
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        import_conversation(memory, &forked(4)).await;
+        let grown = forked(4).extended(&[Some(2), Some(4), Some(4), None], 5);
+        let report = import_conversation(memory, &grown).await;
         assert_eq!((report.forks_created, report.messages_added, report.messages_already_there), (2, 4, 5));
         let expected: BTreeMap<_, _> = grown.leaves().into_iter().map(|leaf| (name(leaf), grown.path(leaf))).collect();
         assert_eq!(transcripts(memory).await, expected);
@@ -215,37 +216,37 @@ async fn each_branch_grows_in_its_own_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_version_imported_is_not_doubled() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn imports_of_earlier_versions_are_not_duplicated() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         import(memory, linear(&[0, 1, 2])).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         let before = messages(memory, &main).await;
-        let report = import_talk(memory, &Talk::of(&[None, Some(0), Some(1)], 2)).await;
+        let report = import_conversation(memory, &Conversation::new(&[None, Some(0), Some(1)], 2)).await;
         assert_eq!((report.threads_found, report.messages_added, report.messages_already_there), (1, 0, 3));
         assert_eq!(threads(memory, &ana()).await, std::slice::from_ref(&main));
-        import_talk(memory, &forked(4)).await;
+        import_conversation(memory, &forked(4)).await;
         assert_eq!(messages(memory, &main).await, before);
-        let expected = [("m2".to_owned(), words(&[0, 1, 2])), ("m4".to_owned(), words(&[0, 1, 3, 4]))];
+        let expected = [("m2".to_owned(), names(&[0, 1, 2])), ("m4".to_owned(), names(&[0, 1, 3, 4]))];
         assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_an_earlier_version_mixed_stays_and_its_branches_become_readable() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn threads_mixed_by_earlier_versions_remain_and_branches_are_added() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         import(memory, linear(&[0, 1, 3, 4, 2])).await;
         for _ in 0..2 {
-            import_talk(memory, &forked(2)).await;
+            import_conversation(memory, &forked(2)).await;
             let all = threads(memory, &ana()).await;
-            let mut seen = Vec::new();
+            let mut transcripts = Vec::new();
             for thread in &all {
-                seen.push(transcript(memory, thread).await);
+                transcripts.push(transcript(memory, thread).await);
             }
-            seen.sort();
-            assert_eq!(seen, [words(&[0, 1, 2]), words(&[0, 1, 3, 4]), words(&[0, 1, 3, 4, 2])]);
+            transcripts.sort();
+            assert_eq!(transcripts, [names(&[0, 1, 2]), names(&[0, 1, 3, 4]), names(&[0, 1, 3, 4, 2])]);
             let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
             assert_eq!(mark(&main, "mixed"), Some(&true.into()));
             assert_eq!(all.iter().filter(|thread| is_current(thread)).count(), 1);
@@ -256,28 +257,28 @@ async fn a_thread_that_an_earlier_version_mixed_stays_and_its_branches_become_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_goes_on_here_is_not_mixed_with_what_comes_later() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let talk = Talk::of(&[None, Some(0)], 1);
-        import_talk(memory, &talk).await;
+async fn a_thread_continued_locally_is_not_mixed_with_later_imports() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let conversation = Conversation::new(&[None, Some(0)], 1);
+        import_conversation(memory, &conversation).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
-        memory.append(&ana(), main.id, Draft::user("said here")).await.unwrap();
+        memory.append(&ana(), main.id, Draft::user("appended here")).await.unwrap();
         for _ in 0..2 {
-            import_talk(memory, &talk.then(&[Some(1), Some(2)], 3)).await;
+            import_conversation(memory, &conversation.extended(&[Some(1), Some(2)], 3)).await;
             let expected = [
-                ("m3".to_owned(), words(&[0, 1, 2, 3])),
+                ("m3".to_owned(), names(&[0, 1, 2, 3])),
                 ("own".to_owned(), vec!["m0".into(), "m1".into(), "own".into()]),
             ];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
         }
-        // An older export that has less, and ends where the thread does not, adds nothing.
-        import_talk(memory, &talk).await;
+        // An older export with fewer messages adds nothing.
+        import_conversation(memory, &conversation).await;
         assert_eq!(threads(memory, &ana()).await.len(), 2);
-        // The branch that goes on in the fork branches again.
+        // The branch in the fork is forked again.
         for _ in 0..2 {
-            import_talk(memory, &talk.then(&[Some(1), Some(2), Some(2)], 3)).await;
-            assert_eq!(transcripts(memory).await["m4"], words(&[0, 1, 2, 4]));
+            import_conversation(memory, &conversation.extended(&[Some(1), Some(2), Some(2)], 3)).await;
+            assert_eq!(transcripts(memory).await["m4"], names(&[0, 1, 2, 4]));
             assert_eq!(threads(memory, &ana()).await.len(), 3);
         }
     })
@@ -285,22 +286,22 @@ async fn a_thread_that_goes_on_here_is_not_mixed_with_what_comes_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_erased_message_comes_back_in_no_fork() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let talk = Talk::of(&[None, Some(0), Some(1)], 2);
-        import_talk(memory, &talk).await;
+async fn an_erased_message_is_not_restored_in_forks() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let conversation = Conversation::new(&[None, Some(0), Some(1)], 2);
+        import_conversation(memory, &conversation).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
-        // One that later forks would share, and the last, beside which a branch appears.
-        let held = messages(memory, &main).await;
-        let erased = [held[0].id, held[2].id];
+        // The first message is shared with later forks; the last one becomes a sibling of a new branch.
+        let stored = messages(memory, &main).await;
+        let erased = [stored[0].id, stored[2].id];
         memory.erase_messages(&ana(), main.id, &erased).await.unwrap();
         for _ in 0..2 {
-            import_talk(memory, &talk.then(&[Some(1), Some(2), Some(3)], 5)).await;
+            import_conversation(memory, &conversation.extended(&[Some(1), Some(2), Some(3)], 5)).await;
             for word in ["word0", "word2"] {
                 assert_eq!(search(memory, &ana(), word).await.hits, []);
             }
-            let expected = [("m4".to_owned(), words(&[1, 4])), ("m5".to_owned(), words(&[1, 3, 5]))];
+            let expected = [("m4".to_owned(), names(&[1, 4])), ("m5".to_owned(), names(&[1, 3, 5]))];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
         }
     })
@@ -308,27 +309,27 @@ async fn an_erased_message_comes_back_in_no_fork() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_correction_made_here_is_in_the_forks_that_come_later() {
-    let world = World::plain();
-    let memory = &world.memory;
-    import_talk(memory, &Talk::of(&[None, Some(0), Some(1)], 2)).await;
+async fn local_edits_are_copied_to_later_forks() {
+    let env = TestEnv::plain();
+    let memory = &env.memory;
+    import_conversation(memory, &Conversation::new(&[None, Some(0), Some(1)], 2)).await;
     let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
     let first = messages(memory, &main).await[0].id;
     let corrected = Content::text(Role::User, "corrected");
     memory.replace_message(&ana(), main.id, first, corrected, None).await.unwrap();
-    import_talk(memory, &forked(4)).await;
+    import_conversation(memory, &forked(4)).await;
     for thread in threads(memory, &ana()).await {
         assert_eq!(messages(memory, &thread).await[0].plain_text(), "corrected");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_forks_share_is_found_and_recalled_once() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn a_message_shared_by_forks_is_found_and_recalled_once() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let mut parents = vec![None, Some(0), Some(1)];
         parents.extend([Some(2); 30]);
-        import_talk(memory, &Talk::of(&parents, 5)).await;
+        import_conversation(memory, &Conversation::new(&parents, 5)).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         for scope in [ana(), acme()] {
             let found = search(memory, &scope, "word1").await;
@@ -340,13 +341,13 @@ async fn a_message_that_forks_share_is_found_and_recalled_once() {
             ids.dedup();
             assert!(count >= 4 && ids.len() == count, "{count}, {}", ids.len());
         }
-        // In a fork it is found where it stands there.
+        // A search of a fork finds the copy in the fork.
         for thread in threads(memory, &ana()).await {
             let options = SearchOptions { thread: Some(thread.id), ..SearchOptions::default() };
             let found = memory.search(&ana(), "word1", &options).await.unwrap();
             assert_eq!(found.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [thread.id]);
         }
-        // Another person's conversation is another one.
+        // The conversation of another user is separate.
         memory.import(&ben(), [forked(4).item()], ImportOptions::default(), |_| {}).await.unwrap();
         assert_eq!(search(memory, &acme(), "word1").await.hits.len(), 2);
     })
@@ -354,15 +355,17 @@ async fn a_message_that_forks_share_is_found_and_recalled_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn copies_do_not_crowd_other_messages_out() {
-    let world = World::plain();
-    let memory = &world.memory;
-    let other = world.thread().await;
-    memory.append(&ana(), other, Draft::user("lighthouse, said elsewhere")).await.unwrap();
-    let ImportItem::Tree(mut tree) = Talk::of(&[vec![None], vec![Some(0); 90]].concat(), 1).item() else { panic!() };
-    for said in 0..5 {
-        tree.nodes.insert(said, ImportedNode { parent: said.checked_sub(1), message: message(1_000 + said) });
-        tree.nodes[said].message.content = Content::text(Role::User, format!("lighthouse {said}"));
+async fn copies_in_forks_do_not_displace_other_hits() {
+    let env = TestEnv::plain();
+    let memory = &env.memory;
+    let other = env.open_thread().await;
+    memory.append(&ana(), other, Draft::user("lighthouse in another thread")).await.unwrap();
+    let ImportItem::Tree(mut tree) = Conversation::new(&[vec![None], vec![Some(0); 90]].concat(), 1).item() else {
+        panic!()
+    };
+    for index in 0..5 {
+        tree.nodes.insert(index, ImportedNode { parent: index.checked_sub(1), message: message(1_000 + index) });
+        tree.nodes[index].message.content = Content::text(Role::User, format!("lighthouse {index}"));
     }
     for node in &mut tree.nodes[5..] {
         node.parent = Some(node.parent.map_or(4, |parent| parent + 5));
@@ -375,71 +378,71 @@ async fn copies_do_not_crowd_other_messages_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_context_of_a_fork_is_its_whole_conversation_and_says_nothing_twice() {
-    let world = World::plain();
-    let memory = &world.memory;
-    import_talk(memory, &forked(4)).await;
+async fn the_context_of_a_fork_includes_each_message_once() {
+    let env = TestEnv::plain();
+    let memory = &env.memory;
+    import_conversation(memory, &forked(4)).await;
     let recall = RecallPolicy { from: RecallFrom::User, messages: 5, ..RecallPolicy::default() };
     let policy = ContextPolicy { recall, ..ContextPolicy::window(3) };
     for thread in threads(memory, &ana()).await.iter().filter(|thread| mark(thread, "forked_from").is_some()) {
         let assembled = memory.context(&ana(), thread.id, Some("word0 word1 word2 word4"), &policy).await.unwrap();
-        let said = serde_json::to_string(&assembled.context.messages).unwrap();
-        // Each is in the question as well.
+        let context = serde_json::to_string(&assembled.context.messages).unwrap();
+        // Each word is in its message and in the question.
         for word in ["word0", "word1", "word2", "word4"] {
-            assert_eq!(said.matches(word).count(), 2, "{word} in {said}");
+            assert_eq!(context.matches(word).count(), 2, "{word} in {context}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_import_that_was_cut_anywhere_is_completed_by_the_next() {
-    // 700 messages before the branches: copying them takes two commits.
+async fn an_interrupted_import_is_completed_by_the_next() {
+    // 700 messages precede the branches, so copying them takes two commits.
     let mut parents: Vec<Option<usize>> = (0..700).map(|node: usize| node.checked_sub(1)).collect();
     parents.extend([Some(699), Some(699)]);
-    let talk = Talk::of(&parents, 701);
+    let conversation = Conversation::new(&parents, 701);
     for cut in 0..5 {
-        let (probe, world) = Probe::world();
-        let memory = &world.memory;
-        probe.will_end(vec![Fate::Done; cut]);
-        probe.will_end([Fate::DiskFull]);
-        let cut_off = memory.import(&ana(), [talk.item()], ImportOptions::default(), |_| {}).await;
-        assert!(cut_off.is_err(), "cut {cut}");
-        import_talk(memory, &talk).await;
+        let (probe, env) = Probe::env();
+        let memory = &env.memory;
+        probe.script(vec![Outcome::Success; cut]);
+        probe.script([Outcome::DiskFull]);
+        let interrupted = memory.import(&ana(), [conversation.item()], ImportOptions::default(), |_| {}).await;
+        assert!(interrupted.is_err(), "cut {cut}");
+        import_conversation(memory, &conversation).await;
         let all = threads(memory, &ana()).await;
         assert_eq!(all.len(), 2);
         for (thread, leaf) in all.iter().zip([701, 700]) {
-            assert_eq!(transcript(memory, thread).await, talk.path(leaf), "cut {cut}");
+            assert_eq!(transcript(memory, thread).await, conversation.path(leaf), "cut {cut}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn branches_beyond_the_bounds_are_named() {
-    let world = World::plain();
-    let memory = &world.memory;
-    let of = |branches: usize| Talk::of(&[vec![None], vec![Some(0); branches]].concat(), branches);
+async fn branches_beyond_the_limit_are_reported() {
+    let env = TestEnv::plain();
+    let memory = &env.memory;
+    let of = |branches: usize| Conversation::new(&[vec![None], vec![Some(0); branches]].concat(), branches);
     for _ in 0..2 {
         let report = import(memory, [of(103).item()]).await;
         let named: Vec<_> = report.problems.iter().filter_map(|problem| problem.name.clone()).collect();
         assert_eq!(named, ["m100", "m101", "m102"]);
         assert_eq!(threads(memory, &ana()).await.len(), 100);
-        assert_eq!(search(memory, &ana(), "word103").await.hits.len(), 1, "the current branch is never left out");
+        assert_eq!(search(memory, &ana(), "word103").await.hits.len(), 1, "the current branch is always imported");
     }
-    let world = World::plain();
-    let report = import(&world.memory, [of(1_001).item()]).await;
+    let env = TestEnv::plain();
+    let report = import(&env.memory, [of(1_001).item()]).await;
     assert_eq!((report.problems.len(), report.threads_created, report.messages_added), (1, 1, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_whose_parent_thread_was_deleted_is_neither_doubled_nor_lost() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        import_talk(memory, &forked(4)).await;
+async fn a_fork_survives_the_deletion_of_its_parent_thread() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        import_conversation(memory, &forked(4)).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         memory.delete_thread(&ana(), main.id).await.unwrap();
         for _ in 0..2 {
-            import_talk(memory, &forked(2)).await;
-            let expected = [("m2".to_owned(), words(&[0, 1, 2])), ("m4".to_owned(), words(&[0, 1, 3, 4]))];
+            import_conversation(memory, &forked(2)).await;
+            let expected = [("m2".to_owned(), names(&[0, 1, 2])), ("m4".to_owned(), names(&[0, 1, 3, 4]))];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
         }
     })
@@ -447,114 +450,118 @@ async fn a_fork_whose_parent_thread_was_deleted_is_neither_doubled_nor_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_imports_of_two_states_at_once_mix_nothing() {
-    everywhere(async |world: World| {
-        let talks = [forked(4), forked(4).then(&[Some(2), Some(4)], 5)];
-        let imports = talks.clone().map(|talk| {
-            let memory = world.memory.clone();
-            tokio::spawn(async move { import(&memory, [talk.item()]).await })
+async fn concurrent_imports_do_not_mix_branches() {
+    on_all_stores(async |env: TestEnv| {
+        let conversations = [forked(4), forked(4).extended(&[Some(2), Some(4)], 5)];
+        let imports = conversations.clone().map(|conversation| {
+            let memory = env.memory.clone();
+            tokio::spawn(async move { import(&memory, [conversation.item()]).await })
         });
         for imported in imports {
             assert!(imported.await.unwrap().problems.is_empty());
         }
-        import_talk(&world.memory, &talks[1]).await;
+        import_conversation(&env.memory, &conversations[1]).await;
         let expected: BTreeMap<_, _> =
-            talks[1].leaves().into_iter().map(|leaf| (name(leaf), talks[1].path(leaf))).collect();
-        assert_eq!(transcripts(&world.memory).await, expected);
+            conversations[1].leaves().into_iter().map(|leaf| (name(leaf), conversations[1].path(leaf))).collect();
+        assert_eq!(transcripts(&env.memory).await, expected);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_of_somebody_else_is_no_fork() {
-    let world = World::plain();
-    let memory = &world.memory;
+async fn another_users_key_is_not_a_fork() {
+    let env = TestEnv::plain();
+    let memory = &env.memory;
     let open =
-        OpenThread { key: Some(ThreadKey::new(KEY).unwrap()), ..OpenThread::new(&ben(), memory.mint_thread_id()) };
+        OpenThread { key: Some(ThreadKey::new(KEY).unwrap()), ..OpenThread::new(&ben(), memory.generate_thread_id()) };
     memory.open_thread(&ben(), open).await.unwrap();
-    import_talk(memory, &forked(4)).await;
+    import_conversation(memory, &forked(4)).await;
     assert_eq!(threads(memory, &ana()).await.len(), 2);
     assert_eq!(threads(memory, &ben()).await.len(), 1);
 }
 
-/// What happens to a conversation between two exports.
+/// A step in the history of a conversation and its exports.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Somebody answers a message, or begins anew.
-    Say(Option<prop::sample::Index>),
-    /// It is exported while this message is shown, and imported.
+    /// Adds a reply to a message, or a new root.
+    Reply(Option<prop::sample::Index>),
+    /// Exports the conversation with this current message, and imports it.
     Import(Option<prop::sample::Index>),
-    /// An earlier export is imported again.
+    /// Imports an earlier export again.
     ImportAgain(prop::sample::Index),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let index = any::<prop::sample::Index>();
     let step = prop_oneof![
-        6 => proptest::option::weighted(0.95, index.clone()).prop_map(Step::Say),
+        6 => proptest::option::weighted(0.95, index.clone()).prop_map(Step::Reply),
         2 => proptest::option::weighted(0.9, index.clone()).prop_map(Step::Import),
         1 => index.prop_map(Step::ImportAgain),
     ];
     proptest::collection::vec(step, 1..40)
 }
 
-/// Holds the threads against the conversation, after it was imported as it stands.
-async fn check(memory: &Memory, talk: &Talk, before: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
+/// Compares the threads with the imported conversation. Returns the messages of each thread.
+async fn check_threads(
+    memory: &Memory,
+    conversation: &Conversation,
+    before: &BTreeMap<String, Vec<String>>,
+) -> BTreeMap<String, Vec<String>> {
     let (mut by_id, mut found) = (BTreeMap::new(), Vec::new());
     for thread in threads(memory, &ana()).await {
         let transcript = transcript(memory, &thread).await;
         if is_current(&thread) {
-            assert_eq!(transcript.last(), talk.shown().map(name).as_ref());
+            assert_eq!(transcript.last(), conversation.displayed_leaf().map(name).as_ref());
         }
         found.push(transcript.clone());
         by_id.insert(thread.id.to_string(), transcript);
     }
-    let mut expected: Vec<_> = talk.leaves().into_iter().map(|leaf| talk.path(leaf)).collect();
+    let mut expected: Vec<_> = conversation.leaves().into_iter().map(|leaf| conversation.path(leaf)).collect();
     expected.sort();
     found.sort();
-    assert_eq!(found, expected, "the threads are the branches");
+    assert_eq!(found, expected, "the threads differ from the branches");
     for (thread, transcript) in before {
-        assert!(by_id[thread].starts_with(transcript), "what is there moves");
+        assert!(by_id[thread].starts_with(transcript), "existing messages were moved");
     }
     let marked = threads(memory, &ana()).await.into_iter().filter(is_current).count();
-    assert_eq!(marked, usize::from(talk.leaves().len() > 1));
-    for word in 0..talk.parents.len() {
+    assert_eq!(marked, usize::from(conversation.leaves().len() > 1));
+    for word in 0..conversation.parents.len() {
         assert_eq!(search(memory, &ana(), &format!("word{word}")).await.hits.len(), 1, "word{word}");
     }
     by_id
 }
 
-async fn play(steps: Vec<Step>) {
-    let world = World::plain();
-    let memory = &world.memory;
-    let (mut talk, mut exports) = (Talk::default(), Vec::<Talk>::new());
-    let mut seen = BTreeMap::new();
+async fn run_steps(steps: Vec<Step>) {
+    let env = TestEnv::plain();
+    let memory = &env.memory;
+    let (mut conversation, mut exports) = (Conversation::default(), Vec::<Conversation>::new());
+    let mut transcripts = BTreeMap::new();
     for step in steps {
         match step {
-            Step::Say(after) => {
-                let after = after.filter(|_| !talk.parents.is_empty());
-                talk.parents.push(after.map(|after| after.index(talk.parents.len())));
+            Step::Reply(after) => {
+                let after = after.filter(|_| !conversation.parents.is_empty());
+                conversation.parents.push(after.map(|after| after.index(conversation.parents.len())));
             }
-            Step::Import(current) if !talk.parents.is_empty() => {
-                talk.updated_at += 1;
-                // Without a word about it, the last children of the first message are shown.
-                talk.current = Some(current.map_or(0, |current| current.index(talk.parents.len())));
+            Step::Import(current) if !conversation.parents.is_empty() => {
+                conversation.updated_at += 1;
+                // Without a current message, the path of last children from the first message is displayed.
+                conversation.current = Some(current.map_or(0, |current| current.index(conversation.parents.len())));
                 let (added, known) = {
-                    let report = import_talk(memory, &talk).await;
+                    let report = import_conversation(memory, &conversation).await;
                     (report.messages_added, report.messages_already_there)
                 };
-                assert_eq!(added + known, talk.parents.len() as u64);
-                seen = check(memory, &talk, &seen).await;
-                exports.push(talk.clone());
+                assert_eq!(added + known, conversation.parents.len() as u64);
+                transcripts = check_threads(memory, &conversation, &transcripts).await;
+                exports.push(conversation.clone());
                 let before = threads(memory, &ana()).await;
-                assert_eq!(import_talk(memory, &talk).await.messages_added, 0);
-                assert_eq!(threads(memory, &ana()).await, before, "importing again changes nothing");
+                assert_eq!(import_conversation(memory, &conversation).await.messages_added, 0);
+                assert_eq!(threads(memory, &ana()).await, before, "importing again changed the threads");
             }
             Step::ImportAgain(which) if !exports.is_empty() => {
                 let before = threads(memory, &ana()).await;
-                let report = import_talk(memory, which.get(&exports)).await;
+                let report = import_conversation(memory, which.get(&exports)).await;
                 assert_eq!((report.threads_created, report.messages_added), (0, 0));
-                assert_eq!(threads(memory, &ana()).await, before, "an older export changes nothing");
+                assert_eq!(threads(memory, &ana()).await, before, "importing an older export changed the threads");
             }
             Step::Import(_) | Step::ImportAgain(_) => {}
         }
@@ -565,8 +572,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_grows_and_switches_the_threads_are_the_branches(steps in steps()) {
+    fn threads_match_branches_after_any_steps(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(play(steps));
+        runtime.block_on(run_steps(steps));
     }
 }

@@ -5,13 +5,13 @@ use threadkeep_core::{
 use threadkeep_memory::{AppendOptions, ContextOptions, Draft, Memory, Retention, ThreadConfig};
 
 use super::probe::Probe;
-use super::world::{World, acme, ana, ben, everywhere};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 fn summarising(window: usize) -> ContextPolicy {
     ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(window) }
 }
 
-fn written(messages: &[ChatMessage]) -> Vec<String> {
+fn rendered(messages: &[ChatMessage]) -> Vec<String> {
     let text = |message: &ChatMessage| {
         let texts: Vec<&str> = message.parts.iter().filter_map(Part::text).collect();
         format!("{}: {}", message.role, texts.join("\n"))
@@ -19,7 +19,7 @@ fn written(messages: &[ChatMessage]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
-async fn say(memory: &Memory, thread: ThreadId, first: usize, count: usize) {
+async fn append_exchanges(memory: &Memory, thread: ThreadId, first: usize, count: usize) {
     let draft = |number: usize| match number % 2 {
         1 => Draft::user(format!("question {number}")),
         _ => Draft::assistant(format!("answer {number}")),
@@ -30,34 +30,38 @@ async fn say(memory: &Memory, thread: ThreadId, first: usize, count: usize) {
     }
 }
 
-async fn seen(memory: &Memory, scope: &Scope, thread: ThreadId, policy: &ContextPolicy) -> String {
-    written(&memory.context(scope, thread, None, policy).await.unwrap().context.messages).join("\n")
+async fn context_text(memory: &Memory, scope: &Scope, thread: ThreadId, policy: &ContextPolicy) -> String {
+    rendered(&memory.context(scope, thread, None, policy).await.unwrap().context.messages).join("\n")
 }
 
-/// Everything that is stored as records of a thread.
-async fn records(world: &World, thread: ThreadId) -> String {
+/// The values of all records of a thread.
+async fn records(env: &TestEnv, thread: ThreadId) -> String {
     let query = RecordQuery::of(RecordOwner::Thread(thread));
-    let records = world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap();
+    let records = env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap();
     records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 // S4.13
 #[tokio::test(start_paused = true)]
-async fn a_context_is_the_newest_messages_and_the_question_once() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
-        say(memory, thread, 1, 12).await;
+async fn a_context_contains_the_newest_messages_and_the_question_once() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        append_exchanges(memory, thread, 1, 12).await;
         let policy = ContextPolicy::window(2);
         let expected = ["user: question 11", "assistant: answer 12", "user: and now?"];
         let before = memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap();
-        assert_eq!(written(&before.context.messages), expected);
+        assert_eq!(rendered(&before.context.messages), expected);
         assert_eq!(before.positions.seq, 12);
         memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
         for question in [Some("and now?"), None] {
             let after = memory.context(&ana(), thread, question, &ContextPolicy::window(3)).await.unwrap();
-            assert_eq!(written(&after.context.messages), expected);
+            assert_eq!(rendered(&after.context.messages), expected);
         }
-        assert_eq!(memory.newest(&ana(), thread, 100).await.unwrap().len(), 13, "the store keeps what is not shown");
+        assert_eq!(
+            memory.newest(&ana(), thread, 100).await.unwrap().len(),
+            13,
+            "messages outside the window remain stored"
+        );
         assert!(memory.context(&ben(), thread, None, &policy).await.unwrap_err().is_not_found());
         assert!(memory.context(&ana(), thread, None, &ContextPolicy::window(0)).await.is_err());
     })
@@ -66,17 +70,17 @@ async fn a_context_is_the_newest_messages_and_the_question_once() {
 
 // S1.44
 #[tokio::test(start_paused = true)]
-async fn the_history_limit_of_a_thread_bounds_the_prompt_and_not_the_store() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
-        say(memory, thread, 1, 12).await;
+async fn the_history_limit_applies_to_the_prompt_only() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        append_exchanges(memory, thread, 1, 12).await;
         let config = ThreadConfig { history_limit: Some(3), ..ThreadConfig::default() };
         memory.set_thread_config(&ana(), thread, &config, None).await.unwrap();
         memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
         let config = memory.thread_config(&ana(), thread).await.unwrap();
         let policy = config.bound_context(&ContextPolicy::window(10));
         let context = memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap().context;
-        assert_eq!(written(&context.messages), ["user: question 11", "assistant: answer 12", "user: and now?"]);
+        assert_eq!(rendered(&context.messages), ["user: question 11", "assistant: answer 12", "user: and now?"]);
         assert_eq!(memory.newest(&ana(), thread, 100).await.unwrap().len(), 13);
         assert_eq!(config.bound_context(&ContextPolicy::window(2)).window, Some(2));
     })
@@ -85,9 +89,9 @@ async fn the_history_limit_of_a_thread_bounds_the_prompt_and_not_the_store() {
 
 // S4.10
 #[tokio::test(start_paused = true)]
-async fn a_long_message_is_cut_in_the_context_and_whole_in_the_store() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn a_long_message_is_truncated_in_the_context_only() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         let (exact, longer) = ("é".repeat(500), "é".repeat(501));
         for text in [&exact, &longer] {
             memory.append(&ana(), thread, Draft::user(text.as_str())).await.unwrap();
@@ -95,18 +99,18 @@ async fn a_long_message_is_cut_in_the_context_and_whole_in_the_store() {
         let policy = ContextPolicy { message_characters: Some(500), ..ContextPolicy::window(10) };
         let context = memory.context(&ana(), thread, Some("and?"), &policy).await.unwrap().context;
         let expected = [format!("user: {exact}"), format!("user: {exact}..."), "user: and?".to_owned()];
-        assert_eq!(written(&context.messages), expected);
+        assert_eq!(rendered(&context.messages), expected);
         assert_eq!(memory.newest(&ana(), thread, 1).await.unwrap()[0].plain_text(), longer);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_thread_has_only_the_question() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        let context = world.memory.context(&ana(), thread, Some("hello"), &summarising(10)).await.unwrap();
-        assert_eq!(written(&context.context.messages), ["user: hello"]);
+async fn the_context_of_an_empty_thread_is_the_question() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        let context = env.memory.context(&ana(), thread, Some("hello"), &summarising(10)).await.unwrap();
+        assert_eq!(rendered(&context.context.messages), ["user: hello"]);
         assert_eq!(context.context.report.messages, []);
     })
     .await;
@@ -114,60 +118,64 @@ async fn an_empty_thread_has_only_the_question() {
 
 // S0.28
 #[tokio::test(start_paused = true)]
-async fn a_broken_row_is_told_and_the_rest_is_seen() {
-    let (from, to) = (World::plain(), World::plain());
-    let thread = from.thread().await;
-    say(&from.memory, thread, 1, 5).await;
+async fn a_corrupt_message_is_reported_and_the_rest_included() {
+    let (from, to) = (TestEnv::plain(), TestEnv::plain());
+    let thread = from.open_thread().await;
+    append_exchanges(&from.memory, thread, 1, 5).await;
     let tenant = ana().tenant_id().clone();
     let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
-    let DumpEntry::Message { body, .. } = &mut dump.entries[2] else { panic!("a message") };
+    let DumpEntry::Message { body, .. } = &mut dump.entries[2] else { panic!("not a message") };
     *body = "1u{\"parts\":[{\"text\":\"sec".to_owned();
     to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
 
     let context = to.memory.context(&ana(), thread, None, &ContextPolicy::window(4)).await.unwrap();
-    assert_eq!(written(&context.context.messages), ["assistant: answer 2", "assistant: answer 4", "user: question 5"]);
+    assert_eq!(rendered(&context.context.messages), ["assistant: answer 2", "assistant: answer 4", "user: question 5"]);
     assert_eq!(context.unreadable.iter().map(|row| row.seq).collect::<Vec<_>>(), [3]);
     let broken = context.context.report.messages.iter().find(|span| span.first_seq == 3).unwrap();
     assert_eq!((broken.fate, broken.why), (Fate::Absent, Some(FateReason::Unreadable)));
-    // What fell out is summarised all the same.
+    // Messages outside the window are summarised nevertheless.
     let summarised = to.memory.context(&ana(), thread, None, &summarising(1)).await.unwrap();
     assert_eq!(summarised.context.summary.unwrap().through_seq, 4);
 }
 
 // S0.36
 #[tokio::test(start_paused = true)]
-async fn a_summary_is_stored_renewed_and_found_by_other_processes() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn a_summary_is_stored_updated_and_used_by_other_processes() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("My usual line is the Northern.")).await.unwrap();
         for turn in 0..30 {
-            say(memory, thread, 2 * turn + 2, 2).await;
+            append_exchanges(memory, thread, 2 * turn + 2, 2).await;
             let policy = summarising(6);
-            assert!(seen(memory, &ana(), thread, &policy).await.contains("usual line is the Northern"), "turn {turn}");
+            assert!(
+                context_text(memory, &ana(), thread, &policy).await.contains("usual line is the Northern"),
+                "turn {turn}"
+            );
         }
-        let process = world.another_process();
-        assert!(seen(&process, &ana(), thread, &summarising(6)).await.contains("usual line is the Northern"));
-        let stored = records(&world, thread).await;
+        let process = env.another_process();
+        assert!(context_text(&process, &ana(), thread, &summarising(6)).await.contains("usual line is the Northern"));
+        let stored = records(&env, thread).await;
         assert!(stored.contains("\"through_seq\":55") && stored.contains("Northern"), "{stored}");
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_context_costs_the_same_calls_however_long_the_thread_is() {
-    let (probe, world) = Probe::world();
-    let thread = world.thread().await;
+async fn the_number_of_calls_does_not_depend_on_the_thread_length() {
+    let (probe, env) = Probe::env();
+    let thread = env.open_thread().await;
     for length in [40, 400, 4_000] {
-        let held = world.memory.get_thread(&ana(), thread).await.unwrap().message_count;
-        say(&world.memory, thread, usize::try_from(held).unwrap() + 1, length - usize::try_from(held).unwrap()).await;
-        while !is_caught_up(&world.memory, thread).await {}
-        say(&world.memory, thread, length + 1, 2).await;
+        let stored = env.memory.get_thread(&ana(), thread).await.unwrap().message_count;
+        let stored = usize::try_from(stored).unwrap();
+        append_exchanges(&env.memory, thread, stored + 1, length - stored).await;
+        while !is_caught_up(&env.memory, thread).await {}
+        append_exchanges(&env.memory, thread, length + 1, 2).await;
         probe.take_calls();
-        world.memory.context(&ana(), thread, None, &summarising(16)).await.unwrap();
-        let expected = [("read_thread_with_documents", 1), ("write_derived", 1)];
+        env.memory.context(&ana(), thread, None, &summarising(16)).await.unwrap();
+        let expected = [("read_thread_with_records", 1), ("write_derived", 1)];
         assert_eq!(probe.take_calls(), expected, "{length} messages");
-        // Nothing new fell out: nothing is written.
-        world.memory.context(&ana(), thread, None, &summarising(16)).await.unwrap();
+        // No further message left the window, so nothing is written.
+        env.memory.context(&ana(), thread, None, &summarising(16)).await.unwrap();
         assert_eq!(probe.take_calls(), expected[..1]);
     }
 }
@@ -178,54 +186,54 @@ async fn is_caught_up(memory: &Memory, thread: ThreadId) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_is_far_behind_catches_up_over_some_calls() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn a_lagging_summary_catches_up_over_several_calls() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("I need a window seat for 3 people.")).await.unwrap();
-        say(memory, thread, 2, 1_400).await;
+        append_exchanges(memory, thread, 2, 1_400).await;
         let mut calls = 1;
         while !is_caught_up(memory, thread).await {
             calls += 1;
         }
         assert_eq!(calls, 3);
-        assert!(seen(memory, &ana(), thread, &summarising(16)).await.contains("3 people"));
+        assert!(context_text(memory, &ana(), thread, &summarising(16)).await.contains("3 people"));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn erased_and_changed_words_leave_the_summary_in_the_same_commit() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn edits_and_erasures_update_the_summary_in_the_same_commit() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         let secret = memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap().messages[0].id;
         let wrong = memory.append(&ana(), thread, Draft::user("I live in Oslo.")).await.unwrap().messages[0].id;
         let third = memory.append(&ana(), thread, Draft::user("My cat is 3 years old.")).await.unwrap().messages[0].id;
-        say(memory, thread, 4, 10).await;
-        seen(memory, &ana(), thread, &summarising(2)).await;
-        assert!(records(&world, thread).await.contains("4711"));
+        append_exchanges(memory, thread, 4, 10).await;
+        context_text(memory, &ana(), thread, &summarising(2)).await;
+        assert!(records(&env, thread).await.contains("4711"));
 
         memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-        let stored = records(&world, thread).await;
+        let stored = records(&env, thread).await;
         assert!(!stored.contains("4711") && stored.contains("Oslo"), "{stored}");
         let content = Draft::user("I live in Lima.").content;
         memory.replace_message(&ana(), thread, wrong, content, None).await.unwrap();
-        assert!(!records(&world, thread).await.contains("Oslo"));
+        assert!(!records(&env, thread).await.contains("Oslo"));
         memory.batch().erase(third).commit(&ana(), thread).await.unwrap();
-        assert!(!records(&world, thread).await.contains("cat"));
-        assert!(!seen(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
+        assert!(!records(&env, thread).await.contains("cat"));
+        assert!(!context_text(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn trimmed_words_leave_the_summary() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn trimming_removes_text_from_the_summary() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap();
-        say(memory, thread, 2, 10).await;
-        assert!(seen(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
+        append_exchanges(memory, thread, 2, 10).await;
+        assert!(context_text(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
         memory.retain(&ana(), thread, &Retention { max_messages: Some(8), ttl_minutes: None }).await.unwrap();
-        let stored = records(&world, thread).await;
+        let stored = records(&env, thread).await;
         assert!(!stored.contains("4711") && stored.contains("question 7"), "{stored}");
         let context = memory.context(&ana(), thread, None, &summarising(2)).await.unwrap().context;
         assert_eq!(context.report.messages[0].first_seq, 4);
@@ -234,19 +242,19 @@ async fn trimmed_words_leave_the_summary() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_is_not_seen_before_it_is_trimmed() {
-    everywhere(async |world: World| {
+async fn expired_messages_are_excluded_before_they_are_trimmed() {
+    on_all_stores(async |env: TestEnv| {
         let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
-        let options = threadkeep_memory::MemoryOptions { retention, ..world.memory.options().clone() };
-        let world = world.with_options(options);
-        let (memory, thread) = (&world.memory, world.thread().await);
+        let options = threadkeep_memory::MemoryOptions { retention, ..env.memory.options().clone() };
+        let env = env.with_options(options);
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap();
-        world.clock.advance_minutes(40);
-        say(memory, thread, 2, 6).await;
-        assert!(seen(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
-        world.clock.advance_minutes(40);
+        env.clock.advance_minutes(40);
+        append_exchanges(memory, thread, 2, 6).await;
+        assert!(context_text(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
+        env.clock.advance_minutes(40);
         for policy in [summarising(2), summarising(20)] {
-            assert!(!seen(memory, &ana(), thread, &policy).await.contains("4711"));
+            assert!(!context_text(memory, &ana(), thread, &policy).await.contains("4711"));
         }
     })
     .await;
@@ -254,25 +262,25 @@ async fn what_is_too_old_is_not_seen_before_it_is_trimmed() {
 
 // S0.41
 #[tokio::test(start_paused = true)]
-async fn preferences_of_the_user_are_told_and_of_nobody_else() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn a_context_contains_only_the_users_own_preferences() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.set_preference(&ana(), "usual_line", "Northern").await.unwrap();
         memory.set_preference(&ana(), "seats", &2).await.unwrap();
         memory.set_preference(&ben(), "usual_line", "Victoria").await.unwrap();
         memory.append(&ana(), thread, Draft::user("hello")).await.unwrap();
-        let context = seen(memory, &ana(), thread, &ContextPolicy::default()).await;
+        let context = context_text(memory, &ana(), thread, &ContextPolicy::default()).await;
         assert_eq!(context, "system: What the user prefers:\n- seats: 2\n- usual_line: Northern\nuser: hello");
-        assert_eq!(seen(memory, &acme(), thread, &ContextPolicy::default()).await, "user: hello");
+        assert_eq!(context_text(memory, &acme(), thread, &ContextPolicy::default()).await, "user: hello");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_is_kept_for_its_turn() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
-        say(memory, thread, 1, 30).await;
+async fn a_report_is_stored_for_its_turn() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        append_exchanges(memory, thread, 1, 30).await;
         let old = memory.messages(&ana(), thread, &MessageQuery::newest(30)).await.unwrap().messages.remove(2);
         let options = ContextOptions {
             recalled: vec![Recalled { thread: Some(thread), message: old, score: 2.5 }],
@@ -281,28 +289,28 @@ async fn a_report_is_kept_for_its_turn() {
         };
         let policy = ContextPolicy { budget: Some(TokenCount(500)), ..ContextPolicy::window(4) };
         let assembled = memory.context_with(&ana(), thread, Some("what?"), &policy, &options).await.unwrap();
-        assert!(assembled.is_report_kept);
+        assert!(assembled.is_report_stored);
         let context = assembled.context;
         let fate = |seq| context.report.messages.iter().find(|span| span.first_seq == seq).unwrap().fate;
         assert_eq!((fate(3), fate(27)), (Fate::Recalled, Fate::Kept));
-        let process = world.another_process();
+        let process = env.another_process();
         assert_eq!(process.context_report(&ana(), thread, "turn-7").await.unwrap(), Some(context.report));
         assert_eq!(process.context_report(&ana(), thread, "turn-8").await.unwrap(), None);
         assert_eq!(process.context_report(&ben(), thread, "turn-7").await.unwrap(), None);
-        assert!(!records(&world, thread).await.contains("question 3"), "a report holds no words");
+        assert!(!records(&env, thread).await.contains("question 3"), "a report contains message text");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_anchor_is_carried_from_turn_to_turn() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn an_anchor_persists_across_turns() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         let trimming = Trimming::Steps { keep_percent: 50 };
         let policy = ContextPolicy { trimming, ..summarising(8) };
         let mut anchors = Vec::new();
         for turn in 0..10 {
-            say(memory, thread, 2 * turn + 1, 2).await;
+            append_exchanges(memory, thread, 2 * turn + 1, 2).await;
             anchors.extend(memory.context(&ana(), thread, None, &policy).await.unwrap().context.anchor);
         }
         assert_eq!(anchors, [1, 1, 1, 1, 7, 7, 7, 13, 13, 13]);
@@ -311,18 +319,18 @@ async fn an_anchor_is_carried_from_turn_to_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_thread_is_seen_by_those_who_may_not_change_it() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+async fn a_context_of_a_shared_thread_is_not_stored_for_users() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         memory.append(&ana(), thread, Draft::user("My usual cluster is prod-eu-2.")).await.unwrap();
-        say(memory, thread, 2, 10).await;
-        assert!(seen(memory, &ben(), thread, &summarising(2)).await.contains("prod-eu-2"));
+        append_exchanges(memory, thread, 2, 10).await;
+        assert!(context_text(memory, &ben(), thread, &summarising(2)).await.contains("prod-eu-2"));
         let options = ContextOptions { turn: Some("1".to_owned()), ..ContextOptions::default() };
         let context = memory.context_with(&ben(), thread, None, &summarising(2), &options).await.unwrap();
-        assert!(!context.is_report_kept);
-        assert_eq!(records(&world, thread).await, "", "what cannot be stored is derived again");
+        assert!(!context.is_report_stored);
+        assert_eq!(records(&env, thread).await, "", "a user's context of a shared thread is not stored");
     })
     .await;
 }

@@ -1,156 +1,156 @@
-//! What contexts derive is stored beside the changes of a thread.
+//! Contexts store derived data without changing the thread.
 
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{MessageId, Namespace, Record, RecordOwner, RecordQuery, ThreadId};
 use threadkeep_memory::migrate::{BackupLines, BackupReader, Migration};
 use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions};
 
-use super::probe::{Fate, Probe};
-use super::world::{World, acme, ana, everywhere};
+use super::probe::{Outcome, Probe};
+use super::test_env::{TestEnv, acme, ana, on_all_stores};
 
-/// A sentence that no other message holds.
+/// A sentence that is in one message only.
 const SECRET: &str = "Platform 30.";
 
 fn policy() -> ContextPolicy {
     ContextPolicy { window: Some(4), ..ContextPolicy::default() }
 }
 
-async fn say(memory: &Memory, thread: ThreadId, number: u32) -> MessageId {
+async fn append_fact(memory: &Memory, thread: ThreadId, number: u32) -> MessageId {
     let draft = Draft::user(format!("My train number {number} leaves from Platform {number}."));
     memory.append(&ana(), thread, draft).await.unwrap().messages[0].id
 }
 
-/// Forty messages, the thirtieth of which is long out of the window. Gives its id.
-async fn talk(memory: &Memory, thread: ThreadId) -> MessageId {
+/// Appends forty messages. Returns the id of the one with [`SECRET`], which is outside the window.
+async fn append_facts(memory: &Memory, thread: ThreadId) -> MessageId {
     let mut ids = Vec::new();
     for number in 0..40 {
-        ids.push(say(memory, thread, number).await);
+        ids.push(append_fact(memory, thread, number).await);
     }
     ids[30]
 }
 
-/// What a context shows.
-async fn shown(memory: &Memory, thread: ThreadId) -> String {
-    let told = memory.context(&ana(), thread, None, &policy()).await.unwrap().context;
-    told.messages.iter().map(|message| message.plain_text()).collect::<Vec<_>>().join("\n")
+/// The text of a context.
+async fn context_text(memory: &Memory, thread: ThreadId) -> String {
+    let context = memory.context(&ana(), thread, None, &policy()).await.unwrap().context;
+    context.messages.iter().map(|message| message.plain_text()).collect::<Vec<_>>().join("\n")
 }
 
-/// Everything that is stored as records of a thread.
-async fn records(world: &World, thread: ThreadId) -> String {
+/// The values of all records of a thread.
+async fn records(env: &TestEnv, thread: ThreadId) -> String {
     let query = RecordQuery::of(RecordOwner::Thread(thread));
-    let records = world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap();
+    let records = env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap();
     records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-fn keeper(world: &World) -> Memory {
-    world.memory.with_options(MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap()
+fn caching(env: &TestEnv) -> Memory {
+    env.memory.with_options(MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_context_leaves_its_thread_as_it_stands() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        talk(&world.memory, thread).await;
-        let before = world.memory.get_thread(&ana(), thread).await.unwrap();
-        world.clock.advance_minutes(1);
-        for memory in [&world.memory, &keeper(&world), &world.another_process()] {
-            assert!(shown(memory, thread).await.contains(SECRET));
+async fn assembling_a_context_does_not_change_the_thread() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        append_facts(&env.memory, thread).await;
+        let before = env.memory.get_thread(&ana(), thread).await.unwrap();
+        env.clock.advance_minutes(1);
+        for memory in [&env.memory, &caching(&env), &env.another_process()] {
+            assert!(context_text(memory, thread).await.contains(SECRET));
         }
-        assert!(records(&world, thread).await.contains(SECRET), "the summary is stored");
-        assert_eq!(world.memory.get_thread(&ana(), thread).await.unwrap(), before);
+        assert!(records(&env, thread).await.contains(SECRET), "the summary is stored");
+        assert_eq!(env.memory.get_thread(&ana(), thread).await.unwrap(), before);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_derived_write_that_comes_after_an_erasure_is_refused() {
-    for keeps_tails in [false, true] {
-        let (probe, world) = Probe::world();
-        let thread = world.thread().await;
-        let reader = if keeps_tails { keeper(&world) } else { world.memory.clone() };
-        let other = Memory::with_clock(world.backend.clone(), world.clock.clone());
-        let secret = talk(&reader, thread).await;
-        let (is_reached, release) = probe.hold_derived();
+async fn a_derived_write_after_an_erasure_is_rejected() {
+    for has_cache in [false, true] {
+        let (probe, env) = Probe::env();
+        let thread = env.open_thread().await;
+        let reader = if has_cache { caching(&env) } else { env.memory.clone() };
+        let other = Memory::with_clock(env.backend.clone(), env.clock.clone());
+        let secret = append_facts(&reader, thread).await;
+        let (is_reached, release) = probe.block_derived_write();
         let reading = tokio::spawn({
             let reader = reader.clone();
-            async move { shown(&reader, thread).await }
+            async move { context_text(&reader, thread).await }
         });
         is_reached.await.unwrap();
         other.erase_messages(&ana(), thread, &[secret]).await.unwrap();
         release.send(()).unwrap();
-        assert!(reading.await.unwrap().contains(SECRET), "it was read before the erasure");
-        assert!(!records(&world, thread).await.contains(SECRET));
-        assert!(!shown(&reader, thread).await.contains(SECRET));
+        assert!(reading.await.unwrap().contains(SECRET), "the message was read before the erasure");
+        assert!(!records(&env, thread).await.contains(SECRET));
+        assert!(!context_text(&reader, thread).await.contains(SECRET));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_context_read_and_an_erasure_race_on_two_instances() {
-    everywhere(async |world: World| {
+async fn concurrent_contexts_do_not_restore_erased_text() {
+    on_all_stores(async |env: TestEnv| {
         for round in 0..4 {
-            let thread = world.thread().await;
-            let (one, two) = (keeper(&world), world.another_process());
-            let secret = talk(&one, thread).await;
+            let thread = env.open_thread().await;
+            let (one, two) = (caching(&env), env.another_process());
+            let secret = append_facts(&one, thread).await;
             let reading = async |memory: &Memory| {
                 for number in 100..106 {
-                    say(memory, thread, number).await;
-                    shown(memory, thread).await;
+                    append_fact(memory, thread, number).await;
+                    context_text(memory, thread).await;
                     tokio::task::yield_now().await;
                 }
             };
             let erasing = async {
                 for _ in 0..round {
-                    shown(&two, thread).await;
+                    context_text(&two, thread).await;
                 }
                 two.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-                assert!(!records(&world, thread).await.contains(SECRET), "round {round}, after the erasure");
+                assert!(!records(&env, thread).await.contains(SECRET), "round {round}, after the erasure");
             };
             tokio::join!(Box::pin(reading(&one)), Box::pin(reading(&two)), Box::pin(erasing));
-            assert!(!records(&world, thread).await.contains(SECRET), "round {round}, in the end");
+            assert!(!records(&env, thread).await.contains(SECRET), "round {round}, at the end");
             for memory in [&one, &two] {
-                let told = shown(memory, thread).await;
-                assert!(!told.contains(SECRET) && told.contains("Platform 29."), "{told}");
+                let text = context_text(memory, thread).await;
+                assert!(!text.contains(SECRET) && text.contains("Platform 29."), "{text}");
             }
         }
     })
     .await;
 }
 
-// What is held of a thread may have been written by another instance at the same change: it is read again once it is refused.
+// Another instance may replace the derived record at the same change. The cached version is then rejected and read again.
 #[tokio::test(start_paused = true)]
-async fn two_instances_that_derive_at_one_change_find_together() {
-    let (probe, world) = Probe::world();
-    let thread = world.thread().await;
-    let (one, two) = (keeper(&world), world.another_process());
-    talk(&one, thread).await;
-    shown(&one, thread).await;
+async fn instances_converge_after_concurrent_derived_writes() {
+    let (probe, env) = Probe::env();
+    let thread = env.open_thread().await;
+    let (one, two) = (caching(&env), env.another_process());
+    append_facts(&one, thread).await;
+    context_text(&one, thread).await;
     let narrow = ContextPolicy { window: Some(2), ..policy() };
     two.context(&ana(), thread, None, &narrow).await.unwrap();
-    let written = records(&world, thread).await;
+    let written = records(&env, thread).await;
     probe.take_calls();
-    // Derived from what `one` held: refused, and not stored over what `two` wrote.
+    // `one` derives from its cached version: the write is rejected and does not replace that of `two`.
     one.context(&ana(), thread, None, &ContextPolicy { window: Some(3), ..policy() }).await.unwrap();
     assert!(probe.take_calls().contains(&("write_derived", 1)));
-    assert_eq!(records(&world, thread).await, written);
-    // A reply that was lost costs a reading, and nothing else.
+    assert_eq!(records(&env, thread).await, written);
+    // A lost response only costs another read.
     for number in 41..44 {
-        say(&one, thread, number).await;
+        append_fact(&one, thread, number).await;
     }
-    probe.will_end([Fate::LostReply]);
+    probe.script([Outcome::LostResponse]);
     probe.take_calls();
-    shown(&one, thread).await;
-    assert!(probe.take_calls().contains(&("write_derived", 2)), "it is repeated, and refused");
-    assert_eq!(shown(&one, thread).await, shown(&two, thread).await);
-    assert_ne!(records(&world, thread).await, written);
+    context_text(&one, thread).await;
+    assert!(probe.take_calls().contains(&("write_derived", 2)), "the write is retried and rejected");
+    assert_eq!(context_text(&one, thread).await, context_text(&two, thread).await);
+    assert_ne!(records(&env, thread).await, written);
 }
 
-/// What was derived from a thread, without the weaknesses of a store.
-async fn derived(world: &World, thread: ThreadId) -> Record {
+/// The derived record of a thread, read from the store without faults.
+async fn derived(env: &TestEnv, thread: ThreadId) -> Record {
     let query = RecordQuery { namespace: Some(Namespace::derived()), ..RecordQuery::of(RecordOwner::Thread(thread)) };
-    world.backend.store.list_records(&acme(), &query, world.memory.now()).await.unwrap().remove(0)
+    env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap().remove(0)
 }
 
-async fn copy(from: &World, to: &World) {
+async fn copy(from: &TestEnv, to: &TestEnv) {
     let migration = Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap();
     assert_eq!(migration.copy(|_| {}).await.unwrap().left_out.count, 0);
     let verified = migration.verify(|_| {}).await.unwrap();
@@ -159,7 +159,7 @@ async fn copy(from: &World, to: &World) {
     assert_eq!((again.copied.threads, again.already_there.threads), (0, 1));
 }
 
-async fn back_up(from: &World, to: &World) {
+async fn back_up(from: &TestEnv, to: &TestEnv) {
     let mut reader = BackupReader::into(to.backend.clone(), to.memory.platform());
     let mut lines = Vec::new();
     let backup = BackupLines::begin(&from.backend, from.memory.platform()).await.unwrap();
@@ -174,31 +174,35 @@ async fn back_up(from: &World, to: &World) {
     assert_eq!(reader.finish().unwrap().threads, 1);
 }
 
-/// Both halves of the version come along, no check calls it damaged, and it is scrubbed and derived again as before.
+/// The version is copied, verification reports no damage, and the record can be scrubbed and derived again.
 #[tokio::test(start_paused = true)]
-async fn derived_records_move_and_are_restored_as_they_are() {
-    everywhere(async |world: World| {
-        let (source, end) = (World::sqlite(), World::plain());
-        let thread = source.thread().await;
-        let secret = talk(&source.memory, thread).await;
-        shown(&source.memory, thread).await;
+async fn derived_records_survive_migration_and_backup() {
+    on_all_stores(async |env: TestEnv| {
+        let (source, end) = (TestEnv::sqlite(), TestEnv::plain());
+        let thread = source.open_thread().await;
+        let secret = append_facts(&source.memory, thread).await;
+        context_text(&source.memory, thread).await;
         let before = derived(&source, thread).await;
         let change = source.memory.get_thread(&ana(), thread).await.unwrap().positions.change;
         assert_eq!((before.version >> 32, before.version & u64::from(u32::MAX)), (1, change));
 
-        copy(&source, &world).await;
-        back_up(&world, &end).await;
-        for moved in [&world, &end] {
+        copy(&source, &env).await;
+        back_up(&env, &end).await;
+        for moved in [&env, &end] {
             assert_eq!(moved.backend.maintenance.verify().await.unwrap().findings, []);
             assert_eq!(derived(moved, thread).await, before);
             moved.clock.advance_minutes(1);
-            say(&moved.memory, thread, 40).await;
-            assert!(shown(&moved.memory, thread).await.contains(SECRET));
+            append_fact(&moved.memory, thread, 40).await;
+            assert!(context_text(&moved.memory, thread).await.contains(SECRET));
             let next = derived(moved, thread).await;
-            assert_eq!((next.version >> 32, next.version & u64::from(u32::MAX)), (2, change + 1), "it was written");
+            assert_eq!(
+                (next.version >> 32, next.version & u64::from(u32::MAX)),
+                (2, change + 1),
+                "the record was written again"
+            );
             moved.memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
             assert!(!records(moved, thread).await.contains(SECRET));
-            assert!(!shown(&moved.memory, thread).await.contains(SECRET));
+            assert!(!context_text(&moved.memory, thread).await.contains(SECRET));
             assert_eq!(moved.backend.maintenance.verify().await.unwrap().findings, []);
         }
     })

@@ -1,12 +1,12 @@
 use threadkeep_core::{Conflict, Content, Expected, MessageId, Role};
 use threadkeep_memory::{Draft, MemoryError};
 
-use super::world::{World, ana, ben, everywhere};
+use super::test_env::{TestEnv, ana, ben, on_all_stores};
 
 #[tokio::test(start_paused = true)]
-async fn a_title_goes_with_the_message_that_it_was_made_from() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn erasing_a_message_updates_the_title_derived_from_it() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let title = async || memory.get_thread(&scope, thread).await.unwrap().title;
         let mut ids = Vec::new();
         for text in ["my secret", "more", "most"] {
@@ -18,14 +18,14 @@ async fn a_title_goes_with_the_message_that_it_was_made_from() {
         assert_eq!((found.title.as_deref(), found.positions.tagged()), (Some("more"), change));
         assert_eq!(found.message_count, 2);
 
-        // Erasing what the title was not made from leaves it.
+        // Erasing another message does not change the title.
         memory.erase_messages(&scope, thread, &ids[2..]).await.unwrap();
         assert_eq!(title().await.as_deref(), Some("more"));
         memory.erase_messages(&scope, thread, &ids[1..2]).await.unwrap();
         assert_eq!(title().await, None);
         assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
 
-        // A thread without words gets its title from the next ones.
+        // An empty thread gets its title from the next message.
         memory.append(&scope, thread, Draft::user("again")).await.unwrap();
         assert_eq!(title().await.as_deref(), Some("again"));
     })
@@ -33,9 +33,9 @@ async fn a_title_goes_with_the_message_that_it_was_made_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replaced_message_keeps_its_place_and_renews_the_title() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn replacing_a_message_keeps_its_position_and_updates_the_title() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let appended = memory.append(&scope, thread, Draft::user("typo")).await.unwrap();
         memory.append(&scope, thread, Draft::assistant("what?")).await.unwrap();
         let before = memory.newest(&scope, thread, 10).await.unwrap();
@@ -51,9 +51,9 @@ async fn a_replaced_message_keeps_its_place_and_renews_the_title() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_changed_says_why() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn rejected_edits_report_the_reason() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let id = memory.append(&scope, thread, Draft::user("one")).await.unwrap().messages[0].id;
         let content = || Content::text(Role::User, "two");
         let unknown = MessageId::from_name(b"unknown");

@@ -8,12 +8,12 @@ use threadkeep_memory::{
     SharedMessages,
 };
 
-use super::world::{World, acme, ana, ben, everywhere, user_id};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores, user_id};
 
-async fn record(world: &World, scope: &Scope, owner: RecordOwner, namespace: Namespace, key: &str) {
+async fn write_record(env: &TestEnv, scope: &Scope, owner: RecordOwner, namespace: Namespace, key: &str) {
     let value = Some(JsonText::new("1").unwrap());
     let write = RecordWrite { owner, namespace, key: key.to_owned(), expected: None, value, expires_at: None };
-    world.backend.store.write_record(scope, write, world.memory.now()).await.unwrap();
+    env.backend.store.write_record(scope, write, env.memory.now()).await.unwrap();
 }
 
 fn from(author: &str, text: &str) -> Draft {
@@ -21,19 +21,19 @@ fn from(author: &str, text: &str) -> Draft {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_of_a_user_goes_and_nothing_of_others() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let elsewhere = Scope::user("other", "ana").unwrap();
-        for scope in [ana(), ben(), elsewhere.clone()] {
+async fn erasing_a_user_removes_only_their_data() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let other_tenant = Scope::user("other", "ana").unwrap();
+        for scope in [ana(), ben(), other_tenant.clone()] {
             for _ in 0..2 {
                 let thread = memory.open(&scope).await.unwrap().thread.id;
                 memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
             }
             memory.set_preference(&scope, "line", "Northern").await.unwrap();
         }
-        record(&world, &ana(), RecordOwner::User(user_id("ana")), Namespace::system("summary").unwrap(), "s").await;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        write_record(&env, &ana(), RecordOwner::User(user_id("ana")), Namespace::system("summary").unwrap(), "s").await;
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         for draft in [from("ana", "my secret"), from("ben", "hi"), from("ana", "bye")] {
             memory.append(&acme(), shared, draft).await.unwrap();
@@ -45,16 +45,16 @@ async fn everything_of_a_user_goes_and_nothing_of_others() {
         let options = EraseOptions { shared_messages: SharedMessages::Erase };
         let report = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
         assert_eq!(report, EraseReport { shared_messages: 2, ..EraseReport::default() });
-        let left = memory.newest(&acme(), shared, 10).await.unwrap();
-        assert_eq!(left.iter().map(|message| message.plain_text()).collect::<Vec<_>>(), ["hi"]);
+        let remaining = memory.newest(&acme(), shared, 10).await.unwrap();
+        assert_eq!(remaining.iter().map(|message| message.plain_text()).collect::<Vec<_>>(), ["hi"]);
         assert_eq!(memory.get_thread(&acme(), shared).await.unwrap().title.as_deref(), Some("hi"));
 
         let query = ThreadQuery::new(ThreadOrder::Created, 10);
         assert!(memory.list_threads(&ana(), &query).await.unwrap().threads.is_empty());
         let records = RecordQuery::of(RecordOwner::User(user_id("ana")));
-        let left = world.backend.store.list_records(&ana(), &records, memory.now()).await.unwrap();
-        assert_eq!(left, []);
-        for scope in [ben(), elsewhere] {
+        let remaining = env.backend.store.list_records(&ana(), &records, memory.now()).await.unwrap();
+        assert_eq!(remaining, []);
+        for scope in [ben(), other_tenant] {
             assert_eq!(memory.list_threads(&scope, &query).await.unwrap().threads.len(), 2);
             assert_eq!(memory.list_preferences(&scope).await.unwrap().len(), 1);
         }
@@ -63,14 +63,14 @@ async fn everything_of_a_user_goes_and_nothing_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_a_page_goes() {
-    let world = World::plain();
-    let memory = &world.memory;
+async fn erasing_a_user_covers_all_pages() {
+    let env = TestEnv::plain();
+    let memory = &env.memory;
     for number in 0..1_100 {
         memory.open(&ana()).await.unwrap();
         memory.set_preference(&ana(), &number.to_string(), &number).await.unwrap();
     }
-    let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+    let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
     let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
     for _ in 0..3 {
         let drafts = (0..400).flat_map(|_| [from("ana", "mine"), from("ben", "his")]);
@@ -88,9 +88,9 @@ async fn more_than_a_page_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_erases_another_user() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn a_user_cannot_erase_another_user() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         memory.open(&ana()).await.unwrap();
         let refused = memory.erase_user(&ben(), &user_id("ana"), EraseOptions::default()).await.unwrap_err();
         assert!(matches!(refused, MemoryError::Store(StoreError::Denied(_))), "{refused}");
@@ -108,8 +108,8 @@ fn library_document(passages: usize) -> NewLibraryDocument {
     NewLibraryDocument { id, title, revision, passages: passages.collect() }
 }
 
-/// How many passages a scope finds in the library, those of its tenant included.
-async fn passages(world: &World, scope: &Scope) -> u64 {
+/// Counts the passages of the library in a scope, including those of the tenant.
+async fn passages(env: &TestEnv, scope: &Scope) -> u64 {
     let query = SearchQuery {
         collection: Collection::Named("library:handbook".to_owned()),
         terms: threadkeep_core::text::terms("walrus"),
@@ -117,20 +117,20 @@ async fn passages(world: &World, scope: &Scope) -> u64 {
         thread: None,
         limit: 10,
     };
-    world.backend.search.search(scope, &query, world.memory.now()).await.unwrap().documents
+    env.backend.search.search(scope, &query, env.memory.now()).await.unwrap().documents
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_records_of_a_library_go_with_their_passages() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn erasing_a_user_removes_library_documents_and_passages() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         for scope in [acme(), ana(), ben()] {
             memory.put_library_document(&scope, "handbook", library_document(70), None).await.unwrap();
         }
-        assert_eq!((passages(&world, &ana()).await, passages(&world, &ben()).await), (140, 140));
+        assert_eq!((passages(&env, &ana()).await, passages(&env, &ben()).await), (140, 140));
         let report = memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
         assert_eq!(report, EraseReport { records: 1, passages: 70, ..EraseReport::default() });
-        assert_eq!((passages(&world, &ana()).await, passages(&world, &ben()).await), (70, 140));
+        assert_eq!((passages(&env, &ana()).await, passages(&env, &ben()).await), (70, 140));
         assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
         let again = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
         assert_eq!(again, EraseReport::default());
@@ -138,7 +138,7 @@ async fn the_records_of_a_library_go_with_their_passages() {
     .await;
 }
 
-/// Erases the user while the n-th step of a record's passages is embedded.
+/// An embedder that erases the user during its n-th call.
 #[derive(Debug)]
 struct ErasesAt {
     memory: Memory,
@@ -155,10 +155,7 @@ impl Embedder for ErasesAt {
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
         if self.steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == self.step {
             let options = EraseOptions::default();
-            self.memory
-                .erase_user(&ana(), &user_id("ana"), options)
-                .await
-                .expect("the user may erase what is their own");
+            self.memory.erase_user(&ana(), &user_id("ana"), options).await.expect("users can erase their own data");
         }
         let point = Embedding { model: "erases".to_owned(), vector: vec![1.0] };
         Ok(vec![point; texts.len()])
@@ -166,15 +163,15 @@ impl Embedder for ErasesAt {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_is_being_added_leaves_no_passage_behind() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn an_erasure_during_an_addition_leaves_no_passages() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         for step in 0..3 {
             let embedder = ErasesAt { memory: memory.clone(), step, steps: 0.into() };
-            let record = library_document(150);
-            let added = memory.put_library_document(&ana(), "handbook", record, Some(&embedder)).await;
+            let document = library_document(150);
+            let added = memory.put_library_document(&ana(), "handbook", document, Some(&embedder)).await;
             assert!(added.is_err_and(|error| error.conflict().is_some()), "step {step}");
-            assert_eq!(passages(&world, &ana()).await, 0, "step {step}");
+            assert_eq!(passages(&env, &ana()).await, 0, "step {step}");
             assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
         }
         memory.put_library_document(&ana(), "handbook", library_document(150), None).await.unwrap();

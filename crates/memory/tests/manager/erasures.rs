@@ -14,17 +14,17 @@ use threadkeep_memory::{
 };
 use threadkeep_store_memory::MemoryStore;
 
-use super::world::{World, acme, ana, ben, everywhere, over_the_reference, user_id};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores, on_memory_stores, user_id};
 
-/// A log in memory, by plain names.
+/// An erasure log in memory.
 #[derive(Debug, Default)]
-struct PlainLog {
+struct InMemoryLog {
     entries: Mutex<Vec<(String, Erasure, Timestamp)>>,
     fails: AtomicBool,
 }
 
 #[async_trait]
-impl ErasureLog for PlainLog {
+impl ErasureLog for InMemoryLog {
     async fn record(&self, erasures: Vec<Erasure>, at: Timestamp) -> StoreResult<ErasureReceipt> {
         if self.fails.load(Ordering::Relaxed) {
             return Err(StoreError::unavailable(Reason::Full));
@@ -41,20 +41,22 @@ impl ErasureLog for PlainLog {
     }
 }
 
-impl PlainLog {
+impl InMemoryLog {
     fn items(&self) -> Vec<ErasedItem> {
         self.entries.lock().unwrap().iter().map(|(_, erasure, _)| erasure.item.clone()).collect()
     }
 
-    fn known(&self) -> PlainKnown {
-        PlainKnown(self.entries.lock().unwrap().iter().map(|(_, erasure, at)| (erasure.clone(), *at)).collect())
+    fn known(&self) -> InMemoryKnownErasures {
+        InMemoryKnownErasures(
+            self.entries.lock().unwrap().iter().map(|(_, erasure, at)| (erasure.clone(), *at)).collect(),
+        )
     }
 }
 
-/// What such a log knows.
-struct PlainKnown(Vec<(Erasure, Timestamp)>);
+/// The entries of an [`InMemoryLog`].
+struct InMemoryKnownErasures(Vec<(Erasure, Timestamp)>);
 
-impl PlainKnown {
+impl InMemoryKnownErasures {
     fn latest(&self, tenant: &TenantId, number: impl Fn(&ErasedItem) -> Option<u64>) -> Option<ErasureBound> {
         let found = self.0.iter().filter(|(erasure, _)| erasure.tenant == *tenant);
         let found = found.filter_map(|(erasure, at)| Some(ErasureBound { at: *at, number: number(&erasure.item)? }));
@@ -62,45 +64,51 @@ impl PlainKnown {
     }
 }
 
-impl KnownErasures for PlainKnown {
-    fn note_thread(&mut self, _: &TenantId, _: ThreadId) {}
+impl KnownErasures for InMemoryKnownErasures {
+    fn load_thread(&mut self, _: &TenantId, _: ThreadId) {}
 
-    fn user(&self, tenant: &TenantId, wanted: &UserId) -> Option<ErasedUser> {
+    fn user(&self, tenant: &TenantId, expected: &UserId) -> Option<ErasedUser> {
         let bound = self.latest(tenant, |item| match item {
-            ErasedItem::User { user, record_version, .. } if user == wanted => Some(*record_version),
+            ErasedItem::User { user, record_version, .. } if user == expected => Some(*record_version),
             _ => None,
         })?;
         let shared = self.latest(tenant, |item| match item {
-            ErasedItem::User { user, shared_messages: true, .. } if user == wanted => Some(0),
+            ErasedItem::User { user, shared_messages: true, .. } if user == expected => Some(0),
             _ => None,
         });
         Some(ErasedUser { bound, shared_messages_at: shared.map(|shared| shared.at) })
     }
 
-    fn thread(&self, tenant: &TenantId, wanted: ThreadId) -> Option<ErasureBound> {
-        self.latest(tenant, |item| (*item == ErasedItem::Thread(wanted)).then_some(0))
+    fn thread(&self, tenant: &TenantId, expected: ThreadId) -> Option<ErasureBound> {
+        self.latest(tenant, |item| (*item == ErasedItem::Thread(expected)).then_some(0))
     }
 
-    fn is_in_thread(&self, tenant: &TenantId, wanted: ThreadId) -> bool {
+    fn has_entries_in_thread(&self, tenant: &TenantId, expected: ThreadId) -> bool {
         let found = self.latest(tenant, |item| match item {
-            ErasedItem::Message { thread, .. } if *thread == wanted => Some(0),
-            ErasedItem::Record { owner, .. } if *owner == RecordOwner::Thread(wanted) => Some(0),
+            ErasedItem::Message { thread, .. } if *thread == expected => Some(0),
+            ErasedItem::Record { owner, .. } if *owner == RecordOwner::Thread(expected) => Some(0),
             _ => None,
         });
         found.is_some()
     }
 
-    fn message(&self, tenant: &TenantId, _: ThreadId, wanted: MessageId) -> Option<ErasureBound> {
+    fn message(&self, tenant: &TenantId, _: ThreadId, expected: MessageId) -> Option<ErasureBound> {
         self.latest(tenant, |item| match item {
-            ErasedItem::Message { message, change, .. } if *message == wanted => Some(*change),
+            ErasedItem::Message { message, change, .. } if *message == expected => Some(*change),
             _ => None,
         })
     }
 
-    fn record(&self, tenant: &TenantId, wanted: &RecordOwner, family: &Namespace, name: &str) -> Option<ErasureBound> {
+    fn record(
+        &self,
+        tenant: &TenantId,
+        expected: &RecordOwner,
+        family: &Namespace,
+        name: &str,
+    ) -> Option<ErasureBound> {
         self.latest(tenant, |item| match item {
             ErasedItem::Record { owner, namespace, key, version }
-                if (owner, namespace, key.as_str()) == (wanted, family, name) =>
+                if (owner, namespace, key.as_str()) == (expected, family, name) =>
             {
                 Some(*version)
             }
@@ -121,13 +129,13 @@ impl KnownErasures for PlainKnown {
     }
 }
 
-/// The manager of a world, with a log.
-fn logged(world: &World) -> (Memory, Arc<PlainLog>) {
-    let log = Arc::new(PlainLog::default());
-    (world.memory.with_erasure_log(log.clone()), log)
+/// The manager of an environment, with an erasure log.
+fn with_log(env: &TestEnv) -> (Memory, Arc<InMemoryLog>) {
+    let log = Arc::new(InMemoryLog::default());
+    (env.memory.with_erasure_log(log.clone()), log)
 }
 
-async fn said(memory: &Memory, scope: &Scope, text: &str) -> (ThreadId, MessageId) {
+async fn append_to_new_thread(memory: &Memory, scope: &Scope, text: &str) -> (ThreadId, MessageId) {
     let thread = memory.open(scope).await.unwrap().thread.id;
     let placed = memory.append(scope, thread, Draft::user(text)).await.unwrap();
     (thread, placed.messages[0].id)
@@ -143,7 +151,7 @@ async fn put_tenant_record(memory: &Memory, key: &str) {
     let value = Some(JsonText::new("1").unwrap());
     let write = RecordWrite { value, ..delete(RecordOwner::Tenant, &namespace, key) };
     let written = memory.backend().store.write_record(&acme(), write, memory.now()).await;
-    // A weak store may have done it and not said so.
+    // A store with faults may have executed the write and lost the response.
     drop(written);
 }
 
@@ -154,11 +162,11 @@ fn library_document() -> NewLibraryDocument {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_way_to_erase_is_recorded() {
-    everywhere(async |world: World| {
-        let (memory, log) = logged(&world);
-        let (thread, _) = said(&memory, &ana(), "a thread").await;
-        let (other, message) = said(&memory, &ana(), "a message").await;
+async fn every_erasure_is_logged() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, log) = with_log(&env);
+        let (thread, _) = append_to_new_thread(&memory, &ana(), "a thread").await;
+        let (other, message) = append_to_new_thread(&memory, &ana(), "a message").await;
         memory.set_preference(&ana(), "line", "Northern").await.unwrap();
         memory.put_library_document(&ana(), "notes", library_document(), None).await.unwrap();
         assert_eq!(log.items(), []);
@@ -167,7 +175,7 @@ async fn every_way_to_erase_is_recorded() {
         memory.erase_messages(&ana(), other, &[message]).await.unwrap();
         memory.delete_preference(&ana(), "line").await.unwrap();
         assert!(memory.remove_library_document(&ana(), "notes", "garden.md").await.unwrap());
-        // As the server's doors do it.
+        // Like the server's API, without the manager.
         put_tenant_record(&memory, "rules").await;
         let notes = Namespace::app("notes").unwrap();
         loop {
@@ -184,7 +192,7 @@ async fn every_way_to_erase_is_recorded() {
         memory.erase_user(&acme(), &user_id("ben"), options).await.unwrap();
 
         let items = log.items();
-        let has = |wanted: &dyn Fn(&ErasedItem) -> bool| assert!(items.iter().any(wanted), "{items:?}");
+        let has = |expected: &dyn Fn(&ErasedItem) -> bool| assert!(items.iter().any(expected), "{items:?}");
         has(&|item| *item == ErasedItem::Thread(thread));
         has(&|item| matches!(item, ErasedItem::Message { message: erased, change: 2, .. } if *erased == message));
         for (owner, family, name) in [
@@ -203,21 +211,21 @@ async fn every_way_to_erase_is_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_erased_is_not_recorded() {
-    // Over a store that loses no replies: an entry whose erasure has an unknown fate stands.
-    for world in [World::plain(), World::sqlite()] {
-        let (memory, log) = logged(&world);
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+async fn rejected_erasures_are_not_logged() {
+    // Only on stores that lose no responses: an entry is retained if the outcome of its erasure is unknown.
+    for env in [TestEnv::plain(), TestEnv::sqlite()] {
+        let (memory, log) = with_log(&env);
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         let placed = memory.append(&acme(), shared, Draft::user("for everyone")).await.unwrap();
         let message = placed.messages[0].id;
         assert!(memory.delete_thread(&ana(), shared).await.is_err());
         assert!(memory.erase_messages(&ana(), shared, &[message]).await.is_err());
-        assert!(memory.delete_thread(&ben(), memory.mint_thread_id()).await.is_err());
+        assert!(memory.delete_thread(&ben(), memory.generate_thread_id()).await.is_err());
         assert!(memory.erase_user(&ben(), &user_id("ana"), EraseOptions::default()).await.is_err());
-        let unknown = [message, memory.mint_message_id()];
+        let unknown = [message, memory.generate_message_id()];
         assert!(memory.erase_messages(&acme(), shared, &unknown).await.is_err());
-        // Retention is no erasure.
+        // Retention is not an erasure.
         let retention = Some(Retention { max_messages: Some(1), ttl_minutes: None });
         let options = AppendOptions { retention, ..AppendOptions::default() };
         memory.append_all(&acme(), shared, vec![Draft::user("one more")], &options).await.unwrap();
@@ -227,10 +235,10 @@ async fn what_was_not_erased_is_not_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_recorded_is_not_erased() {
-    over_the_reference(async |world: World| {
-        let (memory, log) = logged(&world);
-        let (thread, message) = said(&memory, &ana(), "stays").await;
+async fn an_erasure_that_cannot_be_logged_is_not_executed() {
+    on_memory_stores(async |env: TestEnv| {
+        let (memory, log) = with_log(&env);
+        let (thread, message) = append_to_new_thread(&memory, &ana(), "stays").await;
         memory.set_preference(&ana(), "line", "Northern").await.unwrap();
         log.fails.store(true, Ordering::Relaxed);
         let full = |error: MemoryError| {
@@ -249,7 +257,7 @@ async fn what_cannot_be_recorded_is_not_erased() {
     .await;
 }
 
-/// A copy of everything, as a backup is.
+/// Copies the whole store, like a backup.
 async fn copy(memory: &Memory) -> Backend {
     let copy = MemoryStore::open();
     let migration = Migration::begin(memory.backend(), copy.clone(), memory.platform()).await.unwrap();
@@ -258,30 +266,30 @@ async fn copy(memory: &Memory) -> Backend {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backup_loses_what_was_erased_since_and_keeps_who_came_back() {
-    let world = World::plain();
-    let (memory, log) = logged(&world);
+async fn later_erasures_are_applied_to_a_restored_backup() {
+    let env = TestEnv::plain();
+    let (memory, log) = with_log(&env);
     for scope in [ana(), ben()] {
-        said(&memory, &scope, "before").await;
+        append_to_new_thread(&memory, &scope, "before").await;
         memory.set_preference(&scope, "line", "Northern").await.unwrap();
     }
-    let (kept, message) = said(&memory, &ben(), "kept but for this").await;
+    let (kept, message) = append_to_new_thread(&memory, &ben(), "kept but for this").await;
     memory.append(&ben(), kept, Draft::user("and this stays")).await.unwrap();
-    world.clock.advance_minutes(1);
+    env.clock.advance_minutes(1);
     let monday = (copy(&memory).await, memory.now());
-    world.clock.advance_minutes(10);
+    env.clock.advance_minutes(10);
     memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
     memory.erase_messages(&ben(), kept, &[message]).await.unwrap();
-    world.clock.advance_minutes(10);
-    let (again, _) = said(&memory, &ana(), "after").await;
+    env.clock.advance_minutes(10);
+    let (again, _) = append_to_new_thread(&memory, &ana(), "after").await;
     memory.set_preference(&ana(), "line", "Central").await.unwrap();
-    world.clock.advance_minutes(10);
+    env.clock.advance_minutes(10);
     let tuesday = (copy(&memory).await, memory.now());
 
     for is_dated in [true, false] {
         let applied = async |(backend, made_at): &(Backend, Timestamp)| {
-            let backend = copy(&Memory::with_clock(backend.clone(), world.clock.clone())).await;
-            let restored = Memory::with_clock(backend, world.clock.clone());
+            let backend = copy(&Memory::with_clock(backend.clone(), env.clock.clone())).await;
+            let restored = Memory::with_clock(backend, env.clock.clone());
             let made_at = is_dated.then_some(*made_at);
             let applied = restored.apply_erasures(&mut log.known(), made_at).await.unwrap();
             let more = restored.apply_erasures(&mut log.known(), made_at).await.unwrap();
@@ -302,16 +310,16 @@ async fn a_backup_loses_what_was_erased_since_and_keeps_who_came_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_go_on_beyond_what_was_erased() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn record_versions_continue_after_erased_ones() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         memory.raise_record_versions(7_000).await.unwrap();
         put_tenant_record(memory, "rules").await;
         memory.raise_record_versions(9_000).await.unwrap();
         memory.raise_record_versions(8_000).await.unwrap();
         put_tenant_record(memory, "more").await;
         let records = memory.list_records(&acme(), RecordQuery::of(RecordOwner::Tenant)).await.unwrap();
-        // The name that raised them is gone.
+        // The record that raised the versions is deleted.
         assert!(records.iter().all(|record| matches!(record.namespace, Namespace::App(_))), "{records:?}");
         let more = records.iter().find(|record| record.key == "more");
         assert!(more.is_none_or(|more| more.version > 9_000), "{records:?}");

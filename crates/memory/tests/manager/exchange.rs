@@ -6,10 +6,10 @@ use threadkeep_core::{
     Content, JsonText, Map, MessageQuery, Namespace, Record, RecordOwner, Role, Scope, ThreadId, ThreadKey,
     ThreadOrder, ThreadQuery, Timestamp, limits,
 };
-use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, Selection};
+use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, ThreadSelection};
 
-use super::probe::{Fate, Probe};
-use super::world::{World, acme, ana, ben, everywhere, user_id};
+use super::probe::{Outcome, Probe};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores, user_id};
 
 fn thread(key: &str) -> ImportItem {
     ImportItem::Thread(Box::new(ImportedThread {
@@ -25,10 +25,10 @@ fn thread(key: &str) -> ImportItem {
 
 fn message(number: usize) -> ImportItem {
     let role = if number.is_multiple_of(2) { Role::User } else { Role::Assistant };
-    said(number, Content::text(role, format!("message {number}")))
+    message_with(number, Content::text(role, format!("message {number}")))
 }
 
-fn said(number: usize, content: Content) -> ImportItem {
+fn message_with(number: usize, content: Content) -> ImportItem {
     ImportItem::Message(Box::new(ImportedMessage {
         id: None,
         external_id: Some(format!("m{number}")),
@@ -53,8 +53,8 @@ async fn import(memory: &Memory, scope: &Scope, items: Vec<ImportItem>) -> Impor
     memory.import(scope, items, ImportOptions::default(), |_| {}).await.unwrap()
 }
 
-/// What a scope has, as one can compare it.
-async fn all(memory: &Memory, scope: &Scope) -> BTreeMap<ThreadId, (Option<String>, u64, Vec<String>)> {
+/// The title, the change and the texts of all threads of a scope.
+async fn all_threads(memory: &Memory, scope: &Scope) -> BTreeMap<ThreadId, (Option<String>, u64, Vec<String>)> {
     let mut all = BTreeMap::new();
     for thread in memory.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, 1_000)).await.unwrap().threads {
         let mut query = MessageQuery::following(0, 1_000);
@@ -74,8 +74,8 @@ async fn all(memory: &Memory, scope: &Scope) -> BTreeMap<ThreadId, (Option<Strin
 
 #[tokio::test(start_paused = true)]
 async fn importing_again_changes_nothing() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let items = || {
             let mut items = Vec::new();
             for (key, count) in [("one", 1_203), ("two", 3), ("none", 0), ("three", 2)] {
@@ -93,7 +93,7 @@ async fn importing_again_changes_nothing() {
         assert_eq!((report.records_added, report.records_already_there), (5, 0));
         assert!(report.problems.is_empty(), "{:?}", report.problems);
 
-        let before = all(memory, &ana()).await;
+        let before = all_threads(memory, &ana()).await;
         let found = memory.find_thread_by_key(&ana(), "import:test:one").await.unwrap().unwrap();
         let expected: Vec<_> = (0..1_203).map(|number| format!("message {number}")).collect();
         assert_eq!(before[&found.id].2, expected);
@@ -103,36 +103,36 @@ async fn importing_again_changes_nothing() {
         assert_eq!((last.created_at, last.external_id.as_deref()), (at(1_202), Some("m1202")));
         assert_eq!(memory.preference::<String>(&ana(), "line").await.unwrap().as_deref(), Some("Northern"));
 
-        for process in [memory.clone(), world.another_process()] {
+        for process in [memory.clone(), env.another_process()] {
             let report = import(&process, &ana(), items()).await;
             assert_eq!((report.threads_created, report.threads_found), (0, 4));
             assert_eq!((report.messages_added, report.messages_already_there), (0, 1_208));
             assert_eq!((report.records_added, report.records_already_there), (0, 5));
             assert!(report.problems.is_empty(), "{:?}", report.problems);
-            assert_eq!(all(memory, &ana()).await, before);
+            assert_eq!(all_threads(memory, &ana()).await, before);
         }
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_import_that_was_cut_short_is_completed_by_the_next() {
-    everywhere(async |world: World| {
+async fn a_partial_import_is_completed_by_the_next() {
+    on_all_stores(async |env: TestEnv| {
         let items = |count| std::iter::once(thread("one")).chain((0..count).map(message)).collect::<Vec<_>>();
-        import(&world.memory, &ana(), items(700)).await;
-        let report = import(&world.memory, &ana(), items(1_100)).await;
+        import(&env.memory, &ana(), items(700)).await;
+        let report = import(&env.memory, &ana(), items(1_100)).await;
         assert_eq!((report.messages_added, report.messages_already_there), (400, 700));
-        let texts = all(&world.memory, &ana()).await.into_values().next().unwrap().2;
+        let texts = all_threads(&env.memory, &ana()).await.into_values().next().unwrap().2;
         assert_eq!(texts, (0..1_100).map(|number| format!("message {number}")).collect::<Vec<_>>());
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_imports_at_once_double_nothing() {
-    everywhere(async |world: World| {
+async fn concurrent_imports_create_no_duplicates() {
+    on_all_stores(async |env: TestEnv| {
         let imports = (0..2).map(|_| {
-            let memory = world.memory.clone();
+            let memory = env.memory.clone();
             tokio::spawn(async move {
                 let items =
                     (0..5).flat_map(|key| std::iter::once(thread(&key.to_string())).chain((0..20).map(message)));
@@ -144,16 +144,16 @@ async fn two_imports_at_once_double_nothing() {
         assert_eq!(sum(|report| report.messages_added), 100);
         assert_eq!(sum(|report| report.messages_already_there), 100);
         assert_eq!(sum(|report| report.problems.len() as u64), 0);
-        assert!(all(&world.memory, &ana()).await.values().all(|(_, _, texts)| texts.len() == 20));
+        assert!(all_threads(&env.memory, &ana()).await.values().all(|(_, _, texts)| texts.len() == 20));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_comes_twice_in_a_file_is_one() {
-    everywhere(async |world: World| {
+async fn a_conversation_listed_twice_is_imported_once() {
+    on_all_stores(async |env: TestEnv| {
         let items = vec![thread("one"), message(0), message(1), thread("one"), message(1), message(2)];
-        let report = import(&world.memory, &ana(), items).await;
+        let report = import(&env.memory, &ana(), items).await;
         assert_eq!((report.threads_created, report.threads_found), (1, 1));
         assert_eq!((report.messages_added, report.messages_already_there), (3, 1));
     })
@@ -161,9 +161,9 @@ async fn a_conversation_that_comes_twice_in_a_file_is_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_cannot_be_kept_is_told_and_the_rest_goes_on() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn an_invalid_item_is_reported_and_the_rest_is_imported() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let large = Content::text(Role::User, "x".repeat(limits::MESSAGE_BYTES));
         let titled = ImportItem::Thread(Box::new(ImportedThread {
             id: None,
@@ -179,8 +179,8 @@ async fn a_record_that_cannot_be_kept_is_told_and_the_rest_goes_on() {
             message(0),
             thread("one"),
             message(0),
-            said(1, large),
-            said(2, Content::text(Role::User, "nul \0")),
+            message_with(1, large),
+            message_with(2, Content::text(Role::User, "nul \0")),
             message(3),
             message(3),
             record(owner.clone(), "system/approvals", "forged", "1"),
@@ -198,13 +198,13 @@ async fn a_record_that_cannot_be_kept_is_told_and_the_rest_goes_on() {
             .collect();
         problems.sort();
         let expected = [
-            (1, "m0", "invalid item: no conversation begins before it"),
-            (4, "m1", "message bytes is limited to 4194304, but 4194308 was given"),
-            (5, "m2", "invalid text: holds a NUL character"),
-            (7, "m3", "invalid message: its conversation has another one of this name"),
-            (8, "forged", "invalid document: it belongs to Threadkeep itself"),
+            (1, "m0", "invalid item: there is no conversation before it"),
+            (4, "m1", "message bytes: 4194308 exceeds the maximum of 4194304"),
+            (5, "m2", "invalid text: contains a NUL character"),
+            (7, "m3", "invalid message: its conversation has another message with this id"),
+            (8, "forged", "invalid record: its namespace is reserved"),
             (9, "not for users", "not allowed in this scope: "),
-            (10, "key import:test:bad", "title is limited to 2000, but 2001 was given"),
+            (10, "key import:test:bad", "title: 2001 exceeds the maximum of 2000"),
         ];
         assert_eq!(problems.len(), expected.len(), "{problems:?}");
         for (problem, (item, name, error)) in problems.iter().zip(expected) {
@@ -216,9 +216,9 @@ async fn a_record_that_cannot_be_kept_is_told_and_the_rest_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_erased_does_not_come_back() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn erased_messages_are_not_imported_again() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let items = || vec![thread("one"), message(0), message(1), message(2)];
         import(memory, &ana(), items()).await;
         let found = memory.find_thread_by_key(&ana(), "import:test:one").await.unwrap().unwrap();
@@ -227,59 +227,59 @@ async fn what_was_erased_does_not_come_back() {
         let report = import(memory, &ana(), items()).await;
         assert_eq!((report.messages_added, report.messages_already_there), (0, 3));
         assert!(report.problems.is_empty());
-        assert_eq!(all(memory, &ana()).await[&found.id].2, ["message 0", "message 2"]);
+        assert_eq!(all_threads(memory, &ana()).await[&found.id].2, ["message 0", "message 2"]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_import_ends_where_the_store_does() {
-    let (probe, world) = Probe::world();
+async fn an_import_stops_when_the_store_fails() {
+    let (probe, env) = Probe::env();
     let items = || vec![thread("one"), message(0), thread("two"), message(1)];
-    probe.will_end([Fate::DiskFull]);
-    let options = ImportOptions { at_once: 1 };
-    assert!(world.memory.import(&ana(), items(), options, |_| {}).await.is_err());
-    let mut seen = Vec::new();
+    probe.script([Outcome::DiskFull]);
+    let options = ImportOptions { concurrency: 1 };
+    assert!(env.memory.import(&ana(), items(), options, |_| {}).await.is_err());
+    let mut progress = Vec::new();
     let report =
-        world.memory.import(&ana(), items(), options, |report| seen.push(report.messages_added)).await.unwrap();
-    assert_eq!((report.messages_added, report.threads_found, seen), (2, 1, vec![1, 2]));
+        env.memory.import(&ana(), items(), options, |report| progress.push(report.messages_added)).await.unwrap();
+    assert_eq!((report.messages_added, report.threads_found, progress), (2, 1, vec![1, 2]));
 }
 
 #[tokio::test]
-async fn a_new_thread_is_not_searched_for_its_messages() {
-    let (probe, world) = Probe::world();
+async fn importing_a_new_thread_needs_no_lookups() {
+    let (probe, env) = Probe::env();
     let items = || std::iter::once(thread("one")).chain((0..1_000).map(message)).collect::<Vec<_>>();
-    import(&world.memory, &ana(), items()).await;
+    import(&env.memory, &ana(), items()).await;
     assert_eq!(probe.take_calls(), [("commit", 2), ("open_thread", 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_export_imports_as_the_same_threads() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn exported_threads_round_trip() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let mut items = vec![thread("one")];
         items.extend((0..1_001).map(message));
         items.push(record(RecordOwner::Thread(ThreadId::from_name(b"any")), "app/notes", "n", "[1,  2]"));
         items.push(record(RecordOwner::User(user_id("ana")), "app/preferences", "line", "1"));
         import(memory, &ana(), items).await;
-        let second = world.thread().await;
+        let second = env.open_thread().await;
         memory.append(&ana(), second, Draft::user("¿Qué?")).await.unwrap();
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), foreign, Draft::user("ben's")).await.unwrap();
 
-        let lines: Vec<_> = memory.export(&ana(), Selection::All).try_collect().await.unwrap();
+        let lines: Vec<_> = memory.export(&ana(), ThreadSelection::All).try_collect().await.unwrap();
         assert!(matches!(lines[0], ExportLine::Threadkeep { version: 1, .. }));
         assert_eq!(lines.len(), 1 + 1 + 1_001 + 1 + 1 + 1 + 1);
         assert!(!serde_json::to_string(&lines).unwrap().contains("ben's"));
-        let one: Vec<_> = memory.export(&ana(), Selection::Thread(second)).try_collect().await.unwrap();
+        let one: Vec<_> = memory.export(&ana(), ThreadSelection::Thread(second)).try_collect().await.unwrap();
         assert_eq!(one[1..], lines[1_004..1_006]);
-        let overall: Vec<ExportLine> = memory.export(&acme(), Selection::All).try_collect().await.unwrap();
+        let overall: Vec<ExportLine> = memory.export(&acme(), ThreadSelection::All).try_collect().await.unwrap();
         assert_eq!(overall.len(), lines.len() + 2);
 
-        let copy = World::plain();
+        let copy = TestEnv::plain();
         let report = import(&copy.memory, &ana(), lines.iter().cloned().filter_map(item).collect()).await;
         assert_eq!((report.threads_created, report.messages_added, report.records_added), (2, 1_002, 2));
-        let copied: Vec<_> = copy.memory.export(&ana(), Selection::All).try_collect().await.unwrap();
+        let copied: Vec<_> = copy.memory.export(&ana(), ThreadSelection::All).try_collect().await.unwrap();
         assert_eq!(copied.len(), lines.len());
         let messages = |lines: &[ExportLine]| {
             lines.iter().filter(|line| matches!(line, ExportLine::Message(_))).cloned().collect::<Vec<_>>()
@@ -289,7 +289,7 @@ async fn an_export_imports_as_the_same_threads() {
     .await;
 }
 
-/// As the reader of our own format does.
+/// Converts a line like the reader of the export format.
 fn item(line: ExportLine) -> Option<ImportItem> {
     match line {
         ExportLine::Threadkeep { .. } => None,
@@ -313,17 +313,17 @@ fn item(line: ExportLine) -> Option<ImportItem> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_of_threadkeep_itself_are_not_exported() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        let batch = ["app/notes", "system/journal"].into_iter().fold(world.memory.batch(), |batch, namespace| {
+async fn system_records_are_not_exported() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        let batch = ["app/notes", "system/journal"].into_iter().fold(env.memory.batch(), |batch, namespace| {
             let namespace: Namespace = namespace.parse().unwrap();
             let name = threadkeep_core::RecordName { namespace, key: "k".to_owned() };
             let value = JsonText::new("1").unwrap();
             batch.put(threadkeep_core::PutRecord { name, value, expires_at: None })
         });
         batch.commit(&ana(), thread).await.unwrap();
-        let lines: Vec<_> = world.memory.export(&ana(), Selection::Thread(thread)).try_collect().await.unwrap();
+        let lines: Vec<_> = env.memory.export(&ana(), ThreadSelection::Thread(thread)).try_collect().await.unwrap();
         let exported: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
@@ -332,8 +332,8 @@ async fn records_of_threadkeep_itself_are_not_exported() {
             })
             .collect();
         assert_eq!(exported, ["app/notes"]);
-        let unknown = Selection::Thread(ThreadId::from_name(b"unknown"));
-        let mut lines = world.memory.export(&ana(), unknown);
+        let unknown = ThreadSelection::Thread(ThreadId::from_name(b"unknown"));
+        let mut lines = env.memory.export(&ana(), unknown);
         assert!(lines.next().await.unwrap().is_ok());
         assert!(lines.next().await.unwrap().unwrap_err().is_not_found());
         assert!(lines.next().await.is_none());

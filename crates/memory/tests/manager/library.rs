@@ -1,14 +1,14 @@
 use threadkeep_core::Scope;
-use threadkeep_memory::{FoundPassages, Meaning, Memory, NewLibraryDocument, Passage, PassageOptions};
+use threadkeep_memory::{EmbedderOutcome, FoundPassages, Memory, NewLibraryDocument, Passage, PassageOptions};
 
-use super::meaning::Fake;
-use super::world::{World, acme, ana, ben, everywhere};
+use super::embedder::FakeEmbedder;
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 fn document(id: &str, texts: &[&str]) -> NewLibraryDocument {
     let passages = texts
         .iter()
         .enumerate()
-        .map(|(place, text)| Passage { place: format!("paragraph {}", place + 1), text: (*text).to_owned() });
+        .map(|(index, text)| Passage { place: format!("paragraph {}", index + 1), text: (*text).to_owned() });
     NewLibraryDocument {
         id: id.to_owned(),
         title: format!("About {id}"),
@@ -17,12 +17,12 @@ fn document(id: &str, texts: &[&str]) -> NewLibraryDocument {
     }
 }
 
-async fn ask(memory: &Memory, scope: &Scope, question: &str) -> FoundPassages {
+async fn find(memory: &Memory, scope: &Scope, question: &str) -> FoundPassages {
     memory.find_passages(scope, "handbook", question, &PassageOptions::default()).await.unwrap()
 }
 
 async fn ids(memory: &Memory, scope: &Scope, question: &str) -> Vec<String> {
-    ask(memory, scope, question).await.passages.into_iter().map(|found| found.id).collect()
+    find(memory, scope, question).await.passages.into_iter().map(|found| found.id).collect()
 }
 
 async fn put(memory: &Memory, scope: &Scope, document: NewLibraryDocument) {
@@ -31,19 +31,19 @@ async fn put(memory: &Memory, scope: &Scope, document: NewLibraryDocument) {
 
 // S1.35
 #[tokio::test(start_paused = true)]
-async fn passages_are_found_with_their_place() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn passages_are_returned_with_their_location() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let texts =
             ["Parental leave lasts eighteen weeks.", "After five years it is twenty weeks.", "Lunch is at noon."];
         put(memory, &ana(), document("leave.md", &texts)).await;
-        let found = ask(memory, &ana(), "How long is parental leave?").await;
+        let found = find(memory, &ana(), "How long is parental leave?").await;
         let best = &found.passages[0];
         assert_eq!(
             (best.title.as_str(), best.place.as_str(), best.text.as_str()),
             ("About leave.md", "paragraph 1", texts[0])
         );
-        assert_eq!(found.meaning, Meaning::Absent);
+        assert_eq!(found.embedder_outcome, EmbedderOutcome::NotRequested);
         let source = best.source();
         assert_eq!((source.kind.as_str(), source.id.as_str()), ("document", "leave.md#0"));
         assert_eq!(source.title.as_deref(), Some("About leave.md, paragraph 1"));
@@ -56,9 +56,9 @@ async fn passages_are_found_with_their_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_replaces_its_former_self() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn adding_a_document_again_replaces_it() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let many: Vec<String> = (0..150).map(|number| format!("A walrus, number {number}.")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         put(memory, &ana(), document("animals", &many)).await;
@@ -77,9 +77,9 @@ async fn a_document_replaces_its_former_self() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_library_belongs_to_who_fills_it() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn a_library_is_limited_to_its_scope() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         put(memory, &acme(), document("shared", &["The office opens at eight."])).await;
         put(memory, &ana(), document("own", &["My office key is in the drawer."])).await;
         let foreign = Scope::user("other", "ana").unwrap();
@@ -98,22 +98,25 @@ async fn a_library_belongs_to_who_fills_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn meaning_joins_in_and_its_failure_leaves_the_words() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn passages_are_found_by_words_if_the_embedder_fails() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let texts = ["The feline sleeps.", "The photo shows a wall."];
-        let added = memory.put_library_document(&ana(), "handbook", document("pets", &texts), Some(&Fake::Works)).await;
+        let added =
+            memory.put_library_document(&ana(), "handbook", document("pets", &texts), Some(&FakeEmbedder::Works)).await;
         assert_eq!(added.unwrap().embedded_by.as_deref(), Some("fake"));
-        let asking = |embedder| PassageOptions { embedder: Some(embedder), ..PassageOptions::default() };
-        let found = memory.find_passages(&ana(), "handbook", "cat", &asking(&Fake::Works)).await.unwrap();
-        assert_eq!((found.passages[0].text.as_str(), found.meaning), (texts[0], Meaning::Used));
-        let found = memory.find_passages(&ana(), "handbook", "wall", &asking(&Fake::IsDown)).await.unwrap();
+        let with_embedder = |embedder| PassageOptions { embedder: Some(embedder), ..PassageOptions::default() };
+        let found =
+            memory.find_passages(&ana(), "handbook", "cat", &with_embedder(&FakeEmbedder::Works)).await.unwrap();
+        assert_eq!((found.passages[0].text.as_str(), found.embedder_outcome), (texts[0], EmbedderOutcome::Used));
+        let found =
+            memory.find_passages(&ana(), "handbook", "wall", &with_embedder(&FakeEmbedder::Unavailable)).await.unwrap();
         assert_eq!(found.passages.len(), 1);
-        assert!(matches!(found.meaning, Meaning::Failed(_)));
-        for broken in [Fake::IsDown, Fake::GivesTooLittle] {
+        assert!(matches!(found.embedder_outcome, EmbedderOutcome::Failed(_)));
+        for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors] {
             let document = document("broken", &texts);
             assert!(memory.put_library_document(&ana(), "handbook", document, Some(&broken)).await.is_err());
-            // What was cut off is listed as such, and adding it again completes it.
+            // The document is listed as incomplete, and adding it again completes it.
             let listed = memory.find_library_document(&ana(), "handbook", "broken").await.unwrap().unwrap();
             assert!(!listed.is_complete);
         }

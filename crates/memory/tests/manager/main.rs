@@ -1,4 +1,4 @@
-//! The conversation manager over the reference store, over SQLite, over PostgreSQL, and over `FaultyStore`, which makes use of every weakness that
+//! Tests of the conversation manager on the in-memory store, SQLite, PostgreSQL, and `FaultyStore`, which injects all faults that
 //! the contract allows. S1.09, S1.40
 
 #[cfg(test)]
@@ -8,17 +8,15 @@ mod append;
 #[cfg(test)]
 mod branches;
 #[cfg(test)]
-mod carried;
-#[cfg(test)]
 mod context;
 #[cfg(test)]
-mod counts;
+mod context_state;
 #[cfg(test)]
 mod derived;
 #[cfg(test)]
 mod edit;
 #[cfg(test)]
-mod elsewhere;
+mod embedder;
 #[cfg(test)]
 mod erase;
 #[cfg(test)]
@@ -26,18 +24,17 @@ mod erasures;
 #[cfg(test)]
 mod exchange;
 #[cfg(test)]
-mod handed;
-#[cfg(test)]
+mod faulty_maintenance;
 #[cfg(test)]
 mod library;
-#[cfg(test)]
-mod maintenance;
-#[cfg(test)]
-mod meaning;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod migrate;
+#[cfg(test)]
+mod model_summaries;
+#[cfg(test)]
+mod own_commits;
 #[cfg(test)]
 mod preferences;
 #[cfg(test)]
@@ -53,18 +50,20 @@ mod retention;
 #[cfg(test)]
 mod search;
 #[cfg(test)]
+mod separate_runtime;
+#[cfg(test)]
 mod subscribe;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]
-mod tails;
+mod test_env;
+#[cfg(test)]
+mod thread_cache;
 #[cfg(test)]
 mod threads;
 #[cfg(test)]
 mod titles;
 #[cfg(test)]
+mod token_counts;
+#[cfg(test)]
 mod turns;
-#[cfg(test)]
-mod world;
-#[cfg(test)]
-mod written;

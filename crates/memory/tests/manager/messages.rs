@@ -1,16 +1,16 @@
 use futures::StreamExt;
-use threadkeep_core::{Bound, Content, Message, MessageName, MessageQuery, OrderBy, Role, Source, Timestamp};
+use threadkeep_core::{Bound, Content, Message, MessageQuery, MessageRef, OrderBy, Role, Source, Timestamp};
 use threadkeep_memory::{AppendOptions, Draft};
 
-use super::world::{World, ana, everywhere, over_the_reference};
+use super::test_env::{TestEnv, ana, on_all_stores, on_memory_stores};
 
-async fn filled(world: &World, count: usize) -> threadkeep_core::ThreadId {
-    let thread = world.thread().await;
+async fn filled(env: &TestEnv, count: usize) -> threadkeep_core::ThreadId {
+    let thread = env.open_thread().await;
     let drafts = (1..=count).map(|number| {
         let role = if number % 2 == 1 { Role::User } else { Role::Assistant };
         Draft::new(Content::text(role, number.to_string()))
     });
-    world.memory.append_all(&ana(), thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
+    env.memory.append_all(&ana(), thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
     thread
 }
 
@@ -20,11 +20,11 @@ fn texts(messages: &[Message]) -> Vec<String> {
 
 // S0.11, S1.02, S1.03, S1.13, S1.14, S1.16, S3.24, S3.25
 #[tokio::test(start_paused = true)]
-async fn the_newest_come_in_chronological_order() {
-    everywhere(async |world: World| {
-        let (memory, scope) = (&world.memory, ana());
-        let thread = filled(&world, 30).await;
-        // All have the same instant: their order is that of appending.
+async fn newest_messages_are_returned_in_chronological_order() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope) = (&env.memory, ana());
+        let thread = filled(&env, 30).await;
+        // All have the same timestamp, so they are in append order.
         let newest: Vec<_> = (15..=30).map(|number| number.to_string()).collect();
         assert_eq!(texts(&memory.newest(&scope, thread, 16).await.unwrap()), newest);
         assert_eq!(memory.newest(&scope, thread, 1_000).await.unwrap().len(), 30);
@@ -37,9 +37,9 @@ async fn the_newest_come_in_chronological_order() {
 
 // S1.03, S1.15, S1.16
 #[tokio::test(start_paused = true)]
-async fn bounds_are_exclusive_and_hold_before_the_limit() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn bounds_are_exclusive_and_apply_before_the_limit() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let at = |second: usize| -> Timestamp { format!("2026-11-21T08:00:{second:02}Z").parse().unwrap() };
         let drafts = (1..=9).map(|second| Draft::user(second.to_string()).with_created_at(at(second)));
         memory.append_all(&scope, thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
@@ -59,9 +59,9 @@ async fn bounds_are_exclusive_and_hold_before_the_limit() {
 
 // S1.14
 #[tokio::test(start_paused = true)]
-async fn the_order_by_time_is_stable_for_equal_instants() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn time_order_is_stable_for_equal_timestamps() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let (early, late) = ("2026-11-21T08:00:00Z".parse().unwrap(), "2026-11-21T09:00:00Z".parse().unwrap());
         for (text, at) in [("c", late), ("a", early), ("d", late), ("b", early)] {
             memory.append(&scope, thread, Draft::user(text).with_created_at(at)).await.unwrap();
@@ -76,9 +76,9 @@ async fn the_order_by_time_is_stable_for_equal_instants() {
 
 // S1.17, S1.41, S3.28, S3.30, S4.03
 #[tokio::test(start_paused = true)]
-async fn a_message_comes_back_as_it_was_and_as_a_copy() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_message_round_trips_as_a_copy() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let mut content = Content::text(Role::Assistant, "ñ".repeat(2_000));
         content.sources.push(Source {
             kind: "tesis".to_owned(),
@@ -98,30 +98,30 @@ async fn a_message_comes_back_as_it_was_and_as_a_copy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_are_found_by_any_of_their_names() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn messages_are_found_by_any_name() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let draft = Draft::user("hello").with_external_id("source:1");
         let id = memory.append(&scope, thread, draft).await.unwrap().messages[0].id;
-        let names = [MessageName::Seq(1), MessageName::Id(id), MessageName::External("source:1".to_owned())];
+        let names = [MessageRef::Seq(1), MessageRef::Id(id), MessageRef::External("source:1".to_owned())];
         for name in names {
             assert_eq!(memory.find_messages(&scope, thread, &[name]).await.unwrap()[0].id, id);
         }
-        assert!(memory.find_messages(&scope, thread, &[MessageName::Seq(2)]).await.unwrap().is_empty());
-        let many = vec![MessageName::Seq(1); 1_001];
+        assert!(memory.find_messages(&scope, thread, &[MessageRef::Seq(2)]).await.unwrap().is_empty());
+        let many = vec![MessageRef::Seq(1); 1_001];
         let error = memory.find_messages(&scope, thread, &many).await.unwrap_err();
-        assert_eq!(error.to_string(), "message names is limited to 1000, but 1001 was given");
+        assert_eq!(error.to_string(), "message names: 1001 exceeds the maximum of 1000");
     })
     .await;
 }
 
 // S0.28
 #[tokio::test(start_paused = true)]
-async fn a_broken_row_is_told_beside_the_others() {
+async fn a_corrupt_message_is_reported_with_the_others() {
     use threadkeep_core::{DumpEntry, OnCorrupt, Scope, TenantId};
-    // SQLite refuses to restore what does not decode, so only the reference can be given a broken row.
-    over_the_reference(async |world: World| {
-        let source = World::plain();
+    // SQLite does not restore bodies that cannot be decoded, so only the in-memory store can have a corrupt message.
+    on_memory_stores(async |env: TestEnv| {
+        let source = TestEnv::plain();
         let thread = filled(&source, 3).await;
         let tenant = TenantId::new("acme").unwrap();
         let mut dump = source.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
@@ -130,21 +130,21 @@ async fn a_broken_row_is_told_beside_the_others() {
             _ => None,
         });
         *broken.unwrap() = "1a{\"parts\":".to_owned();
-        world.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
+        env.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
 
-        let (memory, scope) = (&world.memory, Scope::User(tenant.clone(), super::world::user_id("ana")));
+        let (memory, scope) = (&env.memory, Scope::User(tenant.clone(), super::test_env::user_id("ana")));
         assert!(memory.newest(&scope, thread, 10).await.unwrap_err().to_string().starts_with("stored data is corrupt"));
         let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(10) };
         let page = memory.messages(&scope, thread, &query).await.unwrap();
         assert_eq!(texts(&page.messages), ["1", "3"]);
         assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
-        let figures = memory.analytics(&scope, threadkeep_memory::Selection::Thread(thread)).await.unwrap();
+        let figures = memory.analytics(&scope, threadkeep_memory::ThreadSelection::Thread(thread)).await.unwrap();
         assert_eq!((figures.messages, figures.corrupt_messages), (2, 1));
 
-        let lines: Vec<_> = memory.export(&scope, threadkeep_memory::Selection::All).collect().await;
-        let told: Vec<_> = lines.iter().filter_map(|line| line.as_ref().err()).map(ToString::to_string).collect();
-        assert_eq!((lines.len(), told.len()), (5, 1), "header, thread, two messages, and what is broken");
-        assert!(told[0].contains(&format!("thread {thread}, position 2")), "{}", told[0]);
+        let lines: Vec<_> = memory.export(&scope, threadkeep_memory::ThreadSelection::All).collect().await;
+        let errors: Vec<_> = lines.iter().filter_map(|line| line.as_ref().err()).map(ToString::to_string).collect();
+        assert_eq!((lines.len(), errors.len()), (5, 1), "header, thread, two messages and an error");
+        assert!(errors[0].contains(&format!("thread {thread}, position 2")), "{}", errors[0]);
     })
     .await;
 }

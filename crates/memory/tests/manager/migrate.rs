@@ -3,20 +3,20 @@ use threadkeep_core::{
     Backend, Consistency, Content, JsonText, Namespace, OpenThread, PutRecord, RecordName, RecordOwner, RecordWrite,
     Role, Scope, StoreError, ThreadId, ThreadOrder, ThreadQuery,
 };
-use threadkeep_memory::migrate::{BackupLines, BackupReader, Copied, Item, Migration, Progress, Verification};
+use threadkeep_memory::migrate::{BackupLines, BackupReader, CopySummary, Item, Migration, Progress, Verification};
 use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
 
-use super::maintenance::{Failing, Fate};
-use super::world::{World, acme, ana, ben};
+use super::faulty_maintenance::{FaultyMaintenance, Outcome};
+use super::test_env::{TestEnv, acme, ana, ben};
 
-/// What `filled` makes, all tenants together.
+/// The totals of the data that `fill` creates, in all tenants.
 const FILLED: Progress = Progress { threads: 44, messages: 176, records: 4 };
 
-fn stores() -> [World; 2] {
-    [World::sqlite(), World::plain()]
+fn stores() -> [TestEnv; 2] {
+    [TestEnv::sqlite(), TestEnv::plain()]
 }
 
-async fn migration(from: &World, to: &World) -> Migration {
+async fn migration(from: &TestEnv, to: &TestEnv) -> Migration {
     Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap()
 }
 
@@ -24,9 +24,9 @@ fn name(namespace: Namespace, key: &str) -> RecordName {
     RecordName { namespace, key: key.to_owned() }
 }
 
-/// Threads in which everything has happened, of several tenants and users.
-async fn fill(world: &World) -> ThreadId {
-    let memory = &world.memory;
+/// Creates threads and records of several tenants and users, and a thread with every kind of change. Returns its id.
+async fn fill(env: &TestEnv) -> ThreadId {
+    let memory = &env.memory;
     let globex = Scope::tenant("globex").unwrap();
     for number in 0..40 {
         let scope = [ana(), ben(), acme(), globex.clone()][number % 4].clone();
@@ -35,35 +35,35 @@ async fn fill(world: &World) -> ThreadId {
             vec![Draft::user(format!("Question {number}?")), Draft::assistant("Wait."), Draft::assistant("No.")];
         memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await.unwrap();
     }
-    let over =
-        OpenThread { expires_at: Some(memory.now().plus_ms(10)), ..OpenThread::new(&ana(), memory.mint_thread_id()) };
-    memory.open_thread(&ana(), over).await.unwrap();
-    world.clock.advance_ms(10);
+    let expiring =
+        OpenThread { expires_at: Some(memory.now().plus_ms(10)), ..OpenThread::new(&ana(), memory.generate_thread_id()) };
+    memory.open_thread(&ana(), expiring).await.unwrap();
+    env.clock.advance_ms(10);
     memory.set_preference(&ana(), "line", "Victoria").await.unwrap();
     memory.set_preference(&ben(), "line", "Northern").await.unwrap();
     for namespace in [Namespace::app("config").unwrap(), Namespace::system("config").unwrap()] {
         let (owner, key, value) = (RecordOwner::Tenant, "limits".to_owned(), Some(JsonText::of(&17).unwrap()));
         let write = RecordWrite { owner, namespace, key, expected: None, value, expires_at: None };
-        world.backend.store.write_record(&globex, write, memory.now()).await.unwrap();
+        env.backend.store.write_record(&globex, write, memory.now()).await.unwrap();
     }
-    memory.sweep_in_turn(std::time::Duration::from_secs(60)).await.unwrap();
+    memory.sweep_if_due(std::time::Duration::from_secs(60)).await.unwrap();
     for _ in 0..3 {
         memory.open(&ben()).await.unwrap();
     }
-    eventful(memory).await
+    thread_with_history(memory).await
 }
 
-async fn eventful(memory: &Memory) -> ThreadId {
+async fn thread_with_history(memory: &Memory) -> ThreadId {
     let thread = memory.open_by_key(&ana(), "slack:T1:C1:17.01").await.unwrap().thread.id;
     for number in 0..60 {
         let draft = Draft::user(format!("Line {number}")).with_external_id(format!("x{number}"));
         let options = AppendOptions { idempotency_key: Some(format!("k{number}")), ..AppendOptions::default() };
         memory.append_all(&ana(), thread, vec![draft], &options).await.unwrap();
     }
-    let said = memory.newest(&ana(), thread, 60).await.unwrap();
-    memory.erase_messages(&ana(), thread, &[said[20].id, said[21].id]).await.unwrap();
-    let anew = Content::text(Role::User, "Said differently");
-    memory.replace_message(&ana(), thread, said[30].id, anew, None).await.unwrap();
+    let messages = memory.newest(&ana(), thread, 60).await.unwrap();
+    memory.erase_messages(&ana(), thread, &[messages[20].id, messages[21].id]).await.unwrap();
+    let edited = Content::text(Role::User, "Edited");
+    memory.replace_message(&ana(), thread, messages[30].id, edited, None).await.unwrap();
     memory.retain(&ana(), thread, &Retention { max_messages: Some(56), ttl_minutes: None }).await.unwrap();
     let puts = [("app", Namespace::app("notes").unwrap()), ("system", Namespace::system("run").unwrap())];
     for (text, namespace) in puts {
@@ -74,9 +74,9 @@ async fn eventful(memory: &Memory) -> ThreadId {
 }
 
 async fn verify(migration: &Migration) -> Verification {
-    let mut seen = Progress::default();
-    let verification = migration.verify(|progress| seen = progress).await.unwrap();
-    assert_eq!((seen.threads, seen.records), (verification.source.threads, FILLED.records));
+    let mut last = Progress::default();
+    let verification = migration.verify(|progress| last = progress).await.unwrap();
+    assert_eq!((last.threads, last.records), (verification.source.threads, FILLED.records));
     verification
 }
 
@@ -89,38 +89,38 @@ fn assert_same(verification: &Verification) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_store_moves_into_any_other() {
+async fn any_store_migrates_to_any_other() {
     for from in stores() {
         let thread = fill(&from).await;
         for to in stores() {
             let migration = migration(&from, &to).await;
             let survey = migration.survey(|_| {}).await.unwrap();
             assert_eq!((survey.total, survey.already_there, survey.in_the_way.count), (FILLED, Progress::default(), 0));
-            let mut seen = Progress::default();
-            let copied = migration.copy(|progress| seen = progress).await.unwrap();
-            assert_eq!((copied.copied, seen), (FILLED, FILLED));
+            let mut last = Progress::default();
+            let copied = migration.copy(|progress| last = progress).await.unwrap();
+            assert_eq!((copied.copied, last), (FILLED, FILLED));
             assert!(copied.left_out.is_empty());
             assert_same(&verify(&migration).await);
             assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
             assert_eq!(listed(&to).await, listed(&from).await);
-            // A second time there is nothing left to do.
+            // A second copy has nothing to do.
             assert_eq!(migration.survey(|_| {}).await.unwrap().already_there, FILLED);
             let again = migration.copy(|_| {}).await.unwrap();
-            assert_eq!(again, Copied { already_there: FILLED, ..Copied::default() });
-            assert_goes_on(&to, thread).await;
+            assert_eq!(again, CopySummary { already_there: FILLED, ..CopySummary::default() });
+            assert_usable(&to, thread).await;
         }
     }
 }
 
-/// The threads in the order of their making.
-async fn listed(world: &World) -> Vec<ThreadId> {
+/// The threads in creation order.
+async fn listed(env: &TestEnv) -> Vec<ThreadId> {
     let query = ThreadQuery::new(ThreadOrder::Created, 100);
-    let page = world.memory.list_threads(&acme(), &query).await.unwrap();
+    let page = env.memory.list_threads(&acme(), &query).await.unwrap();
     page.threads.into_iter().map(|thread| thread.id).collect()
 }
 
-/// Keys and idempotency records came along.
-async fn assert_goes_on(to: &World, thread: ThreadId) {
+/// Asserts that keys and idempotency records were copied and that the copy accepts writes.
+async fn assert_usable(to: &TestEnv, thread: ThreadId) {
     to.clock.advance_ms(100);
     let memory = &to.memory;
     assert_eq!(memory.open_by_key(&ana(), "slack:T1:C1:17.01").await.unwrap().thread.id, thread);
@@ -134,31 +134,35 @@ async fn assert_goes_on(to: &World, thread: ThreadId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_data_under_the_same_ids_is_refused() {
+async fn conflicting_target_data_is_not_overwritten() {
     for to in stores() {
-        let from = World::plain();
+        let from = TestEnv::plain();
         let thread = fill(&from).await;
         let migration = migration(&from, &to).await;
         let scope = ana();
-        // Another thread with the id, another one with the key, another value of a record.
+        // The target has another thread with the same id, one with the same key, and another value of a record.
         let page = from.memory.list_threads(&ana(), &ThreadQuery::new(ThreadOrder::Created, 1)).await.unwrap();
         let id = page.threads[0].id;
         to.memory.open_by_id(&scope, id).await.unwrap();
         to.memory.append(&scope, id, Draft::user("Mine.")).await.unwrap();
-        let claimant = to.memory.open_by_key(&scope, "slack:T1:C1:17.01").await.unwrap().thread.id;
+        let same_key = to.memory.open_by_key(&scope, "slack:T1:C1:17.01").await.unwrap().thread.id;
         to.memory.set_preference(&ben(), "line", "Central").await.unwrap();
 
         let survey = migration.survey(|_| {}).await.unwrap();
-        let told: Vec<String> = survey.in_the_way.told.iter().map(ToString::to_string).collect();
-        assert_eq!(survey.in_the_way.count, 3, "{told:?}");
+        let reported: Vec<String> = survey.in_the_way.listed.iter().map(ToString::to_string).collect();
+        assert_eq!(survey.in_the_way.count, 3, "{reported:?}");
         assert!(
-            told[0].starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1, and at")),
-            "{told:?}"
+            reported[0]
+                .starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1; in the target at")),
+            "{reported:?}"
         );
-        assert_eq!(told[1], format!("tenant acme, thread {thread}: its key belongs to thread {claimant} there"));
-        assert!(told[2].starts_with("tenant acme, document app/preferences/line of ben: "), "{told:?}");
+        assert_eq!(
+            reported[1],
+            format!("tenant acme, thread {thread}: its key belongs to thread {same_key} in the target")
+        );
+        assert!(reported[2].starts_with("tenant acme, record app/preferences/line of ben: "), "{reported:?}");
 
-        // Who copies all the same gets the rest, and what was there is left as it is.
+        // A copy nevertheless copies the rest and does not change existing data.
         let copied = migration.copy(|_| {}).await.unwrap();
         assert_eq!((copied.copied.threads, copied.left_out.count), (FILLED.threads - 2, 3));
         assert_eq!(to.memory.newest(&scope, id, 9).await.unwrap().len(), 1);
@@ -170,47 +174,59 @@ async fn other_data_under_the_same_ids_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn verifying_says_what_differs() {
-    let (from, to) = (World::plain(), World::plain());
+async fn verification_reports_differences() {
+    let (from, to) = (TestEnv::plain(), TestEnv::plain());
     let thread = fill(&from).await;
     let migration = migration(&from, &to).await;
     migration.copy(|_| {}).await.unwrap();
     let from_store = &from.memory;
-    let said = to.memory.newest(&ana(), thread, 2).await.unwrap();
-    to.memory.erase_messages(&ana(), thread, &[said[0].id]).await.unwrap();
+    let newest = to.memory.newest(&ana(), thread, 2).await.unwrap();
+    to.memory.erase_messages(&ana(), thread, &[newest[0].id]).await.unwrap();
     from_store.append(&ana(), thread, Draft::user("Late.")).await.unwrap();
     from_store.delete_preference(&ben(), "line").await.unwrap();
     from_store.set_preference(&ben(), "line", "Bakerloo").await.unwrap();
     let new = from_store.open(&ana()).await.unwrap().thread.id;
-    // What was written to the source since does not count, until it is looked at again.
+    // The migration compares its snapshot of the source, without later writes. A new migration includes them.
     let differences = migration.verify(|_| {}).await.unwrap().differences;
-    let told: Vec<_> = differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
-    let told_of_thread = (&Item::Thread(thread), "it is at message 60, change 65, and at 60, 66 there");
-    assert_eq!(told, [told_of_thread]);
+    let reported: Vec<_> =
+        differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+    let of_thread = (&Item::Thread(thread), "it is at message 60, change 65; in the target at message 60, change 66");
+    assert_eq!(reported, [of_thread]);
     let again = self::migration(&from, &to).await;
     let differences = again.verify(|_| {}).await.unwrap().differences;
-    let told: Vec<_> = differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told.contains(&(&Item::Thread(thread), "it is at message 61, change 66, and at 60, 66 there")), "{told:?}");
-    assert!(told.contains(&(&Item::Thread(new), "it is not there")), "{told:?}");
-    assert!(matches!(told[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")), "{told:?}");
+    let reported: Vec<_> =
+        differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert!(
+        reported.contains(&(
+            &Item::Thread(thread),
+            "it is at message 61, change 66; in the target at message 60, change 66"
+        )),
+        "{reported:?}"
+    );
+    assert!(reported.contains(&(&Item::Thread(new), "missing in the target")), "{reported:?}");
+    assert!(
+        matches!(reported[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")),
+        "{reported:?}"
+    );
 }
 
-/// Chunks whose reply was lost are not written twice, and a full disk leaves no half of a thread.
+/// A chunk whose response was lost is not written twice, and a full disk does not leave an incomplete thread.
 #[tokio::test(start_paused = true)]
-async fn a_migration_that_was_cut_is_made_whole_by_the_next_one() {
-    let from = World::sqlite();
+async fn an_interrupted_migration_is_completed_by_the_next() {
+    let from = TestEnv::sqlite();
     fill(&from).await;
     for cut_after in [0, 1, 7, 43, 44, 45] {
         for to in stores() {
-            let full = std::iter::repeat_n(Fate::Done, cut_after).chain([Fate::Full]);
-            let cut = Migration::begin(&from.backend, Failing::over(&to.backend, full), from.memory.platform())
-                .await
-                .unwrap();
+            let full = std::iter::repeat_n(Outcome::Success, cut_after).chain([Outcome::DiskFull]);
+            let cut =
+                Migration::begin(&from.backend, FaultyMaintenance::wrap(&to.backend, full), from.memory.platform())
+                    .await
+                    .unwrap();
             cut.copy(|_| {}).await.unwrap_err();
             assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
-            let lossy = [Fate::LostReply, Fate::Done, Fate::LostReply, Fate::LostReply];
-            let lossy = Failing::over(&to.backend, lossy.into_iter().cycle().take(64));
+            let lossy = [Outcome::LostResponse, Outcome::Success, Outcome::LostResponse, Outcome::LostResponse];
+            let lossy = FaultyMaintenance::wrap(&to.backend, lossy.into_iter().cycle().take(64));
             let whole = Migration::begin(&from.backend, lossy, from.memory.platform()).await.unwrap();
             let copied = whole.copy(|_| {}).await.unwrap();
             assert_eq!(copied.left_out.count, 0, "{copied:?}");
@@ -219,12 +235,12 @@ async fn a_migration_that_was_cut_is_made_whole_by_the_next_one() {
     }
 }
 
-/// Appending, erasing, deleting and writing records go on while the source is read.
-fn busy(from: &World, thread: ThreadId) -> Backend {
+/// The source's backend, with writes of all kinds between the reads of a snapshot.
+fn with_concurrent_writes(from: &TestEnv, thread: ThreadId) -> Backend {
     let events = (0..50).map(|number| {
         let memory = from.memory.clone();
         let change = async move {
-            memory.append(&ana(), thread, Draft::user(format!("Meanwhile {number}"))).await.unwrap();
+            memory.append(&ana(), thread, Draft::user(format!("Later {number}"))).await.unwrap();
             let newest = memory.newest(&ana(), thread, 3).await.unwrap();
             memory.erase_messages(&ana(), thread, &[newest[0].id]).await.unwrap();
             memory.set_preference(&ana(), "line", &format!("Line {number}")).await.unwrap();
@@ -235,28 +251,30 @@ fn busy(from: &World, thread: ThreadId) -> Backend {
         };
         futures::FutureExt::boxed(change)
     });
-    Failing::with_events(&from.backend, events.collect())
+    FaultyMaintenance::with_events(&from.backend, events.collect())
 }
 
-/// However much is written, and however often: what moves is what was there.
+/// Writes after the snapshot was taken are not copied.
 #[tokio::test(start_paused = true)]
-async fn what_is_written_meanwhile_leaves_a_copy_alone() {
+async fn concurrent_writes_do_not_affect_a_copy() {
     for (from, same) in stores().into_iter().zip(stores()) {
-        let (to, restored) = (World::plain(), World::plain());
+        let (to, restored) = (TestEnv::plain(), TestEnv::plain());
         let thread = fill(&from).await;
-        let as_it_was = migration(&from, &same).await;
+        let earlier = migration(&from, &same).await;
         let migration =
-            Migration::begin(&busy(&from, thread), to.backend.clone(), from.memory.platform()).await.unwrap();
+            Migration::begin(&with_concurrent_writes(&from, thread), to.backend.clone(), from.memory.platform())
+                .await
+                .unwrap();
         assert_eq!(migration.survey(|_| {}).await.unwrap().total, FILLED);
         assert_eq!(migration.copy(|_| {}).await.unwrap().copied, FILLED);
         assert_same(&verify(&migration).await);
-        assert_ne!(listed(&from).await, listed(&to).await, "nothing happened meanwhile");
+        assert_ne!(listed(&from).await, listed(&to).await, "no concurrent writes were made");
 
-        // The same of a backup of lines, which also says so.
-        as_it_was.copy(|_| {}).await.unwrap();
-        // Its clock makes other ids.
+        // The same holds for a backup, whose header contains the consistency.
+        earlier.copy(|_| {}).await.unwrap();
+        // Advanced so that new ids differ from those in `from`.
         same.clock.advance_ms(60_000);
-        let lines = backup(&busy(&same, thread), &same).await;
+        let lines = backup(&with_concurrent_writes(&same, thread), &same).await;
         assert!(lines[0].contains(r#""as_of":"store""#), "{}", lines[0]);
         restore(&restored, lines.iter().map(String::as_str)).await.unwrap();
         let restored = Migration::begin(&restored.backend, to.backend.clone(), from.memory.platform()).await.unwrap();
@@ -264,18 +282,18 @@ async fn what_is_written_meanwhile_leaves_a_copy_alone() {
     }
 }
 
-/// Backups from before the header said what is as of one instant.
+/// Backups of earlier versions have no consistency in the header.
 #[tokio::test(start_paused = true)]
-async fn a_backup_without_its_consistency_is_read() {
-    let (from, to) = (World::plain(), World::plain());
+async fn a_backup_without_a_consistency_field_is_readable() {
+    let (from, to) = (TestEnv::plain(), TestEnv::plain());
     fill(&from).await;
     let mut lines = backup(&from.backend, &from).await;
     let (before, after) = lines[0].split_once(r#","as_of":"store""#).unwrap();
     lines[0] = format!("{before}{after}");
     let all = lines.iter().map(String::as_str);
-    // The end holds the hash of what was written with it.
-    let error = restore(&World::plain(), all.clone()).await.unwrap_err();
-    assert!(error.to_string().contains("is not what was written"), "{error}");
+    // The last line contains the hash of all other lines.
+    let error = restore(&TestEnv::plain(), all.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("differ from those that were written"), "{error}");
     let end = lines.len() - 1;
     let written: String = lines[..end].iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     let hash: String = Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -285,9 +303,9 @@ async fn a_backup_without_its_consistency_is_read() {
     assert_same(&verify(&migration(&from, &to).await).await);
 }
 
-async fn backup(backend: &Backend, world: &World) -> Vec<String> {
+async fn backup(backend: &Backend, env: &TestEnv) -> Vec<String> {
     let mut lines = Vec::new();
-    let backup = BackupLines::begin(backend, world.memory.platform()).await.unwrap();
+    let backup = BackupLines::begin(backend, env.memory.platform()).await.unwrap();
     assert_eq!((backup.totals().threads, backup.totals().messages), (FILLED.threads, FILLED.messages));
     let backed_up = backup.write(|line, _| {
         lines.push(line.to_owned());
@@ -298,7 +316,7 @@ async fn backup(backend: &Backend, world: &World) -> Vec<String> {
     lines
 }
 
-async fn restore<'a>(to: &World, lines: impl IntoIterator<Item = &'a str>) -> Result<Progress, MemoryError> {
+async fn restore<'a>(to: &TestEnv, lines: impl IntoIterator<Item = &'a str>) -> Result<Progress, MemoryError> {
     let mut reader = BackupReader::into(to.backend.clone(), to.memory.platform());
     for line in lines {
         reader.line(line).await?;
@@ -307,10 +325,10 @@ async fn restore<'a>(to: &World, lines: impl IntoIterator<Item = &'a str>) -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backup_holds_a_store_verbatim() {
-    let from = World::sqlite();
+async fn a_backup_is_verbatim() {
+    let from = TestEnv::sqlite();
     let thread = fill(&from).await;
-    // What is kept byte for byte may stand on several lines.
+    // A value may contain line breaks.
     let value = JsonText::new("{\r\n  \"a]\": [\n\n1.0]\n}").unwrap();
     let put = PutRecord { name: name(Namespace::app("notes").unwrap(), "k"), value, expires_at: None };
     from.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
@@ -323,8 +341,8 @@ async fn a_backup_holds_a_store_verbatim() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backup_that_was_cut_or_changed_is_refused() {
-    let from = World::plain();
+async fn a_truncated_or_modified_backup_is_rejected() {
+    let from = TestEnv::plain();
     fill(&from).await;
     let lines = backup(&from.backend, &from).await;
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -336,16 +354,16 @@ async fn a_backup_that_was_cut_or_changed_is_refused() {
     let without = |line: usize| lines.iter().enumerate().filter(move |(at, _)| *at != line).map(|(_, line)| *line);
     let everything = lines.iter().copied();
     let refused = [
-        (restore(&World::plain(), lines[..last].iter().copied()).await, "the end is missing"),
-        (restore(&World::plain(), []).await, "the end is missing"),
-        (restore(&World::plain(), without(0)).await, "line 1: it does not begin with the header"),
-        (restore(&World::plain(), without(5)).await, "is not what was written"),
-        (restore(&World::plain(), with(5, &altered)).await, "is not what was written"),
-        (restore(&World::plain(), with(5, lines[0])).await, "line 6: a second header"),
-        (restore(&World::plain(), with(5, r#"{"meal":{}}"#)).await, "line 6: unknown variant"),
-        (restore(&World::plain(), with(5, lines[4])).await, "line 6: conflict: a thread with this id"),
-        (restore(&World::plain(), everything.clone().chain([lines[5]])).await, "more follows the end"),
-        (restore(&World::plain(), with(0, &later)).await, "the backup has version 2"),
+        (restore(&TestEnv::plain(), lines[..last].iter().copied()).await, "the end is missing"),
+        (restore(&TestEnv::plain(), []).await, "the end is missing"),
+        (restore(&TestEnv::plain(), without(0)).await, "line 1: the header of a backup is missing"),
+        (restore(&TestEnv::plain(), without(5)).await, "differ from those that were written"),
+        (restore(&TestEnv::plain(), with(5, &altered)).await, "differ from those that were written"),
+        (restore(&TestEnv::plain(), with(5, lines[0])).await, "line 6: unexpected second header"),
+        (restore(&TestEnv::plain(), with(5, r#"{"meal":{}}"#)).await, "line 6: unknown variant"),
+        (restore(&TestEnv::plain(), with(5, lines[4])).await, "line 6: conflict: a thread with this id"),
+        (restore(&TestEnv::plain(), everything.clone().chain([lines[5]])).await, "data after the end"),
+        (restore(&TestEnv::plain(), with(0, &later)).await, "the backup has version 2"),
     ];
     for (answer, reason) in refused {
         let error = answer.unwrap_err();
@@ -353,5 +371,5 @@ async fn a_backup_that_was_cut_or_changed_is_refused() {
         let kind = matches!(error, MemoryError::Store(StoreError::Corrupt { .. } | StoreError::Incompatible(_)));
         assert!(kind, "{error:?}");
     }
-    assert!(restore(&World::plain(), everything).await.is_ok());
+    assert!(restore(&TestEnv::plain(), everything).await.is_ok());
 }

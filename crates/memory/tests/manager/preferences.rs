@@ -1,17 +1,17 @@
 use threadkeep_memory::MemoryError;
 
-use super::probe::{Fate, Probe};
-use super::world::{World, acme, ana, ben, everywhere};
+use super::probe::{Outcome, Probe};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 // S0.41
 #[tokio::test(start_paused = true)]
-async fn preferences_belong_to_a_user_and_last() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn preferences_belong_to_a_user_and_persist() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         memory.set_preference(&ana(), "usual_line", "Victoria").await.unwrap();
         memory.set_preference(&ana(), "usual_line", "Northern").await.unwrap();
         memory.set_preference(&ana(), "home_station", &["Bank", "Monument"]).await.unwrap();
-        let process = world.another_process();
+        let process = env.another_process();
         assert_eq!(process.preference::<String>(&ana(), "usual_line").await.unwrap().as_deref(), Some("Northern"));
         assert_eq!(process.preference::<String>(&ben(), "usual_line").await.unwrap(), None);
         let listed = process.list_preferences(&ana()).await.unwrap();
@@ -28,47 +28,50 @@ async fn preferences_belong_to_a_user_and_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_preference_is_refused() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn invalid_preferences_are_rejected() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let error = memory.set_preference(&acme(), "line", "Northern").await.unwrap_err();
         assert!(matches!(error, MemoryError::Invalid { field: "scope", .. }), "{error}");
         let error = memory.set_preference(&ana(), "", "Northern").await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid document key: empty");
+        assert_eq!(error.to_string(), "invalid record key: empty");
         memory.set_preference(&ana(), "line", "Northern").await.unwrap();
-        assert!(memory.preference::<u64>(&ana(), "line").await.is_err(), "another shape is no default");
+        assert!(
+            memory.preference::<u64>(&ana(), "line").await.is_err(),
+            "a value of another type is an error, not a default"
+        );
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_at_the_same_time_all_count() {
-    everywhere(async |world: World| {
+async fn concurrent_updates_are_all_applied() {
+    on_all_stores(async |env: TestEnv| {
         let writers = (0..8).map(|_| {
-            let memory = world.memory.clone();
+            let memory = env.memory.clone();
             tokio::spawn(async move {
                 let count = |trips: Option<u64>| Some(trips.unwrap_or(0) + 1);
                 memory.update_preference(&ana(), "trips", count).await.unwrap();
             })
         });
         futures::future::try_join_all(writers).await.unwrap();
-        assert_eq!(world.memory.preference::<u64>(&ana(), "trips").await.unwrap(), Some(8));
+        assert_eq!(env.memory.preference::<u64>(&ana(), "trips").await.unwrap(), Some(8));
     })
     .await;
-    let (probe, world) = Probe::world();
-    probe.will_end([Fate::LostReply]);
+    let (probe, env) = Probe::env();
+    probe.script([Outcome::LostResponse]);
     let count = |trips: Option<u64>| Some(trips.unwrap_or(0) + 1);
-    assert_eq!(world.memory.update_preference(&ana(), "trips", count).await.unwrap(), Some(1));
-    assert_eq!(world.memory.preference::<u64>(&ana(), "trips").await.unwrap(), Some(1));
+    assert_eq!(env.memory.update_preference(&ana(), "trips", count).await.unwrap(), Some(1));
+    assert_eq!(env.memory.preference::<u64>(&ana(), "trips").await.unwrap(), Some(1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_preferences_has_no_end_of_page() {
-    everywhere(async |world: World| {
+async fn all_preferences_are_listed() {
+    on_all_stores(async |env: TestEnv| {
         for number in 0..1_050 {
-            world.memory.set_preference(&ana(), &format!("{number:04}"), &number).await.unwrap();
+            env.memory.set_preference(&ana(), &format!("{number:04}"), &number).await.unwrap();
         }
-        let listed = world.memory.list_preferences(&ana()).await.unwrap();
+        let listed = env.memory.list_preferences(&ana()).await.unwrap();
         assert_eq!(listed.len(), 1_050);
         assert!(listed.is_sorted_by(|one, other| one.key < other.key));
     })

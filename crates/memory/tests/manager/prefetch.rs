@@ -1,13 +1,13 @@
-//! What a turn reads before it begins.
+//! Prefetching: reading everything that a turn needs in one call.
 
 use threadkeep_context::{ContextPolicy, SummaryPolicy};
 use threadkeep_core::{DumpEntry, JsonText, Namespace, PutRecord, RecordName, RecordOwner, ThreadId, ThreadPatch};
 use threadkeep_memory::{ContextOptions, Draft, Memory, MemoryOptions, Retention, ThreadConfig};
 
 use super::probe::Probe;
-use super::world::{World, ana, ben, everywhere};
+use super::test_env::{TestEnv, ana, ben, on_all_stores};
 
-fn named(key: &str) -> RecordName {
+fn note_name(key: &str) -> RecordName {
     RecordName { namespace: Namespace::app("notes").unwrap(), key: key.to_owned() }
 }
 
@@ -15,35 +15,36 @@ fn summarising(window: usize) -> ContextPolicy {
     ContextPolicy { window: Some(window), summary: Some(SummaryPolicy::default()), ..ContextPolicy::default() }
 }
 
-async fn say(memory: &Memory, thread: ThreadId, from: u32, count: u32) {
+async fn append_facts(memory: &Memory, thread: ThreadId, from: u32, count: u32) {
     for number in from..from + count {
         let draft = Draft::user(format!("My train number {number} leaves from Platform {number}."));
         memory.append(&ana(), thread, draft).await.unwrap();
     }
 }
 
-/// A thread with settings, a record and messages.
-async fn prepared(world: &World) -> ThreadId {
-    let (memory, thread) = (&world.memory, world.thread().await);
-    say(memory, thread, 1, 12).await;
+/// Creates a thread with a configuration, a record and messages.
+async fn prepared_thread(env: &TestEnv) -> ThreadId {
+    let (memory, thread) = (&env.memory, env.open_thread().await);
+    append_facts(memory, thread, 1, 12).await;
     let config = ThreadConfig { history_limit: Some(3), ..ThreadConfig::default() };
     memory.set_thread_config(&ana(), thread, &config, None).await.unwrap();
-    let put = PutRecord { name: named("k"), value: JsonText::new("1").unwrap(), expires_at: None };
+    let put = PutRecord { name: note_name("k"), value: JsonText::new("1").unwrap(), expires_at: None };
     memory.batch().put(put).commit(&ana(), thread).await.unwrap();
     thread
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_before_makes_the_same_context() {
-    everywhere(async |world: World| {
-        let thread = prepared(&world).await;
-        world.memory.set_preference(&ana(), "usual_line", "Northern").await.unwrap();
-        let holding = MemoryOptions { tail_bytes: 1 << 20, ..world.memory.options().clone() };
-        let holding = world.memory.with_options(holding).unwrap();
-        for memory in [&world.memory, &holding] {
+async fn a_prefetched_context_equals_a_regular_one() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = prepared_thread(&env).await;
+        env.memory.set_preference(&ana(), "usual_line", "Northern").await.unwrap();
+        let caching = MemoryOptions { thread_cache_bytes: 1 << 20, ..env.memory.options().clone() };
+        let caching = env.memory.with_options(caching).unwrap();
+        for memory in [&env.memory, &caching] {
             for turn in 0..3 {
                 let wide = summarising(6);
-                let found = memory.prefetch(&ana(), thread, &wide, &[named("k"), named("none")], &[]).await.unwrap();
+                let found =
+                    memory.prefetch(&ana(), thread, &wide, &[note_name("k"), note_name("none")], &[]).await.unwrap();
                 assert_eq!(found.thread, memory.get_thread(&ana(), thread).await.unwrap());
                 assert_eq!(found.config, memory.thread_config(&ana(), thread).await.unwrap());
                 let values = found.records.iter().map(|found| found.as_ref().map(|found| found.value.as_str()));
@@ -58,28 +59,28 @@ async fn what_was_read_before_makes_the_same_context() {
                         let through_seq = is_bounded.then_some(found.thread.positions.seq);
                         let options = ContextOptions { through_seq, ..ContextOptions::default() };
                         let of = memory.context_of(&found, Some("and now?"), &policy, &options).await.unwrap();
-                        let other = world.another_process();
+                        let other = env.another_process();
                         let alone = other.context_with(&ana(), thread, Some("and now?"), &policy, &options).await;
                         assert_eq!(of.assembled().context, alone.unwrap().context, "{policy:?}");
                     }
                 }
-                say(memory, thread, 20 + turn, 1).await;
+                append_facts(memory, thread, 20 + turn, 1).await;
             }
         }
-        let foreign = world.memory.prefetch(&ben(), thread, &ContextPolicy::window(4), &[], &[]).await;
+        let foreign = env.memory.prefetch(&ben(), thread, &ContextPolicy::window(4), &[], &[]).await;
         assert!(foreign.unwrap_err().is_not_found());
     })
     .await;
 }
 
 #[tokio::test]
-async fn broken_messages_count_as_others_do() {
-    let (from, to) = (World::plain(), World::plain());
-    let thread = prepared(&from).await;
+async fn corrupt_messages_count_towards_the_window() {
+    let (from, to) = (TestEnv::plain(), TestEnv::plain());
+    let thread = prepared_thread(&from).await;
     let tenant = ana().tenant_id().clone();
     let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
-    for place in [3, 9, 10] {
-        let DumpEntry::Message { body, .. } = &mut dump.entries[place] else { panic!("a message") };
+    for index in [3, 9, 10] {
+        let DumpEntry::Message { body, .. } = &mut dump.entries[index] else { panic!("not a message") };
         *body = "1u{\"parts\":[{\"text\":\"sec".to_owned();
     }
     to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
@@ -96,35 +97,35 @@ async fn broken_messages_count_as_others_do() {
     }
 }
 
-/// With the look at the caller's key they are three.
+/// Authenticating the caller takes a third call.
 #[tokio::test]
-async fn what_comes_before_the_model_is_two_calls() {
-    let (probe, world) = Probe::world();
-    let thread = prepared(&world).await;
+async fn preparing_a_turn_takes_two_calls() {
+    let (probe, env) = Probe::env();
+    let thread = prepared_thread(&env).await;
     let title = ThreadPatch { title: Some(Some("Trains".to_owned())), ..ThreadPatch::default() };
-    world.memory.patch_thread(&ana(), thread, title, None).await.unwrap();
-    for tail_bytes in [0, 1 << 20] {
-        let options = MemoryOptions { tail_bytes, ..world.memory.options().clone() };
-        // A process of its own: it has read nothing yet.
-        let memory = world.another_process().with_options(options).unwrap();
+    env.memory.patch_thread(&ana(), thread, title, None).await.unwrap();
+    for thread_cache_bytes in [0, 1 << 20] {
+        let options = MemoryOptions { thread_cache_bytes, ..env.memory.options().clone() };
+        // A separate process, with an empty cache.
+        let memory = env.another_process().with_options(options).unwrap();
         for temperature in ["cold", "warm", "warm"] {
             probe.take_calls();
             let policy = ContextPolicy::window(4);
             let found =
-                memory.prefetch(&ana(), thread, &policy, &[named("k"), RecordName::driver()], &[]).await.unwrap();
+                memory.prefetch(&ana(), thread, &policy, &[note_name("k"), RecordName::driver()], &[]).await.unwrap();
             let policy = found.config.bound_context(&policy);
             memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
             memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
-            let expected = [("commit", 1), ("read_thread_with_documents", 1)];
-            assert_eq!(probe.take_calls(), expected, "{temperature}, with {tail_bytes} bytes of tails");
+            let expected = [("commit", 1), ("read_thread_with_records", 1)];
+            assert_eq!(probe.take_calls(), expected, "{temperature}, with {thread_cache_bytes} bytes of cache");
         }
     }
-    // The same, each read by itself.
-    let memory = world.another_process();
+    // The same with separate reads.
+    let memory = env.another_process();
     probe.take_calls();
     memory.get_thread(&ana(), thread).await.unwrap();
     let config = memory.thread_config(&ana(), thread).await.unwrap();
-    memory.find_thread_record(&ana(), thread, &named("k")).await.unwrap();
+    memory.find_thread_record(&ana(), thread, &note_name("k")).await.unwrap();
     memory.find_thread_record(&ana(), thread, &RecordName::driver()).await.unwrap();
     let policy = config.bound_context(&ContextPolicy::window(4));
     memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap();
@@ -132,17 +133,17 @@ async fn what_comes_before_the_model_is_two_calls() {
     assert_eq!(probe.take_calls().iter().map(|(_, count)| count).sum::<usize>(), 6);
 }
 
-async fn derived_version(world: &World, thread: ThreadId) -> u64 {
-    let (store, owner) = (&world.backend.store, RecordOwner::Thread(thread));
-    let found = store.find_record(&ana(), &owner, &Namespace::derived(), "thread", world.memory.now()).await;
-    found.unwrap().expect("something was derived").version
+async fn derived_version(env: &TestEnv, thread: ThreadId) -> u64 {
+    let (store, owner) = (&env.backend.store, RecordOwner::Thread(thread));
+    let found = store.find_record(&ana(), &owner, &Namespace::derived(), "thread", env.memory.now()).await;
+    found.unwrap().expect("a derived record exists").version
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_holds_after_the_readers_own_commit() {
-    everywhere(async |world: World| {
-        let thread = prepared(&world).await;
-        let (memory, other) = (&world.memory, world.another_process());
+async fn prefetched_data_is_valid_after_an_own_commit() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = prepared_thread(&env).await;
+        let (memory, other) = (&env.memory, env.another_process());
         let (policy, options) = (summarising(4), ContextOptions::default());
         for round in 0..3 {
             let text = "and now?";
@@ -151,17 +152,17 @@ async fn what_was_read_holds_after_the_readers_own_commit() {
             assert!(expected.messages.iter().any(|message| message.plain_text().contains("Platform 1.")), "summarised");
             let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
-            let found = found.after(appended.change.into()).expect("nobody else wrote");
+            let found = found.after(appended.change.into()).expect("no other commit was made");
             let of = memory.context_of(&found, question, &policy, &options).await.unwrap();
             assert_eq!(of.assembled().context, expected, "round {round}");
 
-            // What it derives is stored at the change that the reader's own commit made.
-            say(&other, thread, 20 + 10 * round, 6).await;
+            // Derived data is stored at the change of the own commit.
+            append_facts(&other, thread, 20 + 10 * round, 6).await;
             let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
-            let found = found.after(appended.change.into()).expect("nobody else wrote");
+            let found = found.after(appended.change.into()).expect("no other commit was made");
             memory.context_of(&found, question, &policy, &options).await.unwrap();
-            let version = derived_version(&world, thread).await;
+            let version = derived_version(&env, thread).await;
             assert_eq!(version & u64::from(u32::MAX), appended.change, "round {round}");
         }
     })
@@ -169,48 +170,51 @@ async fn what_was_read_holds_after_the_readers_own_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_holds_no_longer_once_others_commit() {
-    everywhere(async |world: World| {
-        let thread = prepared(&world).await;
-        let (memory, other) = (&world.memory, world.another_process());
+async fn prefetched_data_is_invalid_after_commits_of_others() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = prepared_thread(&env).await;
+        let (memory, other) = (&env.memory, env.another_process());
         let policy = summarising(4);
         memory.context(&ana(), thread, None, &policy).await.unwrap();
         for is_erased in [false, true] {
             let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             if is_erased {
-                let said = other.newest(&ana(), thread, 3).await.unwrap();
-                other.erase_messages(&ana(), thread, &[said[0].id]).await.unwrap();
+                let newest = other.newest(&ana(), thread, 3).await.unwrap();
+                other.erase_messages(&ana(), thread, &[newest[0].id]).await.unwrap();
             } else {
-                say(&other, thread, 50, 1).await;
+                append_facts(&other, thread, 50, 1).await;
             }
             let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
             assert!(found.after(appended.change.into()).is_none(), "erased: {is_erased}");
         }
-        // A derived write of another is no commit: what was read holds, and what is derived of it is not stored over it.
-        say(&other, thread, 60, 6).await;
+        // A derived write is not a commit: the prefetched data remains valid, and its derived data does not replace the newer record.
+        append_facts(&other, thread, 60, 6).await;
         let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
         other.context(&ana(), thread, None, &policy).await.unwrap();
-        let version = derived_version(&world, thread).await;
+        let version = derived_version(&env, thread).await;
         let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
-        let found = found.after(appended.change.into()).expect("nobody else committed");
+        let found = found.after(appended.change.into()).expect("no other commit was made");
         let of = memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
         assert!(!of.assembled().context.messages.is_empty());
-        assert_eq!(derived_version(&world, thread).await, version);
+        assert_eq!(derived_version(&env, thread).await, version);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_is_read_again_where_appending_trims() {
-    everywhere(async |world: World| {
-        let thread = prepared(&world).await;
+async fn prefetched_data_is_invalid_after_a_trim() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = prepared_thread(&env).await;
         let retention = Some(Retention { max_messages: Some(5), ttl_minutes: None });
-        let options = MemoryOptions { retention, ..world.memory.options().clone() };
-        let memory = world.memory.with_options(options).unwrap();
+        let options = MemoryOptions { retention, ..env.memory.options().clone() };
+        let memory = env.memory.with_options(options).unwrap();
         let policy = ContextPolicy::window(8);
         let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
         let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
-        assert!(memory.get_thread(&ana(), thread).await.unwrap().positions.first_seq > 1, "it trims");
+        assert!(
+            memory.get_thread(&ana(), thread).await.unwrap().positions.first_seq > 1,
+            "the append trims the thread"
+        );
         assert!(found.after(appended.change.into()).is_none());
     })
     .await;

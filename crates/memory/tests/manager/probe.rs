@@ -1,4 +1,4 @@
-//! A store over another that counts calls, and fails commits as it is told.
+//! A wrapper of a store that counts calls and fails writes as scripted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -6,74 +6,74 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessageName,
-    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Reason, Record, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
-    Timestamp, UserCursor, WakeUps, WriteOutcome,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Message, MessagePage,
+    MessageQuery, MessageRef, Namespace, OpenOutcome, OpenThread, Reason, Record, RecordOwner, RecordQuery,
+    RecordWrite, Result, Scope, Store, StoreError, TaggedNumber, ThreadId, ThreadPage, ThreadQuery, ThreadRead,
+    ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
 use tokio::sync::oneshot;
 
-use super::world::World;
+use super::test_env::TestEnv;
 
-/// What becomes of a commit.
+/// The scripted outcome of a write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fate {
-    /// It is not carried out, and the caller learns so.
-    Refused,
-    /// It is not carried out, and the caller does not learn it.
+pub(crate) enum Outcome {
+    /// The write is not executed, and fails with a retryable error.
+    Rejected,
+    /// The write is not executed, and the caller does not know.
     LostRequest,
-    /// It is carried out, and the caller does not learn it.
-    LostReply,
-    /// It fails for good.
+    /// The write is executed, and the caller does not know.
+    LostResponse,
+    /// The write is not executed, and fails with an error that is not retryable.
     DiskFull,
-    /// It is carried out, and the caller learns it.
-    Done,
+    /// The write is executed.
+    Success,
 }
 
 #[derive(Debug)]
 pub(crate) struct Probe {
     inner: Backend,
     calls: Mutex<BTreeMap<&'static str, usize>>,
-    fates: Mutex<VecDeque<Fate>>,
-    held: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
-    gives_wake_ups: bool,
+    outcomes: Mutex<VecDeque<Outcome>>,
+    blocked: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
+    has_wake_ups: bool,
 }
 
 impl Probe {
-    pub(crate) fn world() -> (Arc<Self>, World) {
-        Self::world_over(threadkeep_store_memory::MemoryStore::open())
+    pub(crate) fn env() -> (Arc<Self>, TestEnv) {
+        Self::env_on(threadkeep_store_memory::MemoryStore::open())
     }
 
-    /// A world in which no wake-up ever comes.
-    pub(crate) fn silent_world() -> (Arc<Self>, World) {
-        Self::world_with(threadkeep_store_memory::MemoryStore::open(), false)
+    /// A test environment whose store never sends wake-ups.
+    pub(crate) fn env_without_wake_ups() -> (Arc<Self>, TestEnv) {
+        Self::env_with(threadkeep_store_memory::MemoryStore::open(), false)
     }
 
-    pub(crate) fn world_over(inner: Backend) -> (Arc<Self>, World) {
-        Self::world_with(inner, true)
+    pub(crate) fn env_on(inner: Backend) -> (Arc<Self>, TestEnv) {
+        Self::env_with(inner, true)
     }
 
-    fn world_with(inner: Backend, gives_wake_ups: bool) -> (Arc<Self>, World) {
-        let (calls, fates, held) = Default::default();
-        let probe = Arc::new(Self { inner: inner.clone(), calls, fates, held, gives_wake_ups });
-        let seen = Backend { store: probe.clone(), ..inner.clone() };
-        (probe, World::over(inner, seen))
+    fn env_with(inner: Backend, has_wake_ups: bool) -> (Arc<Self>, TestEnv) {
+        let (calls, outcomes, blocked) = Default::default();
+        let probe = Arc::new(Self { inner: inner.clone(), calls, outcomes, blocked, has_wake_ups });
+        let wrapped = Backend { store: probe.clone(), ..inner.clone() };
+        (probe, TestEnv::with_backends(inner, wrapped))
     }
 
-    /// The next writes end so, one after the other; opening can only lose its reply.
-    pub(crate) fn will_end(&self, fates: impl IntoIterator<Item = Fate>) {
-        self.fates.lock().unwrap().extend(fates);
+    /// Sets the outcomes of the next writes, in order. `open_thread` and `write_derived` only support lost responses.
+    pub(crate) fn script(&self, outcomes: impl IntoIterator<Item = Outcome>) {
+        self.outcomes.lock().unwrap().extend(outcomes);
     }
 
-    /// Holds the next derived write back: the first end says that it is there, the second one lets it go.
-    pub(crate) fn hold_derived(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
-        let ((reached, is_reached), (release, go_on)) = (oneshot::channel(), oneshot::channel());
-        *self.held.lock().unwrap() = Some((reached, go_on));
+    /// Blocks the next derived write. The returned receiver signals that the write was called; the sender releases it.
+    pub(crate) fn block_derived_write(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
+        let ((reached, is_reached), (release, is_released)) = (oneshot::channel(), oneshot::channel());
+        *self.blocked.lock().unwrap() = Some((reached, is_released));
         (is_reached, release)
     }
 
-    /// The calls since the last look.
+    /// Returns the number of calls of each method since the last `take_calls`.
     pub(crate) fn take_calls(&self) -> Vec<(&'static str, usize)> {
         std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
     }
@@ -83,7 +83,7 @@ impl Probe {
     }
 }
 
-fn lost() -> StoreError {
+fn lost_response() -> StoreError {
     StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None }
 }
 
@@ -91,32 +91,32 @@ fn lost() -> StoreError {
 impl Store for Probe {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
         self.count("commit");
-        let fate = self.fates.lock().unwrap().pop_front();
-        match fate {
-            Some(Fate::Refused) => return Err(StoreError::unavailable(Reason::Busy)),
-            Some(Fate::LostRequest) => return Err(lost()),
-            Some(Fate::DiskFull) => return Err(StoreError::unavailable(Reason::Full)),
-            Some(Fate::LostReply | Fate::Done) | None => {}
+        let scripted = self.outcomes.lock().unwrap().pop_front();
+        match scripted {
+            Some(Outcome::Rejected) => return Err(StoreError::unavailable(Reason::Busy)),
+            Some(Outcome::LostRequest) => return Err(lost_response()),
+            Some(Outcome::DiskFull) => return Err(StoreError::unavailable(Reason::Full)),
+            Some(Outcome::LostResponse | Outcome::Success) | None => {}
         }
         let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
-        if matches!(fate, Some(Fate::LostReply)) { Err(lost()) } else { Ok(outcome) }
+        if matches!(scripted, Some(Outcome::LostResponse)) { Err(lost_response()) } else { Ok(outcome) }
     }
 
-    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.count("open_thread");
-        let fate = self.fates.lock().unwrap().pop_front_if(|fate| matches!(fate, Fate::LostReply));
+        let scripted = self.outcomes.lock().unwrap().pop_front_if(|outcome| matches!(outcome, Outcome::LostResponse));
         let opened = self.inner.store.open_thread(scope, open, now).await?;
-        if fate.is_some() { Err(lost()) } else { Ok(opened) }
+        if scripted.is_some() { Err(lost_response()) } else { Ok(opened) }
     }
 
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadName,
+        name: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        self.count(if read.records.is_empty() { "read_thread" } else { "read_thread_with_documents" });
+        self.count(if read.records.is_empty() { "read_thread" } else { "read_thread_with_records" });
         self.inner.store.read_thread(scope, name, read, now).await
     }
 
@@ -138,9 +138,9 @@ impl Store for Probe {
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
         self.count("delete_thread");
-        let fate = self.fates.lock().unwrap().pop_front();
+        let scripted = self.outcomes.lock().unwrap().pop_front();
         self.inner.store.delete_thread(scope, thread, now).await?;
-        if fate.is_some() { Err(lost()) } else { Ok(()) }
+        if scripted.is_some() { Err(lost_response()) } else { Ok(()) }
     }
 
     async fn list_messages(
@@ -158,7 +158,7 @@ impl Store for Probe {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.count("find_messages");
@@ -169,7 +169,7 @@ impl Store for Probe {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -181,7 +181,7 @@ impl Store for Probe {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
@@ -197,20 +197,20 @@ impl Store for Probe {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        self.count("find_document");
+        self.count("find_record");
         self.inner.store.find_record(scope, owner, namespace, key, now).await
     }
 
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        self.count("list_documents");
+        self.count("list_records");
         self.inner.store.list_records(scope, query, now).await
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
-        self.count("write_document");
-        let fate = self.fates.lock().unwrap().pop_front();
+        self.count("write_record");
+        let scripted = self.outcomes.lock().unwrap().pop_front();
         let written = self.inner.store.write_record(scope, write, now).await?;
-        if fate.is_some() { Err(lost()) } else { Ok(written) }
+        if scripted.is_some() { Err(lost_response()) } else { Ok(written) }
     }
 
     async fn write_derived(
@@ -221,20 +221,20 @@ impl Store for Probe {
         now: Timestamp,
     ) -> Result<WriteOutcome> {
         self.count("write_derived");
-        let held = self.held.lock().unwrap().take();
-        if let Some((reached, go_on)) = held {
+        let blocked = self.blocked.lock().unwrap().take();
+        if let Some((reached, is_released)) = blocked {
             reached.send(()).unwrap();
-            go_on.await.unwrap();
+            is_released.await.unwrap();
         }
-        let fate = self.fates.lock().unwrap().pop_front_if(|fate| matches!(fate, Fate::LostReply));
+        let scripted = self.outcomes.lock().unwrap().pop_front_if(|outcome| matches!(outcome, Outcome::LostResponse));
         let written = self.inner.store.write_derived(scope, thread, write, now).await?;
-        if fate.is_some() { Err(lost()) } else { Ok(written) }
+        if scripted.is_some() { Err(lost_response()) } else { Ok(written) }
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {
         self.count("wake_ups");
         let wake_ups = self.inner.store.wake_ups().await?;
-        if self.gives_wake_ups { Ok(wake_ups) } else { Ok(futures::stream::pending().boxed()) }
+        if self.has_wake_ups { Ok(wake_ups) } else { Ok(futures::stream::pending().boxed()) }
     }
 
     fn stamp(&self) -> Option<u64> {

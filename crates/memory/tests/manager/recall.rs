@@ -2,13 +2,13 @@ use threadkeep_core::{Content, EPHEMERAL, Map, OpenThread, Role, Scope, ThreadId
 use threadkeep_memory::{AppendOptions, Draft, Memory, RecallOptions, SearchOptions, ThreadTail};
 
 use super::probe::Probe;
-use super::world::{World, acme, ana, ben, everywhere};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 fn start() -> Timestamp {
     "2026-05-01T08:00:00Z".parse().unwrap()
 }
 
-/// Two people over some days: small talk, and now and then something worth remembering.
+/// A dialogue of several days: small talk with some memorable facts.
 fn dialogue(turns: usize) -> Vec<Draft> {
     let drafts = (0..turns).map(|turn| {
         let text = match turn % 12 {
@@ -26,7 +26,7 @@ fn dialogue(turns: usize) -> Vec<Draft> {
     drafts.collect()
 }
 
-async fn tell(memory: &Memory, scope: &Scope, turns: usize) -> ThreadId {
+async fn append_dialogue(memory: &Memory, scope: &Scope, turns: usize) -> ThreadId {
     let thread = memory.open(scope).await.unwrap().thread.id;
     for drafts in dialogue(turns).chunks(100) {
         memory.append_all(scope, thread, drafts.to_vec(), &AppendOptions::default()).await.unwrap();
@@ -43,7 +43,7 @@ const QUESTIONS: [&str; 6] = [
     "who are you?",
 ];
 
-/// What is recalled, by positions, with scores as text so that they compare exactly.
+/// Positions and scores of the recalled turns. Scores are text so that they can be compared exactly.
 async fn recalled(memory: &Memory, thread: ThreadId, question: &str) -> Vec<(u64, String)> {
     let options = RecallOptions { thread: Some(thread), limit: 20, ..RecallOptions::default() };
     let results = memory.recall(&ana(), question, &options).await.unwrap();
@@ -52,33 +52,33 @@ async fn recalled(memory: &Memory, thread: ThreadId, question: &str) -> Vec<(u64
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_store_recalls_the_same_however_its_index_lags() {
+async fn recall_does_not_depend_on_the_store_or_index_lag() {
     let mut expected: Vec<Vec<(u64, String)>> = Vec::new();
-    let plain = World::plain();
-    let thread = tell(&plain.memory, &ana(), 150).await;
+    let plain = TestEnv::plain();
+    let thread = append_dialogue(&plain.memory, &ana(), 150).await;
     for question in QUESTIONS {
         expected.push(recalled(&plain.memory, thread, question).await);
     }
     assert!(expected[..5].iter().all(|turns| !turns.is_empty()));
-    let worlds = std::iter::once(World::sqlite())
-        .chain(World::on_servers().into_iter().map(|(_, world)| world))
-        .chain([1, 2, 3, 42, 2026].map(World::weak));
-    for world in worlds {
-        let thread = tell(&world.memory, &ana(), 150).await;
+    let envs = std::iter::once(TestEnv::sqlite())
+        .chain(TestEnv::on_servers().into_iter().map(|(_, env)| env))
+        .chain([1, 2, 3, 42, 2026].map(TestEnv::faulty));
+    for env in envs {
+        let thread = append_dialogue(&env.memory, &ana(), 150).await;
         for _ in 0..2 {
             for (question, expected) in QUESTIONS.iter().zip(&expected) {
-                assert_eq!(recalled(&world.memory, thread, question).await, *expected, "{question}");
+                assert_eq!(recalled(&env.memory, thread, question).await, *expected, "{question}");
             }
-            while !world.backend.search.catch_up(1_000).await.unwrap().done {}
+            while !env.backend.search.catch_up(1_000).await.unwrap().done {}
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_recalled_with_its_question_and_the_parts_add_up() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let thread = world.thread().await;
+async fn an_answer_is_recalled_with_its_question_and_score_parts_add_up() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let thread = env.open_thread().await;
         for (turn, text) in ["Hello", "What did you paint?", "A heron.", "Goodbye"].into_iter().enumerate() {
             let role = if turn % 2 == 0 { Role::User } else { Role::Assistant };
             memory.append(&ana(), thread, Draft::new(Content::text(role, text))).await.unwrap();
@@ -99,10 +99,10 @@ async fn an_answer_is_recalled_with_its_question_and_the_parts_add_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_own_scope_is_recalled() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let (one, two) = (world.thread().await, world.thread().await);
+async fn recall_is_limited_to_the_scope() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let (one, two) = (env.open_thread().await, env.open_thread().await);
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ana(), one, Draft::user("a walrus")).await.unwrap();
         memory.append(&ana(), two, Draft::user("another walrus")).await.unwrap();
@@ -120,10 +120,10 @@ async fn only_the_own_scope_is_recalled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hostile_questions_recall_or_answer_nothing() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let thread = tell(memory, &ana(), 30).await;
+async fn hostile_questions_are_handled() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let thread = append_dialogue(memory, &ana(), 30).await;
         let long = "heron ".repeat(50_000);
         let many: String = (0..5_000).map(|number| format!("w{number} ")).collect();
         for question in ["", " … ", "\u{202e}\u{0}", "\" OR 99=99 --", "NEAR(a b)*", "heron AND NOT", &long, &many] {
@@ -134,39 +134,39 @@ async fn hostile_questions_recall_or_answer_nothing() {
         }
         let none = RecallOptions { limit: 0, ..RecallOptions::default() };
         let error = memory.recall(&ana(), "heron", &none).await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid limit: 0; ask for at least 1");
+        assert_eq!(error.to_string(), "invalid limit: must be at least 1");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_thread_costs_no_more_calls_than_a_short_one() {
+async fn recall_calls_do_not_depend_on_the_thread_length() {
     let mut costs = Vec::new();
     for turns in [300, 1_200] {
-        let (probe, world) = Probe::world();
-        let thread = tell(&world.memory, &ana(), turns).await;
+        let (probe, env) = Probe::env();
+        let thread = append_dialogue(&env.memory, &ana(), turns).await;
         probe.take_calls();
         for question in &QUESTIONS[..3] {
-            recalled(&world.memory, thread, question).await;
+            recalled(&env.memory, thread, question).await;
         }
         costs.push(probe.take_calls());
     }
-    // The candidates, and what stands around the best of them.
+    // One call for the candidates and one for the neighbours of the best ones.
     assert_eq!(costs[0], [("find_messages", 6)]);
     assert_eq!(costs[1], costs[0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn common_words_neither_hide_a_rare_one_nor_leave_their_own_question_open() {
-    let servers = World::on_servers().into_iter().map(|(_, world)| world);
-    for world in [World::plain(), World::sqlite()].into_iter().chain(servers) {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn common_words_do_not_hide_rare_ones_and_are_searchable() {
+    let servers = TestEnv::on_servers().into_iter().map(|(_, env)| env);
+    for env in [TestEnv::plain(), TestEnv::sqlite()].into_iter().chain(servers) {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("A walrus took the train to the station.")).await.unwrap();
         for _ in 0..3 {
             let talk = (0..500).map(|_| Draft::user("The train left the station.")).collect();
             memory.append_all(&ana(), thread, talk, &AppendOptions::default()).await.unwrap();
         }
-        while !world.backend.search.catch_up(10_000).await.unwrap().done {}
+        while !env.backend.search.catch_up(10_000).await.unwrap().done {}
         let options = RecallOptions { thread: Some(thread), ..RecallOptions::default() };
         let rare = memory.recall(&ana(), "Which walrus took a train from the station?", &options).await.unwrap();
         assert_eq!(rare.turns[0].message.seq, 1);
@@ -176,26 +176,26 @@ async fn common_words_neither_hide_a_rare_one_nor_leave_their_own_question_open(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_ephemeral_is_found_in_its_own_thread_alone() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn ephemeral_messages_are_found_only_in_their_thread() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let mark = || Map::from_iter([(EPHEMERAL.to_owned(), true.into())]);
         let kept = memory.open(&ana()).await.unwrap().thread.id;
         memory.append(&ana(), kept, Draft::user("The heron stands by the lake.")).await.unwrap();
-        let open = OpenThread { metadata: mark(), ..OpenThread::new(&ana(), memory.mint_thread_id()) };
-        let passing = memory.open_thread(&ana(), open).await.unwrap().thread.id;
+        let open = OpenThread { metadata: mark(), ..OpenThread::new(&ana(), memory.generate_thread_id()) };
+        let ephemeral = memory.open_thread(&ana(), open).await.unwrap().thread.id;
         let content = Content { metadata: mark(), ..Content::text(Role::User, "A heron, where?") };
-        memory.append(&ana(), passing, Draft::new(content)).await.unwrap();
+        memory.append(&ana(), ephemeral, Draft::new(content)).await.unwrap();
         for scope in [ana(), acme()] {
             let searched = memory.search(&scope, "heron", &SearchOptions::default()).await.unwrap();
             assert_eq!(searched.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [kept]);
             let recalled = memory.recall(&scope, "Where is a heron?", &RecallOptions::default()).await.unwrap();
             assert_eq!(recalled.turns.iter().map(|turn| turn.thread).collect::<Vec<_>>(), [kept]);
         }
-        let of_it = RecallOptions { thread: Some(passing), ..RecallOptions::default() };
-        assert_eq!(memory.recall(&ana(), "Where is a heron?", &of_it).await.unwrap().turns.len(), 1);
-        let of_it = SearchOptions { thread: Some(passing), ..SearchOptions::default() };
-        assert_eq!(memory.search(&ana(), "heron", &of_it).await.unwrap().hits.len(), 1);
+        let in_thread = RecallOptions { thread: Some(ephemeral), ..RecallOptions::default() };
+        assert_eq!(memory.recall(&ana(), "Where is a heron?", &in_thread).await.unwrap().turns.len(), 1);
+        let in_thread = SearchOptions { thread: Some(ephemeral), ..SearchOptions::default() };
+        assert_eq!(memory.search(&ana(), "heron", &in_thread).await.unwrap().hits.len(), 1);
     })
     .await;
 }

@@ -1,19 +1,20 @@
-//! Contexts that look for what bears on the question.
+//! Contexts with recalled messages that are relevant to the question.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep_context::{ContextPolicy, Fate, RecallFrom, RecallPolicy, Recalled, Rendering};
 use threadkeep_core::{
-    Backend, CatchUp, Collection, DumpEntry, Embedder, EmbedderError, Embedding, IndexEntry, MessageName, OpenThread,
+    Backend, CatchUp, Collection, DumpEntry, Embedder, EmbedderError, Embedding, IndexEntry, MessageRef, OpenThread,
     Owner, Part, Reason, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, StoreError, ThreadId, Timestamp,
     TokenCount,
 };
 use threadkeep_memory::{
-    AppendOptions, AssembledContext, ContextOptions, Draft, Meaning, Memory, MemoryOptions, RecallOutcome, Retention,
+    AppendOptions, AssembledContext, ContextOptions, Draft, EmbedderOutcome, Memory, MemoryOptions, RecallOutcome,
+    Retention,
 };
 
-use super::world::{World, acme, ana, ben, everywhere};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 const FACT: &str = "Our walrus is called Humphrey.";
 
@@ -22,8 +23,8 @@ fn recalling(from: RecallFrom, window: usize) -> ContextPolicy {
     ContextPolicy { recall, ..ContextPolicy::window(window) }
 }
 
-/// A fact, then talk of something else.
-async fn tell(memory: &Memory, scope: &Scope, thread: ThreadId, talk: usize) {
+/// Appends a fact, then small talk.
+async fn append_fact_and_talk(memory: &Memory, scope: &Scope, thread: ThreadId, talk: usize) {
     memory.append(scope, thread, Draft::user(FACT)).await.unwrap();
     let talk = (1..=talk).map(|number| Draft::assistant(format!("small talk, part {number}"))).collect();
     memory.append_all(scope, thread, talk, &AppendOptions::default()).await.unwrap();
@@ -40,19 +41,19 @@ fn recalled_seqs(assembled: &AssembledContext) -> Vec<(Option<ThreadId>, u64, Fa
 }
 
 fn searched() -> RecallOutcome {
-    RecallOutcome::Searched { unsearched: Vec::new(), meaning: Meaning::Absent }
+    RecallOutcome::Searched { unsearched: Vec::new(), embedder_outcome: EmbedderOutcome::NotRequested }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_bears_on_the_question_is_recalled_where_the_policy_says() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
-        tell(memory, &ana(), thread, 40).await;
+async fn relevant_messages_are_recalled_as_the_policy_specifies() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        append_fact_and_talk(memory, &ana(), thread, 40).await;
         let question = Some("What is the walrus called?");
         let context = async |from| memory.context(&ana(), thread, question, &recalling(from, 6)).await.unwrap();
         let nowhere = context(RecallFrom::Nowhere).await;
         assert!(!text(&nowhere).contains("Humphrey"));
-        assert_eq!(nowhere.recall, RecallOutcome::NotAsked);
+        assert_eq!(nowhere.recall, RecallOutcome::NotRequested);
         for from in [RecallFrom::Thread, RecallFrom::User] {
             let assembled = context(from).await;
             assert!(text(&assembled).contains("Humphrey"), "{from:?}");
@@ -60,25 +61,25 @@ async fn what_bears_on_the_question_is_recalled_where_the_policy_says() {
             assert_eq!(recalled_seqs(&assembled)[0], (None, 1, Fate::Recalled));
             assert_eq!(assembled.context.report.messages[0].fate, Fate::Recalled);
         }
-        // Without a question the newest user message is one, wherever it stands.
+        // Without a question, the newest user message is used, wherever it is.
         memory.append(&ana(), thread, Draft::user("What is the walrus called?")).await.unwrap();
         memory.append(&ana(), thread, Draft::assistant("Let me think.")).await.unwrap();
         let policy = recalling(RecallFrom::Thread, 6);
         let assembled = memory.context(&ana(), thread, None, &policy).await.unwrap();
         assert!(text(&assembled).contains("Humphrey"));
         let empty = memory.open(&ana()).await.unwrap().thread.id;
-        assert_eq!(memory.context(&ana(), empty, None, &policy).await.unwrap().recall, RecallOutcome::NotAsked);
+        assert_eq!(memory.context(&ana(), empty, None, &policy).await.unwrap().recall, RecallOutcome::NotRequested);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_shown_twice() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
-        tell(memory, &ana(), thread, 3).await;
+async fn no_message_is_included_twice() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        append_fact_and_talk(memory, &ana(), thread, 3).await;
         memory.append(&ana(), thread, Draft::user("Feed the walrus.")).await.unwrap();
-        let fact = memory.find_messages(&ana(), thread, &[MessageName::Seq(1)]).await.unwrap().remove(0);
+        let fact = memory.find_messages(&ana(), thread, &[MessageRef::Seq(1)]).await.unwrap().remove(0);
         let given = Recalled { thread: None, message: fact.clone(), score: 9.0 };
         let again = Recalled { thread: Some(thread), ..given.clone() };
         let options = ContextOptions { recalled: vec![given, again], ..ContextOptions::default() };
@@ -90,10 +91,10 @@ async fn nothing_is_shown_twice() {
                     ContextPolicy { budget: budget.map(TokenCount), rendering, ..recalling(RecallFrom::User, window) };
                 let question = Some("What is the walrus called?");
                 let assembled = memory.context_with(&ana(), thread, question, &policy, &options).await.unwrap();
-                for said in [FACT, "Feed the walrus."] {
-                    let count = text(&assembled).matches(said).count();
+                for expected in [FACT, "Feed the walrus."] {
+                    let count = text(&assembled).matches(expected).count();
                     let is_small = budget.is_some_and(|budget| budget <= 100);
-                    assert!(count == 1 || count == 0 && is_small, "{rendering:?} {window} {budget:?} {said}");
+                    assert!(count == 1 || count == 0 && is_small, "{rendering:?} {window} {budget:?} {expected}");
                 }
             }
         }
@@ -102,31 +103,31 @@ async fn nothing_is_shown_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_caller_found_comes_first() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
-        tell(memory, &ana(), thread, 10).await;
-        let talk = memory.find_messages(&ana(), thread, &[MessageName::Seq(3)]).await.unwrap().remove(0);
+async fn messages_of_the_caller_come_first() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        append_fact_and_talk(memory, &ana(), thread, 10).await;
+        let talk = memory.find_messages(&ana(), thread, &[MessageRef::Seq(3)]).await.unwrap().remove(0);
         let recalled = vec![Recalled { thread: None, message: talk, score: 0.0 }];
         let options = ContextOptions { recalled, ..ContextOptions::default() };
         let policy = recalling(RecallFrom::Thread, 2);
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
-        let shown = recalled_seqs(&assembled);
-        assert_eq!(shown[..2], [(None, 3, Fate::Recalled), (None, 1, Fate::Recalled)]);
+        let recalled = recalled_seqs(&assembled);
+        assert_eq!(recalled[..2], [(None, 3, Fate::Recalled), (None, 1, Fate::Recalled)]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_users_other_threads_are_recalled_from_and_nobody_elses() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let (other, here) = (world.thread().await, world.thread().await);
+async fn recall_includes_only_the_users_own_threads() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let (other, here) = (env.open_thread().await, env.open_thread().await);
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
-        tell(memory, &ana(), other, 3).await;
+        append_fact_and_talk(memory, &ana(), other, 3).await;
         memory.append(&ben(), foreign, Draft::user("My secret walrus is called Gertrude.")).await.unwrap();
         memory.append(&ana(), here, Draft::user("hello")).await.unwrap();
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         memory.append(&ana(), shared, Draft::user("The walrus of this channel is called Boris.")).await.unwrap();
         memory.append(&ana(), shared, Draft::user("hello")).await.unwrap();
@@ -134,23 +135,25 @@ async fn the_users_other_threads_are_recalled_from_and_nobody_elses() {
         let context = async |scope: &Scope, thread, from| {
             text(&memory.context(scope, thread, question, &recalling(from, 1)).await.unwrap())
         };
-        // A tenant's scope reads all, but the context is the user's whose thread it is.
+        // The tenant's scope can read all threads, but the context only includes data of the thread's owner.
         for scope in [ana(), acme()] {
-            let seen = context(&scope, here, RecallFrom::User).await;
-            assert!(seen.contains("Humphrey") && !seen.contains("Gertrude") && !seen.contains("Boris"), "{seen}");
+            let context_text = context(&scope, here, RecallFrom::User).await;
+            assert!(context_text.contains("Humphrey"), "{context_text}");
+            assert!(!context_text.contains("Gertrude") && !context_text.contains("Boris"), "{context_text}");
             assert!(!context(&scope, here, RecallFrom::Thread).await.contains("Humphrey"));
-            let seen = context(&scope, shared, RecallFrom::User).await;
-            assert!(seen.contains("Boris") && !seen.contains("Humphrey") && !seen.contains("Gertrude"), "{seen}");
+            let context_text = context(&scope, shared, RecallFrom::User).await;
+            assert!(context_text.contains("Boris"), "{context_text}");
+            assert!(!context_text.contains("Humphrey") && !context_text.contains("Gertrude"), "{context_text}");
         }
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn positions_of_one_thread_say_nothing_of_another() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let (other, here) = (world.thread().await, world.thread().await);
+async fn positions_of_different_threads_are_not_compared() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let (other, here) = (env.open_thread().await, env.open_thread().await);
         memory.append(&ana(), here, Draft::user("hello")).await.unwrap();
         let talk = (1..=30).map(|number| Draft::user(format!("small talk {number}"))).collect();
         memory.append_all(&ana(), other, talk, &AppendOptions::default()).await.unwrap();
@@ -163,34 +166,34 @@ async fn positions_of_one_thread_say_nothing_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_is_not_recalled() {
-    everywhere(async |world: World| {
+async fn expired_messages_are_not_recalled() {
+    on_all_stores(async |env: TestEnv| {
         let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
-        let options = MemoryOptions { retention, ..world.memory.options().clone() };
-        let world = world.with_options(options);
-        let (memory, other, here) = (&world.memory, world.thread().await, world.thread().await);
+        let options = MemoryOptions { retention, ..env.memory.options().clone() };
+        let env = env.with_options(options);
+        let (memory, other, here) = (&env.memory, env.open_thread().await, env.open_thread().await);
         for thread in [other, here] {
             memory.append(&ana(), thread, Draft::user(FACT)).await.unwrap();
         }
         let policy = recalling(RecallFrom::User, 1);
-        let seen = async || text(&memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap());
-        assert!(seen().await.contains("Humphrey"));
-        world.clock.advance_minutes(40);
+        let context_text = async || text(&memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap());
+        assert!(context_text().await.contains("Humphrey"));
+        env.clock.advance_minutes(40);
         for thread in [other, here] {
             memory.append(&ana(), thread, Draft::user("hello")).await.unwrap();
         }
-        world.clock.advance_minutes(30);
-        assert!(!seen().await.contains("Humphrey"));
+        env.clock.advance_minutes(30);
+        assert!(!context_text().await.contains("Humphrey"));
     })
     .await;
 }
 
-/// An index that is out of order.
+/// A search index that always fails.
 #[derive(Debug)]
-struct Broken;
+struct BrokenIndex;
 
 #[async_trait]
-impl SearchIndex for Broken {
+impl SearchIndex for BrokenIndex {
     async fn search(&self, _: &Scope, _: &SearchQuery, _: Timestamp) -> Result<SearchAnswer> {
         Err(StoreError::unavailable(Reason::Full))
     }
@@ -212,6 +215,7 @@ impl SearchIndex for Broken {
     }
 }
 
+/// An embedder that always fails.
 #[derive(Debug)]
 struct BrokenEmbedder;
 
@@ -228,11 +232,11 @@ impl Embedder for BrokenEmbedder {
 
 // S0.27
 #[tokio::test(start_paused = true)]
-async fn a_search_that_fails_leaves_the_rest_of_the_context() {
-    let inner = World::plain().backend;
-    let world = World::over(inner.clone(), Backend { search: Arc::new(Broken), ..inner });
-    let (memory, thread) = (&world.memory, world.thread().await);
-    tell(memory, &ana(), thread, 5).await;
+async fn a_failed_search_leaves_the_rest_of_the_context() {
+    let inner = TestEnv::plain().backend;
+    let env = TestEnv::with_backends(inner.clone(), Backend { search: Arc::new(BrokenIndex), ..inner });
+    let (memory, thread) = (&env.memory, env.open_thread().await);
+    append_fact_and_talk(memory, &ana(), thread, 5).await;
     let policy = recalling(RecallFrom::Thread, 3);
     let question = Some("What is the walrus called?");
     let with = memory.context(&ana(), thread, question, &policy).await.unwrap();
@@ -242,28 +246,30 @@ async fn a_search_that_fails_leaves_the_rest_of_the_context() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_embedder_that_fails_leaves_what_the_words_recall() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
-        tell(memory, &ana(), thread, 5).await;
+async fn a_failed_embedder_falls_back_to_words() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        append_fact_and_talk(memory, &ana(), thread, 5).await;
         let options = ContextOptions { embedder: Some(Arc::new(BrokenEmbedder)), ..ContextOptions::default() };
         let policy = recalling(RecallFrom::Thread, 3);
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
         assert!(text(&assembled).contains("Humphrey"));
-        let RecallOutcome::Searched { meaning, .. } = assembled.recall else { panic!("{:?}", assembled.recall) };
-        assert!(matches!(meaning, Meaning::Failed(_)), "{meaning:?}");
+        let RecallOutcome::Searched { embedder_outcome, .. } = assembled.recall else {
+            panic!("{:?}", assembled.recall)
+        };
+        assert!(matches!(embedder_outcome, EmbedderOutcome::Failed(_)), "{embedder_outcome:?}");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_recalls_nothing_is_refused_by_name() {
-    let world = World::plain();
-    let thread = world.thread().await;
+async fn an_invalid_recall_limit_is_rejected() {
+    let env = TestEnv::plain();
+    let thread = env.open_thread().await;
     for messages in [0, 1_001] {
         let recall = RecallPolicy { from: RecallFrom::Thread, messages, ..RecallPolicy::default() };
         let policy = ContextPolicy { recall, ..ContextPolicy::default() };
-        let error = world.memory.context(&ana(), thread, Some("?"), &policy).await.unwrap_err().to_string();
+        let error = env.memory.context(&ana(), thread, Some("?"), &policy).await.unwrap_err().to_string();
         assert!(error.starts_with("invalid recall.messages"), "{error}");
     }
     assert_eq!(serde_json::to_string(&RecallFrom::User).unwrap(), r#""user""#);
@@ -271,13 +277,13 @@ async fn a_policy_that_recalls_nothing_is_refused_by_name() {
 
 // S0.28
 #[tokio::test(start_paused = true)]
-async fn a_broken_row_beside_a_hit_does_not_blank_what_is_recalled() {
-    let (from, to) = (World::plain(), World::plain());
-    let thread = from.thread().await;
-    tell(&from.memory, &ana(), thread, 10).await;
+async fn a_corrupt_neighbour_does_not_prevent_recall() {
+    let (from, to) = (TestEnv::plain(), TestEnv::plain());
+    let thread = from.open_thread().await;
+    append_fact_and_talk(&from.memory, &ana(), thread, 10).await;
     let tenant = ana().tenant_id().clone();
     let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
-    let DumpEntry::Message { body, .. } = &mut dump.entries[1] else { panic!("a message") };
+    let DumpEntry::Message { body, .. } = &mut dump.entries[1] else { panic!("not a message") };
     *body = "1u{".to_owned();
     to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
     let policy = recalling(RecallFrom::Thread, 2);

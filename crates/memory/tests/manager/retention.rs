@@ -2,7 +2,7 @@ use threadkeep_core::{Message, MessageQuery, OpenThread, Owner, ThreadId};
 use threadkeep_memory::{AppendOptions, Draft, MemoryOptions, Retention};
 
 use super::probe::Probe;
-use super::world::{World, acme, ana, everywhere};
+use super::test_env::{TestEnv, acme, ana, on_all_stores};
 
 fn newest(max_messages: u64) -> AppendOptions {
     let retention = Some(Retention { max_messages: Some(max_messages), ttl_minutes: None });
@@ -13,20 +13,20 @@ fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.plain_text().into_owned()).collect()
 }
 
-async fn append(world: &World, thread: ThreadId, text: impl ToString, options: &AppendOptions) {
-    world.memory.append_all(&ana(), thread, vec![Draft::user(text.to_string())], options).await.unwrap();
+async fn append(env: &TestEnv, thread: ThreadId, text: impl ToString, options: &AppendOptions) {
+    env.memory.append_all(&ana(), thread, vec![Draft::user(text.to_string())], options).await.unwrap();
 }
 
 // S4.08, S4.35
 #[tokio::test(start_paused = true)]
 async fn the_21st_message_evicts_the_oldest() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=20 {
-            append(&world, thread, number, &newest(20)).await;
+            append(&env, thread, number, &newest(20)).await;
         }
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions.first_seq, 1);
-        append(&world, thread, 21, &newest(20)).await;
+        append(&env, thread, 21, &newest(20)).await;
         let found = memory.get_thread(&scope, thread).await.unwrap();
         assert_eq!((found.positions.first_seq, found.message_count), (2, 20));
         let kept: Vec<_> = (2..=21).map(|number| number.to_string()).collect();
@@ -39,26 +39,26 @@ async fn the_21st_message_evicts_the_oldest() {
 
 #[tokio::test(start_paused = true)]
 async fn erased_messages_do_not_count() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=4 {
-            append(&world, thread, number, &newest(4)).await;
+            append(&env, thread, number, &newest(4)).await;
         }
         let third = memory.newest(&scope, thread, 2).await.unwrap()[0].id;
         memory.erase_messages(&scope, thread, &[third]).await.unwrap();
-        append(&world, thread, 5, &newest(4)).await;
+        append(&env, thread, 5, &newest(4)).await;
         assert_eq!(texts(&memory.newest(&scope, thread, 100).await.unwrap()), ["1", "2", "4", "5"]);
-        append(&world, thread, 6, &newest(4)).await;
+        append(&env, thread, 6, &newest(4)).await;
         assert_eq!(texts(&memory.newest(&scope, thread, 100).await.unwrap()), ["2", "4", "5", "6"]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_at_once_than_are_kept_leaves_the_newest() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
-        append(&world, thread, 0, &newest(3)).await;
+async fn appending_more_than_the_limit_keeps_the_newest() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
+        append(&env, thread, 0, &newest(3)).await;
         let drafts = (1..=5).map(|number| Draft::user(number.to_string()));
         memory.append_all(&scope, thread, drafts.collect(), &newest(3)).await.unwrap();
         assert_eq!(texts(&memory.newest(&scope, thread, 100).await.unwrap()), ["3", "4", "5"]);
@@ -68,43 +68,43 @@ async fn more_at_once_than_are_kept_leaves_the_newest() {
 
 // S4.08, S4.21
 #[tokio::test(start_paused = true)]
-async fn many_at_once_leave_no_more_than_are_kept() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
+async fn concurrent_appends_respect_the_limit() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
         let writers = (0..24).map(|writer| {
-            let world = world.clone();
-            tokio::spawn(async move { append(&world, thread, writer, &newest(5)).await })
+            let env = env.clone();
+            tokio::spawn(async move { append(&env, thread, writer, &newest(5)).await })
         });
         futures::future::try_join_all(writers).await.unwrap();
-        assert_eq!(world.memory.newest(&ana(), thread, 100).await.unwrap().len(), 5);
-        assert_eq!(world.memory.get_thread(&ana(), thread).await.unwrap().positions.seq, 24);
+        assert_eq!(env.memory.newest(&ana(), thread, 100).await.unwrap().len(), 5);
+        assert_eq!(env.memory.get_thread(&ana(), thread).await.unwrap().positions.seq, 24);
     })
     .await;
 }
 
 // S4.36
 #[tokio::test(start_paused = true)]
-async fn old_messages_are_neither_read_nor_kept() {
-    everywhere(async |world: World| {
+async fn expired_messages_are_neither_read_nor_stored() {
+    on_all_stores(async |env: TestEnv| {
         let retention = Retention { max_messages: None, ttl_minutes: Some(60) };
         let options = MemoryOptions { retention: Some(retention), ..MemoryOptions::default() };
-        let world = world.with_options(options);
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let env = env.with_options(options);
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let options = AppendOptions::default();
-        append(&world, thread, "old", &options).await;
-        world.clock.advance_minutes(40);
-        append(&world, thread, "young", &options).await;
-        world.clock.advance_minutes(20);
+        append(&env, thread, "old", &options).await;
+        env.clock.advance_minutes(40);
+        append(&env, thread, "young", &options).await;
+        env.clock.advance_minutes(20);
         assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["old", "young"]);
-        world.clock.advance_ms(1);
+        env.clock.advance_ms(1);
         assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["young"]);
-        append(&world, thread, "new", &options).await;
-        let stored = world.backend.store.list_messages(&scope, thread, &MessageQuery::newest(10), memory.now()).await;
+        append(&env, thread, "new", &options).await;
+        let stored = env.backend.store.list_messages(&scope, thread, &MessageQuery::newest(10), memory.now()).await;
         assert_eq!(texts(&stored.unwrap().messages), ["young", "new"]);
 
-        world.clock.advance_minutes(60);
+        env.clock.advance_minutes(60);
         assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["new"]);
-        world.clock.advance_ms(1);
+        env.clock.advance_ms(1);
         assert!(memory.find_thread(&scope, thread).await.unwrap().is_none());
         assert!(memory.newest(&scope, thread, 10).await.unwrap_err().is_not_found());
         let opened = memory.open_by_id(&scope, thread).await.unwrap();
@@ -115,10 +115,10 @@ async fn old_messages_are_neither_read_nor_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thread_can_be_trimmed_without_a_new_message() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=4 {
-            append(&world, thread, number, &AppendOptions::default()).await;
+            append(&env, thread, number, &AppendOptions::default()).await;
         }
         let retention = Retention { max_messages: Some(1), ttl_minutes: None };
         assert_eq!(memory.retain(&scope, thread, &retention).await.unwrap(), 4);
@@ -132,13 +132,13 @@ async fn a_thread_can_be_trimmed_without_a_new_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn users_do_not_trim_a_shared_thread() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+async fn users_cannot_trim_a_shared_thread() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         for number in 1..=3 {
-            append(&world, thread, number, &newest(2)).await;
+            append(&env, thread, number, &newest(2)).await;
         }
         assert_eq!(memory.newest(&acme(), thread, 10).await.unwrap().len(), 3);
         memory.append_all(&acme(), thread, vec![Draft::assistant("4")], &newest(2)).await.unwrap();
@@ -148,13 +148,13 @@ async fn users_do_not_trim_a_shared_thread() {
 }
 
 #[tokio::test]
-async fn a_retention_costs_one_look_at_the_thread_and_one_at_its_summary() {
-    let (probe, world) = Probe::world();
-    let thread = world.thread().await;
+async fn retention_takes_two_reads() {
+    let (probe, env) = Probe::env();
+    let thread = env.open_thread().await;
     for number in 1..=3 {
-        append(&world, thread, number, &newest(2)).await;
+        append(&env, thread, number, &newest(2)).await;
     }
     probe.take_calls();
-    append(&world, thread, 4, &newest(2)).await;
-    assert_eq!(probe.take_calls(), [("commit", 1), ("find_document", 1), ("read_thread", 1)]);
+    append(&env, thread, 4, &newest(2)).await;
+    assert_eq!(probe.take_calls(), [("commit", 1), ("find_record", 1), ("read_thread", 1)]);
 }

@@ -1,7 +1,7 @@
 use threadkeep_core::{Content, Role, Timestamp};
 use threadkeep_memory::{AppendOptions, Draft, SearchOptions, SearchResults};
 
-use super::world::{World, acme, ana, ben, everywhere};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 fn texts(results: &SearchResults) -> Vec<String> {
     results.hits.iter().map(|hit| hit.message.plain_text().into_owned()).collect()
@@ -9,10 +9,10 @@ fn texts(results: &SearchResults) -> Vec<String> {
 
 // S0.43
 #[tokio::test(start_paused = true)]
-async fn a_user_finds_what_was_said_in_own_threads_only() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let (one, two) = (world.thread().await, world.thread().await);
+async fn search_is_limited_to_the_scope() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let (one, two) = (env.open_thread().await, env.open_thread().await);
         memory.append(&ana(), one, Draft::user("When is the next train to Brixton?")).await.unwrap();
         memory.append(&ana(), one, Draft::assistant("Victoria line, in two minutes.")).await.unwrap();
         memory.append(&ana(), two, Draft::user("Trains are delayed")).await.unwrap();
@@ -38,11 +38,11 @@ async fn a_user_finds_what_was_said_in_own_threads_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn better_answers_come_first_and_newer_ones_of_equals() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn hits_are_ranked_by_score_then_recency() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         for text in ["circle line", "circle line", "delays, circle line", "delays", "nothing"] {
-            world.clock.advance_ms(1_000);
+            env.clock.advance_ms(1_000);
             memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
         }
         let results = memory.search(&ana(), "delays circle", &SearchOptions::default()).await.unwrap();
@@ -57,9 +57,9 @@ async fn better_answers_come_first_and_newer_ones_of_equals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn filters_hold() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+async fn filters_are_applied() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         let at = |minute: u32| -> Timestamp { format!("2026-11-21T08:{minute:02}:00Z").parse().unwrap() };
         for (minute, role) in [(1, Role::User), (2, Role::Assistant), (3, Role::User)] {
             let draft = Draft::new(Content::text(role, format!("train {minute}"))).with_created_at(at(minute));
@@ -76,18 +76,18 @@ async fn filters_hold() {
         assert!(memory.search(&ana(), " … ", &SearchOptions::default()).await.unwrap().hits.is_empty());
         let none = SearchOptions { limit: 0, ..SearchOptions::default() };
         let error = memory.search(&ana(), "train", &none).await.unwrap_err();
-        assert_eq!(error.to_string(), "invalid limit: 0; ask for at least 1");
+        assert_eq!(error.to_string(), "invalid limit: must be at least 1");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_left_out_because_an_index_lags() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
+async fn search_is_complete_while_the_index_lags() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
         let mut expected = 0;
         for _ in 0..4 {
-            let thread = world.thread().await;
+            let thread = env.open_thread().await;
             let drafts = (0..30)
                 .map(|number| Draft::user(if number % 3 == 0 { format!("needle {number}") } else { "hay".to_owned() }));
             memory.append_all(&ana(), thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
@@ -103,8 +103,8 @@ async fn nothing_is_left_out_because_an_index_lags() {
 
 #[tokio::test(start_paused = true)]
 async fn erased_and_trimmed_messages_are_not_found() {
-    everywhere(async |world: World| {
-        let (memory, thread) = (&world.memory, world.thread().await);
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
         let mut ids = Vec::new();
         for text in ["secret one", "secret two", "secret three"] {
             ids.push(memory.append(&ana(), thread, Draft::user(text)).await.unwrap().messages[0].id);

@@ -7,25 +7,25 @@ use threadkeep_memory::{
     AppendOptions, Draft, Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdates,
 };
 
-use threadkeep_store_conformance::FailingOver;
+use threadkeep_store_conformance::FailoverStore;
 use threadkeep_store_memory::MemoryStore;
 
-use super::probe::{Fate, Probe};
-use super::world::{World, acme, ana, ben, everywhere};
+use super::probe::{Outcome, Probe};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 fn from(start: Start) -> SubscribeOptions {
     SubscribeOptions { start, roles: Vec::new() }
 }
 
-/// The next update; a minute of the paused clock is more than any backstop.
+/// The next update; a minute of the paused clock is longer than any poll interval.
 async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
-    Arc::unwrap_or_clone(update.expect("something was heard of in time").expect("the stream goes on").unwrap())
+    Arc::unwrap_or_clone(update.expect("an update arrives in time").expect("the stream does not end").unwrap())
 }
 
 async fn next_threads(updates: &mut ThreadsUpdates) -> threadkeep_memory::ThreadsUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
-    update.expect("something was heard of in time").expect("the stream goes on").unwrap()
+    update.expect("an update arrives in time").expect("the stream does not end").unwrap()
 }
 
 async fn is_silent(updates: &mut ThreadUpdates) -> bool {
@@ -50,13 +50,13 @@ fn texts(update: &ThreadUpdate) -> Vec<String> {
 
 // S1.05, S1.06
 #[tokio::test(start_paused = true)]
-async fn a_subscriber_hears_of_its_thread_in_order_and_of_no_other() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_subscriber_receives_only_its_thread_in_order() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         memory.append(&scope, thread, Draft::user("before")).await.unwrap();
         let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
-        let other = world.thread().await;
-        memory.append(&scope, other, Draft::user("elsewhere")).await.unwrap();
+        let other = env.open_thread().await;
+        memory.append(&scope, other, Draft::user("other thread")).await.unwrap();
         let two = vec![Draft::user("one"), Draft::assistant("two")];
         memory.append_all(&scope, thread, two, &AppendOptions::default()).await.unwrap();
         memory.append(&scope, thread, Draft::user("three")).await.unwrap();
@@ -70,31 +70,31 @@ async fn a_subscriber_hears_of_its_thread_in_order_and_of_no_other() {
 
 // S1.05
 #[tokio::test(start_paused = true)]
-async fn what_was_not_stored_is_not_heard_of() {
-    let (probe, world) = Probe::world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn failed_commits_are_not_delivered() {
+    let (probe, env) = Probe::env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
-    probe.will_end([Fate::DiskFull]);
+    probe.script([Outcome::DiskFull]);
     assert!(memory.append(&scope, thread, Draft::user("lost")).await.is_err());
     assert!(is_silent(&mut updates).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_of_change_is_told() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn every_kind_of_change_is_delivered() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
         let id = memory.append(&scope, thread, Draft::user("one")).await.unwrap().messages[0].id;
-        let ThreadUpdate::Commit { change: 1, events, .. } = next(&mut updates).await else { panic!("no commit") };
+        let ThreadUpdate::Commit { change: 1, events, .. } = next(&mut updates).await else { panic!("not a commit") };
         assert!(matches!(events.as_slice(), [ThreadEvent::Appended { .. }, ThreadEvent::Patched]), "{events:?}");
 
         memory.replace_message(&scope, thread, id, Content::text(Role::User, "uno"), None).await.unwrap();
         let update = next(&mut updates).await;
         assert_eq!(texts(&update), ["uno"]);
-        let ThreadUpdate::Commit { change: 2, .. } = update else { panic!("no commit") };
+        let ThreadUpdate::Commit { change: 2, .. } = update else { panic!("not a commit") };
 
         memory.erase_messages(&scope, thread, &[id]).await.unwrap();
-        let ThreadUpdate::Commit { change: 3, events, .. } = next(&mut updates).await else { panic!("no commit") };
+        let ThreadUpdate::Commit { change: 3, events, .. } = next(&mut updates).await else { panic!("not a commit") };
         assert_eq!(events, [ThreadEvent::Erased { seq: 1, id }, ThreadEvent::Patched]);
 
         memory.append(&scope, thread, Draft::assistant("two")).await.unwrap();
@@ -104,7 +104,7 @@ async fn every_kind_of_change_is_told() {
         let options = AppendOptions { retention: Some(one), ..AppendOptions::default() };
         memory.append_all(&scope, thread, vec![Draft::assistant("three")], &options).await.unwrap();
         let trimmed = loop {
-            let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("no commit") };
+            let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("not a commit") };
             if let Some(ThreadEvent::Trimmed { first_seq: 3 }) = events.last() {
                 break events;
             }
@@ -112,7 +112,7 @@ async fn every_kind_of_change_is_told() {
         assert_eq!(trimmed.len(), 2);
 
         memory.set_thread_config(&scope, thread, &Default::default(), None).await.unwrap();
-        let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("no commit") };
+        let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("not a commit") };
         assert!(matches!(events.as_slice(), [ThreadEvent::Record { version: Some(_), .. }]), "{events:?}");
 
         memory.delete_thread(&scope, thread).await.unwrap();
@@ -124,26 +124,26 @@ async fn every_kind_of_change_is_told() {
 
 // S1.06
 #[tokio::test(start_paused = true)]
-async fn a_role_filter_holds() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_role_filter_is_applied() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         memory.append(&scope, thread, Draft::user("title")).await.unwrap();
         let options = SubscribeOptions { start: Start::Last(10), roles: vec![Role::Assistant] };
         let mut updates = memory.subscribe(&scope, thread, options).await.unwrap();
         assert_eq!(texts(&next(&mut updates).await), [""; 0]);
-        memory.append(&scope, thread, Draft::user("unheard")).await.unwrap();
-        let both = vec![Draft::user("unheard, too"), Draft::assistant("heard")];
+        memory.append(&scope, thread, Draft::user("unread")).await.unwrap();
+        let both = vec![Draft::user("unread, too"), Draft::assistant("received")];
         memory.append_all(&scope, thread, both, &AppendOptions::default()).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), ["heard"]);
+        assert_eq!(texts(&next(&mut updates).await), ["received"]);
         assert!(is_silent(&mut updates).await);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscriber_who_comes_back_hears_what_it_missed() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_resumed_subscriber_receives_missed_changes() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=250 {
             memory.append(&scope, thread, Draft::assistant(number.to_string())).await.unwrap();
         }
@@ -162,8 +162,8 @@ async fn a_subscriber_who_comes_back_hears_what_it_missed() {
 // S1.43
 #[tokio::test(start_paused = true)]
 async fn a_late_subscriber_gets_the_last_messages_first() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=5 {
             memory.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
         }
@@ -177,9 +177,9 @@ async fn a_late_subscriber_gets_the_last_messages_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_position_of_a_lost_past_is_reset() {
-    everywhere(async |world: World| {
-        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn an_unknown_position_is_reset() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         memory.append(&scope, thread, Draft::user("one")).await.unwrap();
         let mut updates = memory.subscribe(&scope, thread, from(Start::After(99.into()))).await.unwrap();
         let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
@@ -190,23 +190,23 @@ async fn a_position_of_a_lost_past_is_reset() {
     .await;
 }
 
-/// A manager over a store that fails over, and that store.
-fn failing_over() -> (World, Arc<FailingOver>) {
-    let store = FailingOver::over(MemoryStore::open(), MemoryStore::open());
-    (World::over(store.backend(), store.backend()), store)
+/// A manager on a store that can fail over, and that store.
+fn failover_env() -> (TestEnv, Arc<FailoverStore>) {
+    let store = FailoverStore::new(MemoryStore::open(), MemoryStore::open());
+    (TestEnv::with_backends(store.backend(), store.backend()), store)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_a_lost_past_is_reset() {
-    let (world, store) = failing_over();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_change_lost_in_a_failover_is_reset() {
+    let (env, store) = failover_env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     memory.append(&scope, thread, Draft::user("one")).await.unwrap();
     store.replicate(&scope, thread, memory.now()).await.unwrap();
     let lost = memory.append(&scope, thread, Draft::user("lost")).await.unwrap().tagged();
     store.fail_over();
-    let made = memory.append(&scope, thread, Draft::user("made")).await.unwrap().tagged();
-    assert_eq!((lost.number, lost == made), (made.number, false));
-    // Somebody listens, so that a feed holds what comes.
+    let current = memory.append(&scope, thread, Draft::user("current")).await.unwrap().tagged();
+    assert_eq!((lost.number, lost == current), (current.number, false));
+    // A subscriber, so that the feed buffers later changes.
     let mut listening = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     for text in ["", "two", "three"] {
         if !text.is_empty() {
@@ -219,22 +219,22 @@ async fn a_change_of_a_lost_past_is_reset() {
         let page = memory.updates_after(&scope, thread, lost, &[]).await.unwrap().unwrap();
         assert_eq!(page.updates, [ThreadUpdate::Reset { positions }]);
     }
-    for known in [made, made.number.into()] {
+    for known in [current, current.number.into()] {
         let mut updates = memory.subscribe(&scope, thread, from(Start::After(known))).await.unwrap();
         assert_eq!(texts(&next(&mut updates).await), ["two"], "after {known}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_hears_of_a_failover() {
-    let (world, store) = failing_over();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn a_failover_resets_subscribers() {
+    let (env, store) = failover_env();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     store.replicate(&scope, thread, memory.now()).await.unwrap();
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     memory.append(&scope, thread, Draft::user("lost")).await.unwrap();
     assert_eq!(texts(&next(&mut updates).await), ["lost"]);
     store.fail_over();
-    world.another_process().append(&scope, thread, Draft::user("made")).await.unwrap();
+    env.another_process().append(&scope, thread, Draft::user("current")).await.unwrap();
     let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
     assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions });
     memory.append(&scope, thread, Draft::user("two")).await.unwrap();
@@ -242,32 +242,34 @@ async fn a_listener_hears_of_a_failover() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_missed_where_no_wake_up_comes() {
-    let (_, world) = Probe::silent_world();
-    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+async fn changes_are_delivered_without_wake_ups() {
+    let (_, env) = Probe::env_without_wake_ups();
+    let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     assert!(is_silent(&mut updates).await);
     let listener = tokio::spawn(async move {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for _ in 0..3 {
-            heard.extend(texts(&next(&mut updates).await));
+            received.extend(texts(&next(&mut updates).await));
         }
-        heard
+        received
     });
-    // What the same manager commits would be handed over.
-    let elsewhere = world.another_process();
+    // The manager delivers its own commits directly, so another one commits.
+    let other_process = env.another_process();
     for number in 1..=3 {
         tokio::task::yield_now().await;
-        elsewhere.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
+        other_process.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
     }
     assert_eq!(listener.await.unwrap(), ["1", "2", "3"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wake_up_is_enough_to_hear() {
-    let world = World::plain()
-        .with_options(threadkeep_memory::MemoryOptions { backstop: Duration::from_secs(3_600), ..Default::default() });
-    let (memory, scope, thread) = (world.memory.clone(), ana(), world.thread().await);
+async fn a_wake_up_delivers_a_change_without_polling() {
+    let env = TestEnv::plain().with_options(threadkeep_memory::MemoryOptions {
+        poll_interval: Duration::from_secs(3_600),
+        ..Default::default()
+    });
+    let (memory, scope, thread) = (env.memory.clone(), ana(), env.open_thread().await);
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     assert!(updates.next().now_or_never().is_none());
     memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
@@ -276,15 +278,15 @@ async fn a_wake_up_is_enough_to_hear() {
 
 // S1.06, S1.07
 #[tokio::test(start_paused = true)]
-async fn subscribers_hear_all_in_stored_order_whatever_others_do() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        let subscribe = async || world.memory.subscribe(&ana(), thread, SubscribeOptions::default()).await.unwrap();
-        let (mut listening, unheard, dropped) = (subscribe().await, subscribe().await, subscribe().await);
+async fn subscribers_receive_all_changes_in_stored_order() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        let subscribe = async || env.memory.subscribe(&ana(), thread, SubscribeOptions::default()).await.unwrap();
+        let (mut listening, unread, dropped) = (subscribe().await, subscribe().await, subscribe().await);
         drop(dropped);
-        let failing = tokio::spawn(subscribe().await.for_each(async |_| panic!("a listener that fails")));
+        let failing = tokio::spawn(subscribe().await.for_each(async |_| panic!("a subscriber that panics")));
         let writers = (0..16).map(|writer| {
-            let memory = world.memory.clone();
+            let memory = env.memory.clone();
             tokio::spawn(async move {
                 for number in 0..4 {
                     memory.append(&ana(), thread, Draft::assistant(format!("{writer}:{number}"))).await.unwrap();
@@ -292,46 +294,46 @@ async fn subscribers_hear_all_in_stored_order_whatever_others_do() {
             })
         });
         futures::future::try_join_all(writers).await.unwrap();
-        let mut heard = Vec::new();
-        while heard.len() < 64 {
-            heard.extend(texts(&next(&mut listening).await));
+        let mut received = Vec::new();
+        while received.len() < 64 {
+            received.extend(texts(&next(&mut listening).await));
         }
-        let stored = world.memory.newest(&ana(), thread, 100).await.unwrap();
+        let stored = env.memory.newest(&ana(), thread, 100).await.unwrap();
         let stored: Vec<_> = stored.iter().map(|message| message.plain_text().into_owned()).collect();
-        assert_eq!(heard, stored);
+        assert_eq!(received, stored);
         assert!(failing.await.is_err());
 
-        // The slow one hears all of it late.
-        let late: Vec<_> = unheard.take(64).map(|update| texts(&update.unwrap())).collect().await;
+        // A slow subscriber receives all changes later.
+        let late: Vec<_> = unread.take(64).map(|update| texts(&update.unwrap())).collect().await;
         assert_eq!(late.concat(), stored);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_hears_which_threads_changed() {
-    everywhere(async |world: World| {
-        let (memory, scope) = (&world.memory, ana());
-        let (one, two) = (world.thread().await, world.thread().await);
-        let cursor = memory.present_cursor(&scope).await.unwrap();
+async fn a_user_receives_changed_threads() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope) = (&env.memory, ana());
+        let (one, two) = (env.open_thread().await, env.open_thread().await);
+        let cursor = memory.current_cursor(&scope).await.unwrap();
         memory.append(&scope, one, Draft::user("first")).await.unwrap();
         let foreign = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), foreign, Draft::user("not ana's")).await.unwrap();
         memory.append(&scope, two, Draft::user("second")).await.unwrap();
 
         let mut updates = memory.subscribe_threads(&scope, Some(cursor)).await.unwrap();
-        let mut seen: Vec<ThreadId> = Vec::new();
-        while seen.len() < 2 {
-            seen.extend(next_threads(&mut updates).await.threads.iter().map(|thread| thread.id));
+        let mut changed: Vec<ThreadId> = Vec::new();
+        while changed.len() < 2 {
+            changed.extend(next_threads(&mut updates).await.threads.iter().map(|thread| thread.id));
         }
-        assert_eq!(seen, [one, two]);
+        assert_eq!(changed, [one, two]);
 
         memory.delete_thread(&scope, one).await.unwrap();
         let update = next_threads(&mut updates).await;
         assert_eq!((update.threads[0].id, update.threads[0].positions), (one, None));
         assert!(!update.reset);
 
-        // Resuming from the cursor goes on after it.
+        // A subscription from a cursor continues after it.
         memory.append(&scope, two, Draft::user("third")).await.unwrap();
         let mut resumed = memory.subscribe_threads(&scope, Some(update.cursor)).await.unwrap();
         let again = next_threads(&mut resumed).await;
@@ -345,14 +347,14 @@ async fn a_user_hears_which_threads_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_of_a_lost_past_is_reset() {
-    let (former, present) = (World::plain(), World::plain());
+async fn a_cursor_of_another_store_is_reset() {
+    let (first, second) = (TestEnv::plain(), TestEnv::plain());
     for _ in 0..3 {
-        former.thread().await;
+        first.open_thread().await;
     }
-    let cursor: UserCursor = former.memory.present_cursor(&ana()).await.unwrap();
-    let mut updates = present.memory.subscribe_threads(&ana(), Some(cursor)).await.unwrap();
+    let cursor: UserCursor = first.memory.current_cursor(&ana()).await.unwrap();
+    let mut updates = second.memory.subscribe_threads(&ana(), Some(cursor)).await.unwrap();
     assert!(next_threads(&mut updates).await.reset);
-    let thread = present.thread().await;
+    let thread = second.open_thread().await;
     assert_eq!(next_threads(&mut updates).await.threads[0].id, thread);
 }

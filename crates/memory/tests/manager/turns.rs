@@ -1,4 +1,4 @@
-//! Turns: who holds a thread, what becomes of what was cut, and how little waiting costs.
+//! Turns: thread locks, interrupted turns, and waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,34 +11,34 @@ use threadkeep_core::{
 };
 use threadkeep_memory::turns::record::{self, RunRecord};
 use threadkeep_memory::turns::{
-    Completion, Interrupted, LockResult, Place, TurnKind, Waiting, ask_to_stop, find_running_turn, find_turn_state,
-    list_interrupted_turns, remove_cut_completion,
+    Completion, Interrupted, LockResult, ThreadAccess, TurnKind, TurnWaiter, find_running_turn, find_turn_state,
+    list_interrupted_turns, remove_interrupted_completion, request_stop,
 };
 use threadkeep_memory::{Draft, Memory, Platform, Watch};
 
 use super::probe::Probe;
-use super::world::{World, acme, ana, ben, everywhere};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-/// Longer than anything takes that is woken, and less than what looks by itself.
-const SOON: Duration = Duration::from_secs(4);
+/// Longer than a wake-up takes, and shorter than the poll interval.
+const WAKE_UP_TIMEOUT: Duration = Duration::from_secs(4);
 
-async fn take(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> LockResult {
-    Completion::take(memory, scope, thread, turn, "a model").await.unwrap()
+async fn try_lock(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> LockResult {
+    Completion::acquire(memory, scope, thread, turn, "a model").await.unwrap()
 }
 
-async fn taken(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Completion {
-    match take(memory, scope, thread, turn).await {
-        LockResult::Taken(completion) => completion,
+async fn locked(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Completion {
+    match try_lock(memory, scope, thread, turn).await {
+        LockResult::Acquired(completion) => completion,
         other => panic!("{other:?}"),
     }
 }
 
-async fn texts(world: &World, thread: ThreadId) -> Vec<String> {
-    let newest = world.memory.newest(&acme(), thread, 10).await.unwrap();
+async fn texts(env: &TestEnv, thread: ThreadId) -> Vec<String> {
+    let newest = env.memory.newest(&acme(), thread, 10).await.unwrap();
     newest.iter().map(Message::plain_text).map(String::from).collect()
 }
 
-fn older_lock() -> RecordName {
+fn earlier_lock() -> RecordName {
     RecordName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
 }
 
@@ -47,21 +47,21 @@ async fn active(memory: &Memory, thread: ThreadId) -> Option<RunRecord> {
     found.map(|record| record.value.read().unwrap())
 }
 
-/// Writes a record as a process of another machine would have left it.
-async fn left_elsewhere(world: &World, thread: ThreadId, change: impl Fn(&mut RunRecord)) {
-    let completion = taken(&world.memory, &ana(), thread, "elsewhere").await;
-    let mut record = active(&world.memory, thread).await.unwrap();
+/// Writes the run record that an interrupted process of another machine would leave.
+async fn write_record_of_other_machine(env: &TestEnv, thread: ThreadId, change: impl Fn(&mut RunRecord)) {
+    let completion = locked(&env.memory, &ana(), thread, "elsewhere").await;
+    let mut record = active(&env.memory, thread).await.unwrap();
     completion.abandon().await;
     record.driver = "another machine/7".to_owned();
     change(&mut record);
     let put = PutRecord { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
-    world.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
+    env.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
 }
 
-/// The only process of its machine.
-struct Alone;
+/// A machine without other processes.
+struct OnlyProcess;
 
-impl Processes for Alone {
+impl Processes for OnlyProcess {
     fn own_name(&self) -> Option<String> {
         Some("alone".to_owned())
     }
@@ -72,153 +72,153 @@ impl Processes for Alone {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_is_known_to_have_ended_holds_no_thread() {
-    let world = World::plain();
-    let thread = world.thread().await;
-    left_elsewhere(&world, thread, |_| {}).await;
+async fn the_lock_of_an_ended_process_is_released() {
+    let env = TestEnv::plain();
+    let thread = env.open_thread().await;
+    write_record_of_other_machine(&env, thread, |_| {}).await;
     let on = |processes| {
-        let platform = Platform { processes, ..world.memory.platform().clone() };
-        Memory::with_platform(world.backend.clone(), platform)
+        let platform = Platform { processes, ..env.memory.platform().clone() };
+        Memory::with_platform(env.backend.clone(), platform)
     };
-    assert!(matches!(take(&world.memory, &ana(), thread, "one").await, LockResult::Busy));
-    assert!(matches!(take(&on(None), &ana(), thread, "one").await, LockResult::Busy));
-    taken(&on(Some(Arc::new(Alone))), &ana(), thread, "one").await.abandon().await;
+    assert!(matches!(try_lock(&env.memory, &ana(), thread, "one").await, LockResult::Busy));
+    assert!(matches!(try_lock(&on(None), &ana(), thread, "one").await, LockResult::Busy));
+    locked(&on(Some(Arc::new(OnlyProcess))), &ana(), thread, "one").await.abandon().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_call_of_a_model_holds_a_thread_at_a_time() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        let other = world.another_process();
-        let first = taken(&world.memory, &ana(), thread, "resp_1").await;
-        assert!(matches!(take(&other, &ana(), thread, "resp_2").await, LockResult::Busy));
-        assert!(matches!(take(&world.memory, &acme(), thread, "resp_2").await, LockResult::Busy));
+async fn one_completion_locks_a_thread_at_a_time() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        let other = env.another_process();
+        let first = locked(&env.memory, &ana(), thread, "resp_1").await;
+        assert!(matches!(try_lock(&other, &ana(), thread, "resp_2").await, LockResult::Busy));
+        assert!(matches!(try_lock(&env.memory, &acme(), thread, "resp_2").await, LockResult::Busy));
         let running = find_running_turn(&other, &ana(), thread).await.unwrap().unwrap();
-        let told = (running.turn.as_str(), running.kind, running.assistant.as_str(), running.model.as_str());
-        assert_eq!(told, ("resp_1", TurnKind::Completion, "", "a model"));
-        let batch = world.memory.batch().append(Draft::user("Hello?")).append(Draft::assistant("Hello."));
+        let found = (running.turn.as_str(), running.kind, running.assistant.as_str(), running.model.as_str());
+        assert_eq!(found, ("resp_1", TurnKind::Completion, "", "a model"));
+        let batch = env.memory.batch().append(Draft::user("Hello?")).append(Draft::assistant("Hello."));
         first.finish(batch).await.unwrap();
         assert_eq!(find_running_turn(&other, &ana(), thread).await.unwrap(), None);
-        let second = taken(&other, &ana(), thread, "resp_2").await;
+        let second = locked(&other, &ana(), thread, "resp_2").await;
         second.abandon().await;
-        assert_eq!(texts(&world, thread).await, ["Hello?", "Hello."]);
+        assert_eq!(texts(&env, thread).await, ["Hello?", "Hello."]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn users_who_share_a_thread_lock_each_other() {
-    everywhere(async |world: World| {
-        let memory = &world.memory;
-        let open = OpenThread::new(&acme(), memory.mint_thread_id());
+async fn users_of_a_shared_thread_lock_each_other_out() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let open = OpenThread::new(&acme(), memory.generate_thread_id());
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
-        let anas = taken(memory, &ana(), thread, "one").await;
+        let anas = locked(memory, &ana(), thread, "one").await;
         for scope in [ben(), ana(), acme()] {
-            assert!(matches!(take(memory, &scope, thread, "two").await, LockResult::Busy));
+            assert!(matches!(try_lock(memory, &scope, thread, "two").await, LockResult::Busy));
         }
         anas.finish(memory.batch().append(Draft::user("Mine."))).await.unwrap();
-        taken(memory, &ben(), thread, "two").await.abandon().await;
+        locked(memory, &ben(), thread, "two").await.abandon().await;
         let bens = memory.open(&ben()).await.unwrap().thread.id;
-        let error = Completion::take(memory, &ana(), bens, "one", "a model").await.unwrap_err();
+        let error = Completion::acquire(memory, &ana(), bens, "one", "a model").await.unwrap_err();
         assert!(error.is_not_found(), "{error}");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_cut_leaves_a_free_thread_and_nothing_else() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        let cut = taken(&world.memory, &ana(), thread, "one").await;
-        let late = cut.clone();
-        drop(cut);
+async fn an_interrupted_completion_releases_the_thread() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        let completion = locked(&env.memory, &ana(), thread, "one").await;
+        let clone = completion.clone();
+        drop(completion);
         assert!(
-            matches!(take(&world.memory, &ana(), thread, "two").await, LockResult::Busy),
-            "a clone drives it still"
+            matches!(try_lock(&env.memory, &ana(), thread, "two").await, LockResult::Busy),
+            "a clone still holds the lock"
         );
-        drop(late);
-        assert_eq!(list_interrupted_turns(&world.memory).await.unwrap()[0].kind, TurnKind::Completion);
-        taken(&world.another_process(), &ana(), thread, "two").await.abandon().await;
-        assert!(texts(&world, thread).await.is_empty());
+        drop(clone);
+        assert_eq!(list_interrupted_turns(&env.memory).await.unwrap()[0].kind, TurnKind::Completion);
+        locked(&env.another_process(), &ana(), thread, "two").await.abandon().await;
+        assert!(texts(&env, thread).await.is_empty());
 
-        // Of another machine nothing is known until its lease is over.
-        left_elsewhere(&world, thread, |_| {}).await;
-        assert!(matches!(take(&world.memory, &ana(), thread, "three").await, LockResult::Busy));
-        assert_eq!(list_interrupted_turns(&world.memory).await.unwrap(), []);
-        world.clock.advance_ms(30_000);
-        assert!(find_turn_state(&world.memory, &ana(), thread, "elsewhere").await.unwrap().is_none());
-        let cut = list_interrupted_turns(&world.memory).await.unwrap().remove(0);
-        assert_eq!((cut.scope, cut.thread, cut.kind), (ana(), thread, TurnKind::Completion));
-        remove_cut_completion(&world.memory, &ana(), thread).await.unwrap();
-        assert_eq!(active(&world.memory, thread).await, None);
-        assert!(texts(&world, thread).await.is_empty());
+        // A turn of another machine counts as running until its lease expires.
+        write_record_of_other_machine(&env, thread, |_| {}).await;
+        assert!(matches!(try_lock(&env.memory, &ana(), thread, "three").await, LockResult::Busy));
+        assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), []);
+        env.clock.advance_ms(30_000);
+        assert!(find_turn_state(&env.memory, &ana(), thread, "elsewhere").await.unwrap().is_none());
+        let interrupted = list_interrupted_turns(&env.memory).await.unwrap().remove(0);
+        assert_eq!((interrupted.scope, interrupted.thread, interrupted.kind), (ana(), thread, TurnKind::Completion));
+        remove_interrupted_completion(&env.memory, &ana(), thread).await.unwrap();
+        assert_eq!(active(&env.memory, thread).await, None);
+        assert!(texts(&env, thread).await.is_empty());
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_overtaken_stores_nothing() {
-    everywhere(async |world: World| {
-        let thread = world.thread().await;
-        let slow = taken(&world.memory, &ana(), thread, "one").await;
-        // Another machine thinks that it is gone, and takes the thread.
-        let held = world.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
-        let mut record: RunRecord = held.value.read().unwrap();
+async fn a_completion_that_lost_its_lock_stores_nothing() {
+    on_all_stores(async |env: TestEnv| {
+        let thread = env.open_thread().await;
+        let slow = locked(&env.memory, &ana(), thread, "one").await;
+        // Another machine considers the process dead and takes over the lock.
+        let found = env.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
+        let mut record: RunRecord = found.value.read().unwrap();
         record.turn = "two".to_owned();
         let put = PutRecord { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
-        let batch = world.memory.batch().require(record::active(), RecordState::Version(held.tagged())).put(put);
+        let batch = env.memory.batch().require(record::active(), RecordState::Version(found.tagged())).put(put);
         batch.commit(&ana(), thread).await.unwrap();
-        let error = slow.finish(world.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
-        assert!(Completion::is_overtaken(&error), "{error}");
-        assert_eq!(slow.hold(std::future::pending::<()>()).await, Err(Interrupted::Overtaken));
+        let error = slow.finish(env.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
+        assert!(Completion::is_lock_lost(&error), "{error}");
+        assert_eq!(slow.run(std::future::pending::<()>()).await, Err(Interrupted::LockLost));
         slow.abandon().await;
-        assert_eq!(active(&world.memory, thread).await.unwrap().turn, "two");
-        assert!(texts(&world, thread).await.is_empty());
+        assert_eq!(active(&env.memory, thread).await.unwrap().turn, "two");
+        assert!(texts(&env, thread).await.is_empty());
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_holds_its_thread_for_as_long_as_it_gives_signs() {
-    let world = World::plain();
-    let thread = world.thread().await;
-    let completion = taken(&world.memory, &ana(), thread, "one").await;
-    let until = active(&world.memory, thread).await.unwrap().lease_until;
-    world.clock.advance_ms(20_000);
-    completion.hold(tokio::time::sleep(Duration::from_secs(11))).await.unwrap();
-    assert_eq!(active(&world.memory, thread).await.unwrap().lease_until, until.plus_ms(20_000));
-    completion.finish(world.memory.batch().append(Draft::user("Done."))).await.unwrap();
-    assert_eq!(active(&world.memory, thread).await, None);
+async fn a_running_completion_renews_its_lease() {
+    let env = TestEnv::plain();
+    let thread = env.open_thread().await;
+    let completion = locked(&env.memory, &ana(), thread, "one").await;
+    let until = active(&env.memory, thread).await.unwrap().lease_until;
+    env.clock.advance_ms(20_000);
+    completion.run(tokio::time::sleep(Duration::from_secs(11))).await.unwrap();
+    assert_eq!(active(&env.memory, thread).await.unwrap().lease_until, until.plus_ms(20_000));
+    completion.finish(env.memory.batch().append(Draft::user("Done."))).await.unwrap();
+    assert_eq!(active(&env.memory, thread).await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lock_of_older_instances_counts_and_is_written() {
-    everywhere(async |world: World| {
-        let (thread, memory) = (world.thread().await, &world.memory);
-        let older = async || memory.find_thread_record(&ana(), thread, &older_lock()).await.unwrap();
+async fn the_lock_of_earlier_versions_is_respected_and_written() {
+    on_all_stores(async |env: TestEnv| {
+        let (thread, memory) = (env.open_thread().await, &env.memory);
+        let older = async || memory.find_thread_record(&ana(), thread, &earlier_lock()).await.unwrap();
         let put = |holder: &str, until: Timestamp| PutRecord {
-            name: older_lock(),
+            name: earlier_lock(),
             value: JsonText::of(&holder).unwrap(),
             expires_at: Some(until),
         };
-        let until = world.clock.now().plus_ms(600_000);
+        let until = env.clock.now().plus_ms(600_000);
         memory.batch().put(put("another machine/7", until)).commit(&ana(), thread).await.unwrap();
-        assert!(matches!(take(memory, &ana(), thread, "one").await, LockResult::Busy));
-        world.clock.advance_minutes(10);
-        let completion = taken(memory, &ana(), thread, "one").await;
-        assert_eq!(older().await.unwrap().expires_at, Some(world.clock.now().plus_ms(30_000)));
+        assert!(matches!(try_lock(memory, &ana(), thread, "one").await, LockResult::Busy));
+        env.clock.advance_minutes(10);
+        let completion = locked(memory, &ana(), thread, "one").await;
+        assert_eq!(older().await.unwrap().expires_at, Some(env.clock.now().plus_ms(30_000)));
         completion.finish(memory.batch().append(Draft::user("x"))).await.unwrap();
         assert_eq!(older().await, None);
     })
     .await;
 }
 
-/// The record as version 0.1 reads it: every member is there, and its name is no assistant's.
+/// Version 0.1 requires all fields of the run record. A completion has no assistant.
 #[tokio::test]
-async fn instances_of_the_version_before_read_the_record_of_a_call() {
+async fn version_0_1_can_read_the_run_record() {
     #[derive(Deserialize)]
-    #[expect(dead_code, reason = "what it holds is read by serde")]
-    struct OlderRecord {
+    #[expect(dead_code, reason = "the fields are only deserialized")]
+    struct EarlierRecord {
         turn: String,
         assistant: String,
         graph: String,
@@ -232,14 +232,14 @@ async fn instances_of_the_version_before_read_the_record_of_a_call() {
         said: usize,
         messages: u16,
     }
-    let world = World::plain();
-    let thread = world.thread().await;
-    let completion = taken(&world.memory, &ana(), thread, "one").await;
-    let found = world.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
-    let older: OlderRecord = found.value.read().unwrap();
-    assert_eq!((older.turn.as_str(), older.assistant.as_str()), ("one", ""));
+    let env = TestEnv::plain();
+    let thread = env.open_thread().await;
+    let completion = locked(&env.memory, &ana(), thread, "one").await;
+    let found = env.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
+    let earlier: EarlierRecord = found.value.read().unwrap();
+    assert_eq!((earlier.turn.as_str(), earlier.assistant.as_str()), ("one", ""));
     completion.abandon().await;
-    // And what they write is read here: a run, as there was nothing else.
+    // A record of version 0.1 has no kind and is read as a run.
     let mut value: Value = found.value.read().unwrap();
     assert_eq!(value.as_object_mut().unwrap().remove("kind"), Some("completion".into()));
     let record: RunRecord = serde_json::from_value(value).unwrap();
@@ -247,78 +247,79 @@ async fn instances_of_the_version_before_read_the_record_of_a_call() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_asked_to_stop_hears_of_it_at_once() {
-    for (name, world) in [("plain", World::plain()), ("sqlite", World::sqlite())].into_iter().chain(World::on_servers())
+async fn a_stop_request_interrupts_a_completion_immediately() {
+    for (name, env) in
+        [("plain", TestEnv::plain()), ("sqlite", TestEnv::sqlite())].into_iter().chain(TestEnv::on_servers())
     {
         println!("{name}");
-        let thread = world.thread().await;
-        let completion = taken(&world.memory, &ana(), thread, "one").await;
-        let other = world.another_process();
-        let asking = async {
-            // Until then it looked for itself.
+        let thread = env.open_thread().await;
+        let completion = locked(&env.memory, &ana(), thread, "one").await;
+        let other = env.another_process();
+        let stop = async {
+            // Gives the completion time to start waiting.
             tokio::time::sleep(Duration::from_millis(300)).await;
-            ask_to_stop(&other, &ana(), thread, "one").await.unwrap();
+            request_stop(&other, &ana(), thread, "one").await.unwrap();
         };
-        let hold = tokio::time::timeout(SOON, completion.hold(std::future::pending::<()>()));
-        let (held, ()) = futures::join!(hold, asking);
-        assert_eq!(held.unwrap(), Err(Interrupted::Stopped));
+        let run = tokio::time::timeout(WAKE_UP_TIMEOUT, completion.run(std::future::pending::<()>()));
+        let (outcome, ()) = futures::join!(run, stop);
+        assert_eq!(outcome.unwrap(), Err(Interrupted::Stopped));
         completion.abandon().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_hears_also_where_every_hint_is_lost() {
-    let (_, world) = Probe::silent_world();
-    let thread = world.thread().await;
-    let completion = taken(&world.memory, &ana(), thread, "one").await;
-    let began = tokio::time::Instant::now();
-    let asking = async {
+async fn a_stop_request_is_noticed_without_wake_ups() {
+    let (_, env) = Probe::env_without_wake_ups();
+    let thread = env.open_thread().await;
+    let completion = locked(&env.memory, &ana(), thread, "one").await;
+    let started_at = tokio::time::Instant::now();
+    let stop = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        ask_to_stop(&world.memory, &ana(), thread, "one").await.unwrap();
+        request_stop(&env.memory, &ana(), thread, "one").await.unwrap();
     };
-    let (held, ()) = futures::join!(completion.hold(std::future::pending::<()>()), asking);
-    assert_eq!(held, Err(Interrupted::Stopped));
-    assert!(began.elapsed() <= Watch::LONGEST + Duration::from_millis(200), "{:?}", began.elapsed());
+    let (outcome, ()) = futures::join!(completion.run(std::future::pending::<()>()), stop);
+    assert_eq!(outcome, Err(Interrupted::Stopped));
+    assert!(started_at.elapsed() <= Watch::MAX_WAIT + Duration::from_millis(200), "{:?}", started_at.elapsed());
 }
 
-/// Half a minute in which nothing happens: a look of each kind every five seconds, and a sign of life every ten.
+/// Half a minute without events: one poll of each kind every five seconds, and a lease renewal every ten.
 #[tokio::test(start_paused = true)]
-async fn waiting_costs_few_calls_of_the_store() {
-    let (probe, world) = Probe::world();
-    let (thread, memory) = (world.thread().await, &world.memory);
-    let completion = taken(memory, &ana(), thread, "one").await;
+async fn waiting_takes_few_store_calls() {
+    let (probe, env) = Probe::env();
+    let (thread, memory) = (env.open_thread().await, &env.memory);
+    let completion = locked(memory, &ana(), thread, "one").await;
     probe.take_calls();
-    completion.hold(tokio::time::sleep(Duration::from_secs(29))).await.unwrap();
+    completion.run(tokio::time::sleep(Duration::from_secs(29))).await.unwrap();
     let calls = probe.take_calls();
-    let of = |name: &str| calls.iter().find(|(call, _)| *call == name).map_or(0, |(_, count)| *count);
-    assert!(of("find_document") <= 9 && of("commit") <= 2 && of("wake_ups") <= 1, "{calls:?}");
-    assert!(calls.iter().all(|(call, _)| matches!(*call, "find_document" | "commit" | "wake_ups")), "{calls:?}");
+    let count = |name: &str| calls.iter().find(|(call, _)| *call == name).map_or(0, |(_, count)| *count);
+    assert!(count("find_record") <= 9 && count("commit") <= 2 && count("wake_ups") <= 1, "{calls:?}");
+    assert!(calls.iter().all(|(call, _)| matches!(*call, "find_record" | "commit" | "wake_ups")), "{calls:?}");
 
-    let place = Place::find(memory, &ana(), thread).await.unwrap();
+    let access = ThreadAccess::find(memory, &ana(), thread).await.unwrap();
     probe.take_calls();
-    let waits = async {
-        let mut waiting = Waiting::begin(memory, &ana(), thread).await;
-        while let Some(active) = place.runs(memory).await.unwrap().active {
+    let wait = async {
+        let mut waiting = TurnWaiter::begin(memory, &ana(), thread).await;
+        while let Some(active) = access.runs(memory).await.unwrap().active {
             waiting.wait(Some(&active.value.driver)).await;
         }
     };
-    assert!(tokio::time::timeout(Duration::from_secs(29), waits).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_secs(29), wait).await.is_err());
     let calls = probe.take_calls();
     assert!(calls.iter().map(|(_, count)| count).sum::<usize>() <= 8, "{calls:?}");
     completion.abandon().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_goes_on_once_the_thread_is_free() {
-    everywhere(async |world: World| {
-        let (thread, memory) = (world.thread().await, &world.memory);
+async fn a_waiter_continues_when_the_thread_is_released() {
+    on_all_stores(async |env: TestEnv| {
+        let (thread, memory) = (env.open_thread().await, &env.memory);
         for is_dropped in [false, true] {
-            let completion = taken(memory, &ana(), thread, "one").await;
+            let completion = locked(memory, &ana(), thread, "one").await;
             let driver = active(memory, thread).await.unwrap().driver;
-            let mut waiting = Waiting::begin(memory, &ana(), thread).await;
+            let mut waiting = TurnWaiter::begin(memory, &ana(), thread).await;
             let next = Box::pin(async {
                 loop {
-                    if let LockResult::Taken(next) = take(memory, &ana(), thread, "two").await {
+                    if let LockResult::Acquired(next) = try_lock(memory, &ana(), thread, "two").await {
                         return next;
                     }
                     waiting.wait(Some(&driver)).await;
@@ -340,26 +341,27 @@ async fn who_waits_goes_on_once_the_thread_is_free() {
 }
 
 #[tokio::test]
-async fn a_watched_record_wakes_whoever_watches_it() {
-    for (name, world) in [("plain", World::plain()), ("sqlite", World::sqlite())].into_iter().chain(World::on_servers())
+async fn a_write_wakes_watchers_of_the_record() {
+    for (name, env) in
+        [("plain", TestEnv::plain()), ("sqlite", TestEnv::sqlite())].into_iter().chain(TestEnv::on_servers())
     {
         println!("{name}");
-        let memory = &world.memory;
-        let mine = RecordName { namespace: Namespace::app("notes").unwrap(), key: "mine".to_owned() };
-        let other = RecordName { key: "other".to_owned(), ..mine.clone() };
-        let (mut watch, mut unmoved) =
-            (memory.watch_record(&ana(), &mine).await, memory.watch_record(&ana(), &other).await);
+        let memory = &env.memory;
+        let name = RecordName { namespace: Namespace::app("notes").unwrap(), key: "watched".to_owned() };
+        let other = RecordName { key: "other".to_owned(), ..name.clone() };
+        let (mut watch, mut other_watch) =
+            (memory.watch_record(&ana(), &name).await, memory.watch_record(&ana(), &other).await);
         let write = threadkeep_core::RecordWrite {
-            owner: threadkeep_core::RecordOwner::User(super::world::user_id("ana")),
-            namespace: mine.namespace.clone(),
-            key: mine.key.clone(),
+            owner: threadkeep_core::RecordOwner::User(super::test_env::user_id("ana")),
+            namespace: name.namespace.clone(),
+            key: name.key.clone(),
             expected: None,
             value: Some(JsonText::new("1").unwrap()),
             expires_at: None,
         };
         memory.backend().store.write_record(&ana(), write, memory.now()).await.unwrap();
-        tokio::time::timeout(SOON, watch.changed()).await.expect("it is woken");
-        let still = tokio::time::timeout(Duration::from_millis(200), unmoved.changed()).await;
-        assert!(still.is_err(), "another document's hint is none about this one");
+        tokio::time::timeout(WAKE_UP_TIMEOUT, watch.changed()).await.expect("the watch is woken");
+        let unchanged = tokio::time::timeout(Duration::from_millis(200), other_watch.changed()).await;
+        assert!(unchanged.is_err(), "a write of another record wakes the watch");
     }
 }

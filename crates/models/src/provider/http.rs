@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 
-use threadkeep_core::shown_address;
+use threadkeep_core::redact_address;
 
 use super::failure::ProviderFailure;
 use super::sse::{Event, EventParser};
@@ -205,7 +205,7 @@ fn innermost(error: &reqwest::Error) -> String {
 }
 
 fn checked_address(base_url: &str) -> Result<String, ConnectError> {
-    let invalid = || ConnectError::Address(shown_address(base_url));
+    let invalid = || ConnectError::Address(redact_address(base_url));
     let url = reqwest::Url::parse(base_url).map_err(|_| invalid())?;
     let is_valid = matches!(url.scheme(), "http" | "https")
         && url.has_host()

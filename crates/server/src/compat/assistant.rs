@@ -1,22 +1,22 @@
-//! Which assistant is asked, and for whom.
+//! Determines the assistant and the user of a request.
 
 use axum::http::{Method, Uri};
 use threadkeep::{Agent, Scope, ThreadKey, UserId};
 
 use crate::app::App;
 use crate::error::{ApiError, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::limits::unknown_route;
 use crate::security::Caller;
 use crate::security::KeyRole;
 
-/// Who is meant where a client names nobody.
-const NOBODY: &str = "default";
+/// The user of requests without `user_id`.
+const DEFAULT_USER: &str = "default";
 
-/// The assistant that the path names; at the root the only one that is served.
-pub(super) async fn find(app: &App, names: &Names, method: Method, uri: Uri) -> Result<Agent> {
-    let found = match names.text("assistant") {
-        "" => alone(app),
+/// Returns the assistant that the path names, or the only assistant if the path is at the root.
+pub(super) async fn find(app: &App, path_params: &PathParams, method: Method, uri: Uri) -> Result<Agent> {
+    let found = match path_params.get("assistant") {
+        "" => single_assistant(app),
         name => app.assistants().find(name),
     };
     match found {
@@ -25,40 +25,41 @@ pub(super) async fn find(app: &App, names: &Names, method: Method, uri: Uri) -> 
     }
 }
 
-/// The only assistant that is served.
-pub(super) fn alone(app: &App) -> Option<Agent> {
+/// Returns the assistant of a server with exactly one assistant.
+pub(super) fn single_assistant(app: &App) -> Option<Agent> {
     let mut all = app.assistants().all();
     if all.len() == 1 { all.pop() } else { None }
 }
 
-/// On whose behalf a client asks: the user that it names, where it may act for others.
+/// Returns the scope of the user that a client names, if it may act for that user.
 pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
     match (&caller.scope, user) {
         (Scope::User(_, own), Some(named)) if named != own.as_str() && !may_name_others(caller) => {
-            Err(ApiError::forbidden("other_user", "this key acts for one user only, and not for that one"))
+            Err(ApiError::forbidden("other_user", "this key can act for its own user only"))
         }
         (Scope::User(..), None) => Ok(caller.scope.clone()),
         (scope, named) => {
-            let user = UserId::new(named.unwrap_or(NOBODY)).map_err(|error| ApiError::from(error).param("user_id"))?;
+            let user =
+                UserId::new(named.unwrap_or(DEFAULT_USER)).map_err(|error| ApiError::from(error).param("user_id"))?;
             Ok(Scope::User(scope.tenant_id().clone(), user))
         }
     }
 }
 
-/// All whom a client may ask for: a conversation is told by its id alone, whoever it was had for.
-pub(super) fn reach(caller: &Caller) -> Scope {
+/// Returns the scope of all conversations that a caller can access by id, regardless of their user.
+pub(super) fn accessible_scope(caller: &Caller) -> Scope {
     match may_name_others(caller) {
         true => Scope::Tenant(caller.scope.tenant_id().clone()),
         false => caller.scope.clone(),
     }
 }
 
-/// Whether this is this machine's user, where there is no key yet.
+/// Whether the caller may name any user: it is local, and no key has ever been created.
 fn may_name_others(caller: &Caller) -> bool {
     caller.key_id().is_none() && caller.has(KeyRole::Admin)
 }
 
-/// What a user's conversation with an assistant is called.
-pub(super) fn key(agent: &Agent) -> Result<ThreadKey> {
+/// Returns the thread key of a user's conversation with an assistant.
+pub(super) fn thread_key(agent: &Agent) -> Result<ThreadKey> {
     Ok(ThreadKey::new(format!("chat:{}", agent.assistant().definition().name))?)
 }

@@ -1,24 +1,24 @@
 use serde_json::{Value, json};
 
-use crate::door::{Owned, Probe, TenantCase};
+use crate::door::{OwnedIds, Probe, TenantCase};
 
-pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
+pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
     let conversations = |base: &str| {
-        let of = |owned: &Owned| Probe::at(format!("{base}/conversations/{}", owned.thread));
-        vec![(of(owned), of(&nobody))]
+        let of = |owned: &OwnedIds| Probe::at(format!("{base}/conversations/{}", owned.thread));
+        vec![(of(owned), of(&unknown))]
     };
     let preferences = |base: &str| {
-        let of = |owned: &Owned| Probe::at(format!("{base}/preferences/{}", owned.user));
-        vec![(of(owned), of(&nobody))]
+        let of = |owned: &OwnedIds| Probe::at(format!("{base}/preferences/{}", owned.user));
+        vec![(of(owned), of(&unknown))]
     };
     let of_user = |path: &str, body: Value| {
-        let of = |owned: &Owned| {
+        let of = |owned: &OwnedIds| {
             let mut body = body.clone();
             body["user_id"] = owned.user.into();
             Probe::with(path, body)
         };
-        vec![(of(owned), of(&nobody))]
+        vec![(of(owned), of(&unknown))]
     };
     let said = || json!({ "message": "hello" });
     let mut cases = vec![
@@ -44,6 +44,6 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
         "/stations",
         "/{assistant}/stations",
     ];
-    cases.extend(nameless.map(|path| TenantCase::names_nothing("GET", path)));
+    cases.extend(nameless.map(|path| TenantCase::without_names("GET", path)));
     cases
 }

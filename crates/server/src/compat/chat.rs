@@ -7,76 +7,77 @@ use utoipa::ToSchema;
 
 use super::assistant;
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, AskRequest, Work};
+use crate::turns::{self, AskRequest, TurnTask};
 
-/// What a user says.
+/// A message of a user.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ChatJson {
     message: String,
-    /// Who says it; each user has one conversation.
+    /// The user. Each user has one conversation.
     #[serde(default)]
     user_id: Option<String>,
 }
 
-/// Says something to the only assistant that is served
+/// Sends a message to the only assistant
 #[utoipa::path(
     post,
     path = "/chat",
     tag = "compat",
     params(("Idempotency-Key" = Option<String>, Header)),
     request_body = ChatJson,
-    responses((status = 200, description = "The turn; `reply` is what the user reads.", body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The turn. `reply` is the text for the user.", body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn chat(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
-    names: Names,
+    Extension(connection): Extension<ConnectionGuard>,
+    path_params: PathParams,
     (method, uri, headers): (Method, Uri, HeaderMap),
     body: JsonBody<ChatJson>,
 ) -> Result {
-    let agent = assistant::find(&app, &names, method, uri).await?;
+    let agent = assistant::find(&app, &path_params, method, uri).await?;
     let JsonBody { value: body, digest } = body;
     if body.message.trim().is_empty() {
-        return Err(ApiError::invalid("message", "the message is empty"));
+        return Err(ApiError::invalid("message", "`message` must not be empty"));
     }
-    // Before a thread is made: a bad message must not leave an empty one behind.
+    // Checked before the thread is created, so that an invalid message does not leave an empty thread.
     Content::text(Role::User, body.message.clone()).check()?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
-    let (key, memory) = (assistant::key(&agent)?, agent.memory());
-    let attempt = input::attempt(&headers, "compat", &format!("{key}:{digest}"))?;
-    let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.mint_thread_id()) };
+    let (key, memory) = (assistant::thread_key(&agent)?, agent.memory());
+    let attempt = input::read_attempt(&headers, "compat", &format!("{key}:{digest}"))?;
+    let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.generate_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
     let ask = TurnRequest::new(body.message);
-    let asking = AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(held, Work::Ask(asking))).await?;
+    let request =
+        AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral: false };
+    let answered = turns::wait_for_result(turns::start(connection, TurnTask::Ask(request))).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 
-/// Says something to an assistant
+/// Sends a message to an assistant
 #[utoipa::path(
     post,
     path = "/{assistant}/chat",
     tag = "compat",
     params(("assistant" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = ChatJson,
-    responses((status = 200, description = "The turn; `reply` is what the user reads.", body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The turn. `reply` is the text for the user.", body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn chat_with(
     state: State<App>,
     caller: Caller,
-    held: Extension<Held>,
-    names: Names,
+    connection: Extension<ConnectionGuard>,
+    path_params: PathParams,
     head: (Method, Uri, HeaderMap),
     body: JsonBody<ChatJson>,
 ) -> Result {
-    chat(state, caller, held, names, head, body).await
+    chat(state, caller, connection, path_params, head, body).await
 }

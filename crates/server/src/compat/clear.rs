@@ -1,31 +1,31 @@
 use axum::extract::State;
 use axum::http::{Method, Uri};
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{StoreExt, ThreadName};
+use threadkeep::core::{StoreExt, ThreadRef};
 use threadkeep::{MemoryError, StoreError};
 use utoipa::ToSchema;
 
 use super::assistant;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{JsonBody, PathParams};
 use crate::output::json;
 use crate::security::Caller;
 
-/// Whose conversation ends.
+/// A request to clear a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ClearJson {
     #[serde(default)]
     user_id: Option<String>,
 }
 
-/// The history is empty.
+/// The result: the history is empty.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ClearedJson {
     success: bool,
 }
 
-/// Empties a user's history with the only assistant that is served
+/// Clears a user's history with the only assistant
 #[utoipa::path(
     post,
     path = "/clear",
@@ -37,17 +37,17 @@ pub(crate) struct ClearedJson {
 pub(crate) async fn clear(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
     JsonBody { value: body, .. }: JsonBody<ClearJson>,
 ) -> Result {
-    let agent = assistant::find(&app, &names, head.0, head.1).await?;
+    let agent = assistant::find(&app, &path_params, head.0, head.1).await?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
-    let (memory, name) = (agent.memory(), ThreadName::Key(scope.default_owner(), assistant::key(&agent)?));
+    let (memory, name) = (agent.memory(), ThreadRef::Key(scope.default_owner(), assistant::thread_key(&agent)?));
     let found = memory.backend().store.find_thread(&scope, &name, memory.now()).await?;
     if let Some(thread) = found {
         match memory.delete_thread(&scope, thread.id).await {
-            // Another request has emptied it.
+            // Another request has cleared it.
             Ok(()) | Err(MemoryError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(error.into()),
         }
@@ -55,7 +55,7 @@ pub(crate) async fn clear(
     Ok(json(&ClearedJson { success: true }))
 }
 
-/// Empties a user's history with an assistant
+/// Clears a user's history with an assistant
 #[utoipa::path(
     post,
     path = "/{assistant}/clear",
@@ -68,9 +68,9 @@ pub(crate) async fn clear(
 pub(crate) async fn clear_with(
     state: State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     head: (Method, Uri),
     body: JsonBody<ClearJson>,
 ) -> Result {
-    clear(state, caller, names, head, body).await
+    clear(state, caller, path_params, head, body).await
 }

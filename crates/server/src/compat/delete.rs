@@ -6,13 +6,13 @@ use threadkeep::core::Kind;
 use threadkeep::{MemoryError, StoreError};
 use utoipa::ToSchema;
 
-use super::{FailureJson, assistant, failure, thread};
+use super::{FailureJson, assistant, failure, parse_thread_id};
 use crate::app::App;
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// A thread that is gone.
+/// The result of deleting a thread.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeletedJson {
@@ -29,23 +29,23 @@ pub(crate) struct DeletedJson {
     params(("threadId" = String, Path)),
     responses(
         (status = 200, body = DeletedJson),
-        (status = 403, body = FailureJson, description = "It is shared, and not this caller's to delete."),
+        (status = 403, body = FailureJson, description = "The thread is shared; this caller may not delete it."),
         (status = 404, body = FailureJson),
         (status = 500, body = FailureJson)
     ),
     security(("key" = []))
 )]
-pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Response {
-    let thread_id = names.text("threadId").to_owned();
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Response {
+    let thread_id = path_params.get("threadId").to_owned();
     let unknown = || failure(StatusCode::NOT_FOUND, "Thread not found");
-    let Some(thread) = thread(&thread_id) else { return unknown() };
-    match app.memory().delete_thread(&assistant::reach(&caller), thread).await {
+    let Some(thread) = parse_thread_id(&thread_id) else { return unknown() };
+    match app.memory().delete_thread(&assistant::accessible_scope(&caller), thread).await {
         Ok(()) => {
             tracing::info!("🗑️ Deleted TFL thread: {thread}");
             json(&DeletedJson { success: true, message: "Thread deleted successfully", thread_id })
         }
         Err(MemoryError::Store(StoreError::NotFound(Kind::Thread))) => unknown(),
-        Err(MemoryError::Store(StoreError::Denied(_))) => failure(StatusCode::FORBIDDEN, "Thread belongs to all"),
+        Err(MemoryError::Store(StoreError::Denied(_))) => failure(StatusCode::FORBIDDEN, "Thread is shared"),
         Err(error) => {
             tracing::error!("❌ Error deleting thread: {error}");
             failure(StatusCode::INTERNAL_SERVER_ERROR, "Failed to delete thread")
@@ -61,15 +61,20 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
     params(("assistant" = String, Path), ("threadId" = String, Path)),
     responses(
         (status = 200, body = DeletedJson),
-        (status = 403, body = FailureJson, description = "It is shared, and not this caller's to delete."),
+        (status = 403, body = FailureJson, description = "The thread is shared; this caller may not delete it."),
         (status = 404, body = FailureJson),
         (status = 500, body = FailureJson)
     ),
     security(("key" = []))
 )]
-pub(crate) async fn delete_with(state: State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Response {
-    match assistant::find(&state.0, &names, head.0, head.1).await {
-        Ok(_) => delete(state, caller, names).await,
+pub(crate) async fn delete_with(
+    state: State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    head: (Method, Uri),
+) -> Response {
+    match assistant::find(&state.0, &path_params, head.0, head.1).await {
+        Ok(_) => delete(state, caller, path_params).await,
         Err(_) => failure(StatusCode::NOT_FOUND, "Assistant not found"),
     }
 }

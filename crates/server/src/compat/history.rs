@@ -6,27 +6,27 @@ use threadkeep::core::limits;
 use threadkeep::{Bound, JsonText, Message, MessageId, MessageQuery, Role, Scope, ThreadId, Timestamp};
 use utoipa::ToSchema;
 
-use super::{FailureJson, assistant, failure, thread};
+use super::{FailureJson, assistant, failure, parse_thread_id};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// A thread's whole history.
+/// The complete history of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HistoryJson {
     success: bool,
     thread_id: String,
     /// Oldest first.
-    messages: Vec<SaidJson>,
+    messages: Vec<HistoryMessageJson>,
 }
 
-/// What a person or the assistant said.
+/// A message of a user or the assistant.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SaidJson {
+pub(crate) struct HistoryMessageJson {
     #[schema(value_type = String, format = Uuid)]
     id: MessageId,
     content: String,
@@ -39,7 +39,7 @@ pub(crate) struct SaidJson {
     timestamp: Timestamp,
 }
 
-/// Tells a thread's whole history; that of an unknown thread is empty
+/// Returns the complete history of a thread; empty for an unknown thread
 #[utoipa::path(
     get,
     path = "/conversations/{threadId}",
@@ -48,9 +48,9 @@ pub(crate) struct SaidJson {
     responses((status = 200, body = HistoryJson), (status = 500, body = FailureJson)),
     security(("key" = []))
 )]
-pub(crate) async fn history(State(app): State<App>, caller: Caller, names: Names) -> Response {
-    let thread_id = names.text("threadId").to_owned();
-    match read(&app, &assistant::reach(&caller), thread(&thread_id)).await {
+pub(crate) async fn history(State(app): State<App>, caller: Caller, path_params: PathParams) -> Response {
+    let thread_id = path_params.get("threadId").to_owned();
+    match read(&app, &assistant::accessible_scope(&caller), parse_thread_id(&thread_id)).await {
         Ok(messages) => json(&HistoryJson { success: true, thread_id, messages }),
         Err(error) => {
             tracing::error!("❌ Error getting conversation history: {}", error.message);
@@ -59,7 +59,7 @@ pub(crate) async fn history(State(app): State<App>, caller: Caller, names: Names
     }
 }
 
-/// Tells a thread's whole history, by the name of an assistant
+/// Returns the complete history of a thread, below the name of an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/conversations/{threadId}",
@@ -72,36 +72,41 @@ pub(crate) async fn history(State(app): State<App>, caller: Caller, names: Names
     ),
     security(("key" = []))
 )]
-pub(crate) async fn history_with(state: State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Result {
-    assistant::find(&state.0, &names, head.0, head.1).await?;
-    Ok(history(state, caller, names).await)
+pub(crate) async fn history_with(
+    state: State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    head: (Method, Uri),
+) -> Result {
+    assistant::find(&state.0, &path_params, head.0, head.1).await?;
+    Ok(history(state, caller, path_params).await)
 }
 
-async fn read(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<SaidJson>> {
+async fn read(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<HistoryMessageJson>> {
     let Some(thread) = thread else { return Ok(Vec::new()) };
     if app.memory().find_thread(scope, thread).await?.is_none() {
         return Ok(Vec::new());
     }
     let mut query =
         MessageQuery { roles: vec![Role::User, Role::Assistant], ..MessageQuery::following(0, limits::PAGE) };
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     loop {
         let page = app.memory().messages(scope, thread, &query).await?;
         query.after = page.messages.last().map(|last| Bound::Seq(last.seq));
-        said.extend(page.messages.into_iter().filter(is_said).map(shown));
+        messages.extend(page.messages.into_iter().filter(is_visible).map(to_json));
         if !page.more || query.after.is_none() {
-            return Ok(said);
+            return Ok(messages);
         }
     }
 }
 
-/// What only calls tools says nothing to a person.
-fn is_said(message: &Message) -> bool {
+/// Whether a message has content for a person. Messages that only call tools have none.
+fn is_visible(message: &Message) -> bool {
     message.content.data.is_some() || !message.plain_text().is_empty()
 }
 
-fn shown(message: Message) -> SaidJson {
-    SaidJson {
+fn to_json(message: Message) -> HistoryMessageJson {
+    HistoryMessageJson {
         id: message.id,
         content: message.plain_text().into_owned(),
         sender: if message.content.role == Role::User { "user" } else { "assistant" },

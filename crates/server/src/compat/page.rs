@@ -7,46 +7,46 @@ use threadkeep::Agent;
 use super::assistant;
 use crate::app::App;
 use crate::error::Result;
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::with_policy;
 
 const PAGE: &str = include_str!("page.html");
-/// The page brings all that it needs, and speaks with nobody but this server.
+/// The page is self-contained and connects to this server only.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Shows a page to talk with the only assistant that is served; with several, leads to the document of the routes
+/// Serves the chat page of the only assistant; with several assistants, redirects to the API reference
 #[utoipa::path(
     get,
     path = "/",
     tag = "compat",
-    responses((status = 200, description = "A page."), (status = 307, description = "There are several assistants."))
+    responses((status = 200, description = "The page."), (status = 307, description = "There is not exactly one assistant."))
 )]
 pub(crate) async fn start(State(app): State<App>) -> Response {
-    match assistant::alone(&app) {
+    match assistant::single_assistant(&app) {
         Some(agent) => page(&agent),
         None => Redirect::temporary("/docs/").into_response(),
     }
 }
 
-/// Shows a page to talk with an assistant
+/// Serves the chat page of an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/",
     tag = "compat",
     params(("assistant" = String, Path)),
-    responses((status = 200, description = "A page."), (status = 404, description = "There is no such assistant."))
+    responses((status = 200, description = "The page."), (status = 404, description = "There is no such assistant."))
 )]
-pub(crate) async fn start_with(State(app): State<App>, names: Names, head: (Method, Uri)) -> Result {
-    Ok(page(&assistant::find(&app, &names, head.0, head.1).await?))
+pub(crate) async fn start_with(State(app): State<App>, path_params: PathParams, head: (Method, Uri)) -> Result {
+    Ok(page(&assistant::find(&app, &path_params, head.0, head.1).await?))
 }
 
 fn page(agent: &Agent) -> Response {
-    let name = escaped(&agent.assistant().definition().name);
+    let name = escape_html(&agent.assistant().definition().name);
     with_policy(Html(PAGE.replace("{assistant}", &name)), POLICY)
 }
 
-/// A text as it may stand in HTML and in its attributes.
-fn escaped(text: &str) -> String {
+/// Escapes a text for HTML, including attributes.
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -9,19 +9,19 @@ use utoipa::ToSchema;
 use super::assistant;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// What a user prefers, by name.
+/// The preferences of a user by name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserPreferencesJson {
-    /// As they were set: a value may be JSON that few parsers read, such as a number of a thousand digits.
+    /// Returned as they were stored, because few parsers read all JSON values, such as numbers with a thousand digits.
     #[schema(value_type = Object)]
     preferences: BTreeMap<String, JsonText>,
 }
 
-/// Tells what a user prefers
+/// Returns the preferences of a user
 #[utoipa::path(
     get,
     path = "/preferences/{user}",
@@ -30,15 +30,20 @@ pub(crate) struct UserPreferencesJson {
     responses((status = 200, body = UserPreferencesJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn preferences(State(app): State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Result {
-    let agent = assistant::find(&app, &names, head.0, head.1).await?;
-    let scope = assistant::scope(&caller, Some(names.text("user")))?;
+pub(crate) async fn preferences(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    head: (Method, Uri),
+) -> Result {
+    let agent = assistant::find(&app, &path_params, head.0, head.1).await?;
+    let scope = assistant::scope(&caller, Some(path_params.get("user")))?;
     let found = agent.memory().list_preferences(&scope).await?;
     let preferences = found.into_iter().map(|preference| (preference.key, preference.value)).collect();
     Ok(json(&UserPreferencesJson { preferences }))
 }
 
-/// Tells what a user of an assistant prefers
+/// Returns the preferences of a user, below the name of an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/preferences/{user}",
@@ -47,6 +52,11 @@ pub(crate) async fn preferences(State(app): State<App>, caller: Caller, names: N
     responses((status = 200, body = UserPreferencesJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn preferences_with(state: State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Result {
-    preferences(state, caller, names, head).await
+pub(crate) async fn preferences_with(
+    state: State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    head: (Method, Uri),
+) -> Result {
+    preferences(state, caller, path_params, head).await
 }

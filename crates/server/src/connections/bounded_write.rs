@@ -8,7 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// A connection that fails once its other end takes nothing for too long, so that nobody holds an answer for ever.
+/// A connection whose writes fail if they stall for longer than a timeout, so that a client that stops reading cannot keep its
+/// connection open.
 pub(super) struct BoundedWrite {
     stream: TcpStream,
     timeout: Duration,
@@ -21,10 +22,11 @@ impl BoundedWrite {
         Self { stream, timeout, deadline: Box::pin(tokio::time::sleep(timeout)), is_waiting: false }
     }
 
-    fn bound<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
+    /// Returns the result of polling a write, or an error if the write has been pending for longer than the timeout.
+    fn check_deadline<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
             self.is_waiting = false;
-            return written;
+            return polled;
         }
         if !self.is_waiting {
             self.is_waiting = true;
@@ -46,8 +48,8 @@ impl AsyncRead for BoundedWrite {
 impl AsyncWrite for BoundedWrite {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.bound(written, context)
+        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.check_deadline(polled, context)
     }
 
     fn poll_write_vectored(
@@ -56,8 +58,9 @@ impl AsyncWrite for BoundedWrite {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
-        this.bound(written, context)
+        let polled = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.check_deadline(polled, context)
+
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -66,13 +69,13 @@ impl AsyncWrite for BoundedWrite {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.bound(flushed, context)
+        let polled = Pin::new(&mut this.stream).poll_flush(context);
+        this.check_deadline(polled, context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let closed = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.bound(closed, context)
+        let polled = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.check_deadline(polled, context)
     }
 }

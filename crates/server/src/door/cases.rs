@@ -1,106 +1,107 @@
-//! The cases that hold every route against other tenants and other users: what is another's answers as what is nobody's.
+//! Test cases for isolation between tenants and between users: a request for another tenant's resource must get the same
+//! response as a request for a resource that does not exist.
 //!
-//! Each door declares its own, beside its routes, and the tests over tenants and roles go through those of all doors.
+//! Each door declares cases for its routes. The tests for tenants and roles send the requests of all doors.
 
 use serde_json::Value;
 
-/// How a route is asked for somebody's thing and for nobody's.
+/// Requests to one route: some for resources of an owner, and some for resources that do not exist.
 #[derive(Clone, Debug)]
 pub struct TenantCase {
-    /// The method, in capitals, and the path, as the route has them.
+    /// The method in upper case and the path of the route.
     pub route: (&'static str, &'static str),
-    /// The request with somebody's names in it, and the same with names that nobody has. None where nothing of anyone's can be
-    /// named.
+    /// Pairs of requests: a request with the ids of an owner's resources, and the same request with ids that do not exist. Empty if
+    /// requests to the route cannot identify anyone's resources.
     pub probes: Vec<(Probe, Probe)>,
 }
 
-/// A request.
+/// A request of a test case.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
-    /// The path, and the query.
+    /// The path with the query.
     pub path: String,
-    /// The body, as JSON.
+    /// The JSON body.
     pub body: Option<Value>,
-    /// Headers beside those of the caller.
+    /// Headers in addition to those of the caller.
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// What the owner has whom the tests set up, as clients name it.
+/// The ids of the resources that the tests create for one owner, in the form that clients use.
 #[derive(Clone, Debug)]
-pub struct Owned {
+pub struct OwnedIds {
     /// A thread.
     pub thread: String,
-    /// A message of it.
+    /// A message of the thread.
     pub message: String,
-    /// The thread's key.
+    /// The key of the thread.
     pub key: String,
-    /// Of lists, by their names (`threads`, `documents`), where the second page begins.
+    /// Names of lists (`threads`, `records`), with a cursor to the second page of each list.
     pub cursors: Vec<(&'static str, String)>,
-    /// A response of the OpenAI wire without a conversation, and one in one.
+    /// Two OpenAI responses: one outside of a conversation and one in a conversation.
     pub responses: Vec<String>,
-    /// A chat completion that is stored.
+    /// A stored chat completion.
     pub completion: String,
     /// A turn that waits for an approval.
     pub turn: String,
-    /// The approval.
+    /// The pending approval of the turn.
     pub approval: String,
-    /// The owner.
+    /// The name of the owner.
     pub user: &'static str,
 }
 
 impl TenantCase {
-    /// A route on which somebody's things can be named.
+    /// Creates the case of a route whose requests identify resources.
     #[must_use]
     pub fn new(method: &'static str, path: &'static str, probes: Vec<(Probe, Probe)>) -> Self {
         Self { route: (method, path), probes }
     }
 
-    /// A route on which nothing of anyone's can be named.
+    /// Creates the case of a route whose requests cannot identify anyone's resources.
     #[must_use]
-    pub fn names_nothing(method: &'static str, path: &'static str) -> Self {
+    pub fn without_names(method: &'static str, path: &'static str) -> Self {
         Self::new(method, path, Vec::new())
     }
 }
 
 impl Probe {
-    /// A request without a body.
+    /// Creates a request without a body.
     #[must_use]
     pub fn at(path: impl Into<String>) -> Self {
         Self { path: path.into(), ..Self::default() }
     }
 
-    /// A request with a body.
+    /// Creates a request with a body.
     #[must_use]
     pub fn with(path: impl Into<String>, body: Value) -> Self {
         Self { path: path.into(), body: Some(body), ..Self::default() }
     }
 }
 
-impl Owned {
-    /// What nobody has.
+impl OwnedIds {
+    /// Returns ids that do not exist.
     #[must_use]
-    pub fn nobody() -> Self {
+    pub fn nonexistent() -> Self {
         let id = || "0190b4e2-0000-7000-8000-000000000000".to_owned();
         Self {
             thread: id(),
             message: id(),
-            key: "nobodys".to_owned(),
-            cursors: ["threads", "documents"].map(|list| (list, "bm9ib2R5".to_owned())).to_vec(),
+            key: "unknown".to_owned(),
+            cursors: ["threads", "records"].map(|list| (list, "bm9ib2R5".to_owned())).to_vec(),
             responses: vec!["resp_0190b4e2000070008000000000000000".to_owned()],
             completion: "chatcmpl-0190b4e2000070008000000000000000".to_owned(),
             turn: id(),
             approval: id(),
-            user: "nobody",
+            user: "unknown",
         }
     }
 
-    /// Where the second page of a list begins.
+    /// Returns the cursor to the second page of a list.
     ///
     /// # Panics
-    /// Where the owner has no cursor of that list.
+    /// If there is no cursor for the list.
     #[must_use]
     pub fn cursor(&self, list: &str) -> &str {
         let found = self.cursors.iter().find(|(name, _)| *name == list);
-        found.map(|(_, cursor)| cursor.as_str()).expect("the owner has one of each")
+        found.map(|(_, cursor)| cursor.as_str()).expect("test data has a cursor for each list")
     }
 }

@@ -11,12 +11,12 @@ use threadkeep_service::hex;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// A JSON body. An empty one is an empty object, so that a request may leave everything out.
+/// A JSON body, which must be an object. An empty body is read as an empty object.
 #[derive(Debug)]
 pub struct JsonBody<T> {
-    /// What it says.
+    /// The deserialised body.
     pub value: T,
-    /// The SHA-256 of the bytes, in hexadecimal: what tells the same body from another.
+    /// The SHA-256 of the bytes in hexadecimal. Identifies repetitions of the request.
     pub digest: String,
 }
 
@@ -30,20 +30,19 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         }
         let bytes = read_body(request.into_body(), app.options().body_bytes, app).await?;
         let digest = hex(&Sha256::digest(&bytes));
-        let text = std::str::from_utf8(&bytes).map_err(|_| invalid_json("it is not UTF-8"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| invalid_json("not UTF-8"))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
-        // What nests deeper than a store keeps is refused before anything reads it.
-        limits::check_json_depth(text)
-            .map_err(|_| invalid_json(&format!("it nests deeper than {JSON_DEPTH} levels")))?;
+        // Stores also reject deeper nesting. It is checked here to protect the parsers.
+        limits::check_json_depth(text).map_err(|_| invalid_json(&format!("nested deeper than {JSON_DEPTH} levels")))?;
         if !text.trim_start().starts_with('{') {
-            // A list could be read as an object whose members come in order.
-            return Err(ApiError::invalid("body", "the body is a JSON object"));
+            // Serde would read an array as a struct whose fields are in this order.
+            return Err(ApiError::invalid("body", "the body must be a JSON object"));
         }
         Ok(Self { value: parse(text)?, digest })
     }
 }
 
-/// A body as it came, within the bounds of size and time.
+/// The bytes of a body, which was received within the limits of size and time.
 #[derive(Clone, Debug)]
 pub struct RawBody(pub Bytes);
 
@@ -55,17 +54,17 @@ impl FromRequest<App> for RawBody {
     }
 }
 
-/// A body that is a form, as `application/x-www-form-urlencoded`.
+/// A form, sent as `application/x-www-form-urlencoded`.
 #[derive(Clone, Debug)]
 pub struct FormBody {
-    /// The fields, by name, in their order.
+    /// Names and values of the fields, in the order of the body.
     pub fields: Vec<(String, String)>,
-    /// The SHA-256 of the bytes, in hexadecimal: what tells the same body from another.
+    /// The SHA-256 of the bytes in hexadecimal. Identifies repetitions of the request.
     pub digest: String,
 }
 
 impl FormBody {
-    /// The first field of a name.
+    /// Returns the value of the first field with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
@@ -85,54 +84,57 @@ impl FromRequest<App> for FormBody {
     }
 }
 
-/// Reads a body within the bounds of size and time.
-pub(crate) async fn read_body(body: Body, most: usize, app: &App) -> Result<Bytes, ApiError> {
-    let reading = Limited::new(body, most).collect();
+/// Reads a body.
+///
+/// # Errors
+/// `slow_body` after the server's read timeout, `body_too_large` for more than `max_bytes`, `broken_body` if the connection ends.
+pub(crate) async fn read_body(body: Body, max_bytes: usize, app: &App) -> Result<Bytes, ApiError> {
+    let reading = Limited::new(body, max_bytes).collect();
     let Ok(read) = tokio::time::timeout(app.options().read_timeout, reading).await else {
-        let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow_body", "the body did not come in time");
+        let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow_body", "timed out receiving the body");
         return Err(error);
     };
     match read {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = format!("the body is limited to {most} bytes");
+            let message = format!("the body exceeds {max_bytes} bytes");
             Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message))
         }
-        Err(_) => Err(ApiError::new(StatusCode::BAD_REQUEST, "broken_body", "the body could not be read to its end")),
+        Err(_) => Err(ApiError::new(StatusCode::BAD_REQUEST, "broken_body", "the body is incomplete")),
     }
 }
 
-/// Clients leave the header out where there is no body.
+/// Whether the content type is JSON. A missing header is accepted, because clients omit it if there is no body.
 fn is_json(request: &Request) -> bool {
-    let Some(kind) = content_type(request) else { return true };
-    kind.eq_ignore_ascii_case("application/json") || kind.to_ascii_lowercase().ends_with("+json")
+    let Some(content_type) = content_type(request) else { return true };
+    content_type.eq_ignore_ascii_case("application/json") || content_type.to_ascii_lowercase().ends_with("+json")
 }
 
-/// The type of a body, without its parameters.
+/// Returns the content type of a body, without parameters such as the character set.
 fn content_type(request: &Request) -> Option<&str> {
-    let kind = request.headers().get(header::CONTENT_TYPE)?;
-    Some(kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim())
+    let value = request.headers().get(header::CONTENT_TYPE)?;
+    Some(value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim())
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
-    serde_json::from_str(text).map_err(|_| refused::<T>(text))
+    serde_json::from_str(text).map_err(|_| locate_error::<T>(text))
 }
 
-/// What is wrong with a body, and where. To keep track of the place would cost each good one half as much again.
-fn refused<T: DeserializeOwned>(text: &str) -> ApiError {
+/// Parses an invalid body again to locate the error. Tracking the path would slow down the parsing of valid bodies by half.
+fn locate_error<T: DeserializeOwned>(text: &str) -> ApiError {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Ok(_) => invalid_json(&deserializer.end().err().map_or_else(String::new, |error| error.to_string())),
         Err(error) if error.inner().is_data() => {
             let cause = error.inner();
-            ApiError::invalid(param(error.path(), &cause.to_string()), format!("invalid body: {cause}"))
+            ApiError::invalid(invalid_member(error.path(), &cause.to_string()), format!("invalid body: {cause}"))
         }
         Err(error) => invalid_json(&error.inner().to_string()),
     }
 }
 
-/// What of the body was wrong. A member that is missing has no place of its own: it is named in its parent's.
-fn param(path: &serde_path_to_error::Path, cause: &str) -> String {
+/// Returns the path of the invalid member. For a missing member, `path` is that of its parent, so its name is appended.
+fn invalid_member(path: &serde_path_to_error::Path, cause: &str) -> String {
     let parent = path.to_string();
     let missing = cause.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
     match (parent.as_str(), missing) {
@@ -143,7 +145,7 @@ fn param(path: &serde_path_to_error::Path, cause: &str) -> String {
     }
 }
 
-fn invalid_json(why: &str) -> ApiError {
-    let message = format!("Invalid body: failed to parse JSON value. {why}");
+fn invalid_json(reason: &str) -> ApiError {
+    let message = format!("invalid JSON body: {reason}");
     ApiError::new(StatusCode::BAD_REQUEST, "invalid_json", message)
 }

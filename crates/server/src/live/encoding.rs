@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use threadkeep::agent::approval_id;
-use threadkeep::core::{Tagged, json_line};
+use threadkeep::core::{TaggedNumber, json_line};
 use threadkeep::{Scope, ThreadEvent, ThreadId, ThreadUpdate};
 
 use super::json::UpdateJson;
@@ -24,7 +24,7 @@ const CLEANUP_THREADS: usize = 1_024;
 pub(super) struct EncodedUpdate {
     /// The update, if other subscriptions may receive the same.
     update: Option<Arc<ThreadUpdate>>,
-    change: Option<Tagged>,
+    change: Option<TaggedNumber>,
     is_end: bool,
     /// As a server-sent event.
     event: Bytes,
@@ -57,7 +57,7 @@ impl EncodedUpdate {
     }
 
     /// Returns the client's position after this update.
-    pub(super) const fn change(&self) -> Option<Tagged> {
+    pub(super) const fn change(&self) -> Option<TaggedNumber> {
         self.change
     }
 

@@ -14,7 +14,7 @@ use super::json::UpdateJson;
 use super::subscription::Subscription;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::security::Caller;
 
 /// The most events that are buffered for a client.
@@ -46,15 +46,15 @@ const BUFFERED_EVENTS: usize = 16;
 pub(crate) async fn events(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
-    mut params: Params,
+    mut params: QueryParams,
 ) -> Result<Response> {
     let start = start(&headers, &mut params)?;
-    let roles = params.roles()?;
+    let roles = params.take_roles()?;
     params.finish()?;
     let options = SubscribeOptions { start, roles };
-    let thread = names.thread()?;
+    let thread = path_params.thread()?;
     let updates = app.memory().subscribe(&caller.scope, thread, options).await?;
     let (outgoing, receiver) = mpsc::channel(BUFFERED_EVENTS);
     let write = |update: &EncodedUpdate, _| update.event();
@@ -74,7 +74,7 @@ pub(crate) async fn events(
     Ok(response)
 }
 
-fn start(headers: &HeaderMap, params: &mut Params) -> Result<Start> {
+fn start(headers: &HeaderMap, params: &mut QueryParams) -> Result<Start> {
     let (after, last) = (
         params.parse("after", "the id of an event or the number of a change")?,
         params.parse("last", "a number of messages")?,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use threadkeep::core::{ChangedThread, Tagged, ThreadOrder, ThreadQuery, limits};
+use threadkeep::core::{ChangedThread, TaggedNumber, ThreadOrder, ThreadQuery, limits};
 use threadkeep::{Role, Scope, ThreadId, ThreadUpdate, Timestamp};
 
 use super::encoding::EncodedUpdate;
@@ -28,7 +28,7 @@ pub(super) struct FollowedThreads {
     scope: Scope,
     roles: Vec<Role>,
     /// The last change of each thread that was reported, or skipped because it has no messages of these roles.
-    positions: HashMap<ThreadId, Tagged>,
+    positions: HashMap<ThreadId, TaggedNumber>,
     /// Threads that were created at this instant or later are read from their first change.
     since: Timestamp,
 }
@@ -88,15 +88,15 @@ impl FollowedThreads {
 
     /// Returns the client's position in a thread: its start, if the thread was created since the subscription started; `None` if
     /// the position is not known.
-    async fn position(&self, thread: ThreadId) -> Result<Option<Tagged>> {
+    async fn position(&self, thread: ThreadId) -> Result<Option<TaggedNumber>> {
         if let Some(position) = self.positions.get(&thread) {
             return Ok(Some(*position));
         }
         let is_created_since = self.app.memory().get_thread(&self.scope, thread).await?.created_at >= self.since;
-        Ok(is_created_since.then(Tagged::default))
+        Ok(is_created_since.then(TaggedNumber::default))
     }
 
-    fn set_position(&mut self, thread: ThreadId, change: Tagged) {
+    fn set_position(&mut self, thread: ThreadId, change: TaggedNumber) {
         if self.positions.len() >= MAX_POSITIONS && !self.positions.contains_key(&thread) {
             let evicted = self.positions.keys().next().copied();
             evicted.and_then(|evicted| self.positions.remove(&evicted));

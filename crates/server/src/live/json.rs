@@ -1,6 +1,6 @@
 use serde::Serialize;
 use threadkeep::agent::{approval_id, find_approval};
-use threadkeep::core::{ChangeTag, Tagged};
+use threadkeep::core::{ChangeTag, TaggedNumber};
 use threadkeep::{MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp};
 use utoipa::ToSchema;
 
@@ -55,12 +55,12 @@ pub(crate) struct EndJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     resume_after: Option<u64>,
     #[serde(skip)]
-    last_change: Option<Tagged>,
+    last_change: Option<TaggedNumber>,
 }
 
 impl EndJson {
     /// The end of a stream whose client received updates up to a change.
-    pub(crate) fn new(reason: &'static str, last_change: Option<Tagged>) -> Self {
+    pub(crate) fn new(reason: &'static str, last_change: Option<TaggedNumber>) -> Self {
         Self { reason, resume_after: last_change.map(|change| change.number), last_change }
     }
 }
@@ -147,10 +147,10 @@ impl<'a> UpdateJson<'a> {
     }
 
     /// Returns the client's position after this update.
-    pub(crate) const fn change(&self) -> Option<Tagged> {
+    pub(crate) const fn change(&self) -> Option<TaggedNumber> {
         match self {
             Self::History { change, tag, .. } | Self::Commit { change, tag, .. } | Self::Reset { change, tag, .. } => {
-                Some(Tagged { number: *change, tag: *tag })
+                Some(TaggedNumber { number: *change, tag: *tag })
             }
             Self::End(end) => end.last_change,
             Self::Deleted => None,

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::security::Caller;
 use json::{ClientMessage, error_message};
@@ -48,7 +48,7 @@ const BUFFERED_MESSAGES: usize = 16;
 pub(crate) async fn socket(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
+    Extension(connection): Extension<ConnectionGuard>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|_| {
@@ -68,7 +68,7 @@ pub(crate) async fn socket(
                 () = app.shutdown_timed_out() => tracing::info!("closing a client that stalled during shutdown"),
             }
             // Signals the server, which waits for open connections when it stops.
-            drop(held);
+            drop(connection);
         })
         .into_response())
 }

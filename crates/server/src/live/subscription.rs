@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep::core::Tagged;
+use threadkeep::core::TaggedNumber;
 use threadkeep::memory::ThreadUpdates;
 use threadkeep::{ThreadId, ThreadUpdate};
 use tokio::sync::mpsc;
@@ -45,7 +45,7 @@ impl<T: Clone + Send> Subscription<T> {
     async fn send_updates(
         &self,
         updates: &mut ThreadUpdates,
-        last_change: &mut Option<Tagged>,
+        last_change: &mut Option<TaggedNumber>,
     ) -> Option<&'static str> {
         let mut beats = self.heartbeat.as_ref().map(|_| beats(self.app.options().heartbeat));
         let mut stopped = std::pin::pin!(self.app.stopped());

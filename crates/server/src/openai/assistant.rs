@@ -65,7 +65,7 @@ pub(super) async fn new_thread(
     let expires_at = is_ephemeral.then(|| memory.now().plus_ms(EPHEMERAL_MS));
     let metadata = if is_ephemeral { ephemeral() } else { Map::new() };
     memory.open_thread(scope, OpenThread { expires_at, metadata, ..OpenThread::new(scope, id) }).await?;
-    attempt.note_creation(app, scope, id).await?;
+    attempt.record_creation(app, scope, id).await?;
     let mut earlier = earlier.split_off(earlier.len().saturating_sub(COMMIT_MESSAGES));
     if !earlier.is_empty() {
         if is_ephemeral {

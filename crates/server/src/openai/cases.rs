@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::door::{Owned, Probe, TenantCase};
+use crate::door::{OwnedIds, Probe, TenantCase};
 
-pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
+pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
     let mut cases = conversations(owned);
     cases.extend(responses(owned));
     cases.extend(completions(owned));
@@ -14,15 +14,15 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
         ("GET", "/v1/models/threadkeep/{name}"),
         ("POST", "/v1/embeddings"),
     ];
-    cases.extend(without_names.map(|(method, path)| TenantCase::names_nothing(method, path)));
+    cases.extend(without_names.map(|(method, path)| TenantCase::without_names(method, path)));
     cases
 }
 
-fn conversation(owned: &Owned) -> String {
+fn conversation(owned: &OwnedIds) -> String {
     format!("conv_{}", owned.thread.replace('-', ""))
 }
 
-fn item(owned: &Owned) -> String {
+fn item(owned: &OwnedIds) -> String {
     format!("msg_{}", owned.message.replace('-', ""))
 }
 
@@ -35,13 +35,13 @@ fn probe(path: String, body: Option<&Value>) -> Probe {
     Probe { body: body.cloned(), ..Probe::at(path) }
 }
 
-fn conversations(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+fn conversations(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
     let of = |rest: &str, body: Option<Value>| {
-        let of = |owned: &Owned| probe(format!("/v1/conversations/{}{rest}", conversation(owned)), body.as_ref());
+        let of = |owned: &OwnedIds| probe(format!("/v1/conversations/{}{rest}", conversation(owned)), body.as_ref());
         vec![(of(owned), of(&unknown))]
     };
-    let create = |owned: &Owned| {
+    let create = |owned: &OwnedIds| {
         let items = json!({ "items": [{ "role": "user", "content": "x", "id": item(owned) }] });
         Probe::with("/v1/conversations", items)
     };
@@ -61,9 +61,9 @@ fn conversations(owned: &Owned) -> Vec<TenantCase> {
 }
 
 /// Returns requests that refer to existing data, each with the same request for data that does not exist.
-fn referring(owned: &Owned, path: &str) -> Vec<(Probe, Probe)> {
+fn referring(owned: &OwnedIds, path: &str) -> Vec<(Probe, Probe)> {
     let reference = |id: &str| json!({ "input": [{ "type": "item_reference", "id": id }] });
-    let of = |owned: &Owned| {
+    let of = |owned: &OwnedIds| {
         let response = &owned.responses[0];
         [
             json!({ "input": "x", "previous_response_id": response }),
@@ -72,12 +72,12 @@ fn referring(owned: &Owned, path: &str) -> Vec<(Probe, Probe)> {
             json!({ "input": "x", "conversation": conversation(owned) }),
         ]
     };
-    let pairs = of(owned).into_iter().zip(of(&Owned::nobody()));
+    let pairs = of(owned).into_iter().zip(of(&OwnedIds::nonexistent()));
     pairs.map(|(existing, unknown)| (Probe::with(path, existing), Probe::with(path, unknown))).collect()
 }
 
-fn responses(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = &Owned::nobody().responses[0];
+fn responses(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = &OwnedIds::nonexistent().responses[0];
     let of = |rest: &str, body: Option<Value>| {
         let of = |id: &str| probe(format!("/v1/responses/{id}{rest}"), body.as_ref());
         owned.responses.iter().map(|response| (of(response), of(unknown))).collect()
@@ -94,13 +94,13 @@ fn responses(owned: &Owned) -> Vec<TenantCase> {
     ]
 }
 
-fn completions(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+fn completions(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
     let of = |rest: &str, body: Option<Value>| {
-        let of = |owned: &Owned| probe(format!("/v1/chat/completions/{}{rest}", owned.completion), body.as_ref());
+        let of = |owned: &OwnedIds| probe(format!("/v1/chat/completions/{}{rest}", owned.completion), body.as_ref());
         vec![(of(owned), of(&unknown))]
     };
-    let after = |owned: &Owned| Probe::at(format!("/v1/chat/completions?after={}", owned.completion));
+    let after = |owned: &OwnedIds| Probe::at(format!("/v1/chat/completions?after={}", owned.completion));
     let create = |thread: String| Probe {
         headers: vec![("threadkeep-thread", thread)],
         ..Probe::with("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "x" }] }))

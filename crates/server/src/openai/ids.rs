@@ -1,7 +1,7 @@
 //! Ids of conversations and items: a prefix and the digits of the thread's or message's id. An id that a client gave to an item
 //! is kept.
 
-use threadkeep::{MessageId, MessageName, ThreadId};
+use threadkeep::{MessageId, MessageRef, ThreadId};
 
 use crate::error::ApiError;
 use axum::http::StatusCode;
@@ -46,14 +46,14 @@ pub(super) fn item(prefix: &str, message: MessageId, external_id: Option<&str>, 
 }
 
 /// Returns the name of the message that an item belongs to, and the item's index within it.
-pub(super) fn message(item: &str) -> Option<(MessageName, usize)> {
+pub(super) fn message(item: &str) -> Option<(MessageRef, usize)> {
     let own = item.split_once('_').filter(|(prefix, _)| PREFIXES.contains(prefix)).and_then(|(_, rest)| {
         let (digits, index) = rest.split_once('_').unwrap_or((rest, "0"));
         Some((own_digits(digits)?, index.parse().ok()?))
     });
     match own {
-        Some((id, index)) => Some((MessageName::Id(id), index)),
-        None => is_item_id(item).then(|| (MessageName::External(item.to_owned()), 0)),
+        Some((id, index)) => Some((MessageRef::Id(id), index)),
+        None => is_item_id(item).then(|| (MessageRef::External(item.to_owned()), 0)),
     }
 }
 

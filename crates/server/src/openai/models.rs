@@ -3,7 +3,7 @@ use serde_json::{Value, json as value};
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::openai::assistant;
 use crate::output::json;
 
@@ -28,8 +28,8 @@ pub(crate) async fn list(State(app): State<App>) -> Result {
     responses((status = 200, description = "The model.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn retrieve(State(app): State<App>, names: Names) -> Result {
-    find(&app, names.text("model"))
+pub(crate) async fn retrieve(State(app): State<App>, path_params: PathParams) -> Result {
+    find(&app, path_params.get("model"))
 }
 
 /// Retrieves an assistant by its model name
@@ -41,8 +41,8 @@ pub(crate) async fn retrieve(State(app): State<App>, names: Names) -> Result {
     responses((status = 200, description = "The model.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn retrieve_assistant(State(app): State<App>, names: Names) -> Result {
-    find(&app, &format!("{}{}", assistant::MODEL_PREFIX, names.text("name")))
+pub(crate) async fn retrieve_assistant(State(app): State<App>, path_params: PathParams) -> Result {
+    find(&app, &format!("{}{}", assistant::MODEL_PREFIX, path_params.get("name")))
 }
 
 fn find(app: &App, id: &str) -> Result {

@@ -1,7 +1,7 @@
 //! Resolves item references, and drops items that the conversation already contains.
 
 use axum::http::StatusCode;
-use threadkeep::{Draft, Message, MessageName, Scope, ThreadId};
+use threadkeep::{Draft, Message, MessageRef, Scope, ThreadId};
 
 use super::items::InputItem;
 use super::{ids, requests, responses};
@@ -86,21 +86,21 @@ async fn existing_messages(
     found.map_err(|error| ids::not_found_as(&ids::conversation(thread))(error.into()))
 }
 
-fn name(item: &InputItem) -> Option<MessageName> {
+fn name(item: &InputItem) -> Option<MessageRef> {
     match item {
         InputItem::Reference(id) => ids::message(id).map(|(name, _)| name),
         InputItem::Item(draft) => {
-            let external = draft.external_id.clone().map(MessageName::External);
-            draft.id.map(MessageName::Id).or(external)
+            let external = draft.external_id.clone().map(MessageRef::External);
+            draft.id.map(MessageRef::Id).or(external)
         }
     }
 }
 
-fn is_named(message: &Message, name: &MessageName) -> bool {
+fn is_named(message: &Message, name: &MessageRef) -> bool {
     match name {
-        MessageName::Id(id) => message.id == *id,
-        MessageName::External(id) => message.external_id.as_ref() == Some(id),
-        MessageName::Seq(seq) => message.seq == *seq,
+        MessageRef::Id(id) => message.id == *id,
+        MessageRef::External(id) => message.external_id.as_ref() == Some(id),
+        MessageRef::Seq(seq) => message.seq == *seq,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// The most bytes of a response in one record. Escaped as a JSON string, they at most double.
-const PIECE_BYTES: usize = threadkeep::core::limits::DOCUMENT_BYTES / 2 - 1024;
+const PIECE_BYTES: usize = threadkeep::core::limits::RECORD_BYTES / 2 - 1024;
 /// Separates a response's key from the number of a piece.
 const PIECE_SEPARATOR: char = '.';
 

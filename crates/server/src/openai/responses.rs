@@ -35,7 +35,7 @@ const PREFIX: &str = "resp_";
 /// Creates the id of a response: random digits, of which the last distinguish its items (`turn::item_id`), then the digits of its
 /// conversation's thread. `own` replaces the random digits, so that a repeated request gets the same id.
 fn mint_id(memory: &Memory, own: Option<ThreadId>, thread: Option<ThreadId>) -> String {
-    let own = own.unwrap_or_else(|| memory.mint_thread_id());
+    let own = own.unwrap_or_else(|| memory.generate_thread_id());
     let thread = thread.map(|thread| thread.0.simple().to_string()).unwrap_or_default();
     format!("{PREFIX}{}{thread}", turn::id_family(own.0.simple()))
 }

@@ -15,7 +15,7 @@ use crate::app::App;
 /// Streams events from a channel until it is closed. If the server has to stop earlier, the stream ends with the event that
 /// `last` returns for the number of events sent.
 pub(super) fn from_channel(app: App, events: mpsc::UnboundedReceiver<Bytes>, last: fn(u64) -> String) -> Response {
-    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { app.out_of_time().await });
+    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { app.shutdown_deadline_near().await });
     let stream = futures::stream::unfold(Some((events, out_of_time, 0)), move |state| async move {
         let (mut events, mut out_of_time, count) = state?;
         let event = tokio::select! {

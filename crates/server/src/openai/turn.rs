@@ -10,13 +10,15 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutRecord};
-use threadkeep::memory::turns::{Completion, Interrupted, LockResult, Place, RunRecord, Versioned, Waiting, interrupt};
+use threadkeep::memory::turns::{
+    Completion, Interrupted, LockResult, RunRecord, ThreadAccess, TurnWaiter, Versioned, interrupt,
+};
 use threadkeep::memory::{AssembledContext, CachedContext, ContextOptions};
 use threadkeep::{
-    BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageName, Namespace, Part, Prefetched,
+    BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageRef, Namespace, Part, Prefetched,
     RecordName, RecordOwner, Role, Scope, ThreadId, Timestamp,
 };
-use threadkeep_service::{Attempt, WINDOW_MS};
+use threadkeep_service::{Attempt, RETRY_WINDOW_MS};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -88,7 +90,7 @@ impl ActiveTurn {
     ) -> Result<TurnStart, ApiError> {
         let (memory, started_at) = (app.memory(), Instant::now());
         let model = app.model().ok_or_else(no_model)?.name();
-        let mut waiting: Option<Waiting> = None;
+        let mut waiting: Option<TurnWaiter> = None;
         loop {
             // If prefetching fails, the data is read separately later, and the error is reported then.
             let prefetched = memory.prefetch(scope, thread, &policy(), &[name(id)], &[]).await.ok();
@@ -96,17 +98,17 @@ impl ActiveTurn {
                 Some(prefetched) => {
                     prefetched.records.iter().flatten().next().map(|found| found.value.read()).transpose()?
                 }
-                None => find_record(app, scope, thread, id).await?,
+                None => find_turn_record(app, scope, thread, id).await?,
             };
             if let Some(record) = check_answered(app, scope, thread, record, attempt).await? {
                 return Ok(TurnStart::Answered(record));
             }
-            match Completion::take(memory, scope, thread, id, model).await? {
-                LockResult::Taken(completion) => {
+            match Completion::acquire(memory, scope, thread, id, model).await? {
+                LockResult::Acquired(completion) => {
                     let prefetched =
-                        prefetched.and_then(|prefetched| prefetched.after(completion.taken_at())).map(Box::new);
+                        prefetched.and_then(|prefetched| prefetched.after(completion.acquired_at())).map(Box::new);
                     // If the thread changed since the prefetch, the first attempt may have ended in between.
-                    if attempt.is_repeated()
+                    if attempt.may_be_retry()
                         && prefetched.is_none()
                         && let Some(record) = find_answered(app, scope, thread, id, attempt).await.transpose()
                     {
@@ -115,11 +117,11 @@ impl ActiveTurn {
                     }
                     return Ok(TurnStart::New(StartedTurn { turn: Self(completion), prefetched }));
                 }
-                LockResult::Cut(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
+                LockResult::Interrupted(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
                 // The first attempt may still be in progress although its client lost the connection.
-                LockResult::Busy if attempt.is_repeated() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
+                LockResult::Busy if attempt.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
                     // The loop reads again before waiting, so that no change before the subscription is missed.
-                    None => waiting = Some(Waiting::begin(memory, scope, thread).await),
+                    None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
                     Some(waiting) => waiting.wait(None).await,
                 },
                 LockResult::Busy => return Err(locked()),
@@ -134,10 +136,10 @@ impl ActiveTurn {
         request: &ChatRequest,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<ChatAnswer, ApiError> {
-        match self.0.hold(call_model(app, request, deltas)).await {
+        match self.0.run(call_model(app, request, deltas)).await {
             Ok(answered) => answered,
             Err(Interrupted::Stopped) => Err(ApiError::new(StatusCode::CONFLICT, "stopped", "the turn was stopped")),
-            Err(Interrupted::Overtaken) => Err(locked()),
+            Err(Interrupted::LockLost) => Err(locked()),
         }
     }
 
@@ -167,7 +169,7 @@ pub(super) fn locked() -> ApiError {
 
 /// Converts an error of storing an answer; another turn may have taken the lock after this one's lease expired.
 fn finish_error(error: MemoryError) -> ApiError {
-    if Completion::is_overtaken(&error) { locked() } else { error.into() }
+    if Completion::is_lock_lost(&error) { locked() } else { error.into() }
 }
 
 /// Resumes the turn that a crash interrupted in a thread. The turn of an assistant that this server does not have is closed.
@@ -180,8 +182,8 @@ async fn resume_interrupted(
     match app.assistants().find(&interrupted.value.assistant) {
         Some(agent) => Ok(turns::resume(app, &agent, scope, thread, &interrupted.value.turn).await?),
         None => {
-            let place = Place::find(app.memory(), scope, thread).await?;
-            Ok(interrupt(app.memory(), &place, interrupted).await?)
+            let access = ThreadAccess::find(app.memory(), scope, thread).await?;
+            Ok(interrupt(app.memory(), &access, interrupted).await?)
         }
     }
 }
@@ -243,7 +245,7 @@ fn record_writes(record: &TurnRecord, now: Timestamp) -> Result<[PutRecord; 2], 
 
 /// Stores the record of a turn whose messages are already stored. It is written with the tenant's scope: a user may start a turn
 /// in a shared thread, but may not write the thread's records.
-pub(super) async fn save_record(
+pub(super) async fn save_turn_record(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
@@ -263,7 +265,7 @@ pub(super) async fn find_answered(
     id: &str,
     attempt: &Attempt,
 ) -> Result<Option<TurnRecord>, ApiError> {
-    let record = find_record(app, scope, thread, id).await?;
+    let record = find_turn_record(app, scope, thread, id).await?;
     check_answered(app, scope, thread, record, attempt).await
 }
 
@@ -364,7 +366,7 @@ pub(super) fn output_drafts(answer: &ChatAnswer, text_id: MessageId) -> Vec<Draf
 }
 
 /// Finds the record of a turn.
-pub(super) async fn find_record(
+pub(super) async fn find_turn_record(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
@@ -389,7 +391,7 @@ pub(super) async fn stored_messages(
     thread: ThreadId,
     ids: &[MessageId],
 ) -> Result<Vec<Message>, ApiError> {
-    let names: Vec<_> = ids.iter().copied().map(MessageName::Id).collect();
+    let names: Vec<_> = ids.iter().copied().map(MessageRef::Id).collect();
     Ok(app.memory().find_messages(scope, thread, &names).await?)
 }
 
@@ -406,10 +408,10 @@ async fn find_repeated(
     let owner = RecordOwner::Thread(thread);
     let Some(record) = store.find_record(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
     let last: LastTurn = record.value.read()?;
-    if last.digest != attempt.digest() || last.at.plus_ms(WINDOW_MS) < now {
+    if last.digest != attempt.digest() || last.at.plus_ms(RETRY_WINDOW_MS) < now {
         return Ok(None);
     }
-    let Some(record) = find_record(app, scope, thread, &last.id).await? else { return Ok(None) };
+    let Some(record) = find_turn_record(app, scope, thread, &last.id).await? else { return Ok(None) };
     let last = record.output.last().copied().into_iter().collect::<Vec<_>>();
     let last_seq = stored_messages(app, scope, thread, &last).await?.pop().map(|message| message.seq);
     let seq = app.memory().get_thread(scope, thread).await?.positions.seq;

@@ -1,7 +1,7 @@
-use crate::door::{Owned, TenantCase};
+use crate::door::{OwnedIds, TenantCase};
 
-/// Nothing of anyone's can be named here.
-pub(super) fn cases(_: &Owned) -> Vec<TenantCase> {
+/// Requests to these routes do not identify resources of users.
+pub(super) fn cases(_: &OwnedIds) -> Vec<TenantCase> {
     let routes = [
         ("GET", "/metrics"),
         ("GET", "/health"),
@@ -13,5 +13,5 @@ pub(super) fn cases(_: &Owned) -> Vec<TenantCase> {
         ("GET", "/v1/session"),
         ("POST", "/v1/session"),
     ];
-    routes.map(|(method, path)| TenantCase::names_nothing(method, path)).to_vec()
+    routes.map(|(method, path)| TenantCase::without_names(method, path)).to_vec()
 }

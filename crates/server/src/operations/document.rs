@@ -1,4 +1,4 @@
-//! The OpenAPI document: what the routes say of themselves, and what holds for many of them.
+//! The OpenAPI document, which is generated from the descriptions of the routes. Details that apply to many routes are added here.
 
 use axum::extract::State;
 use axum::http::header;
@@ -12,41 +12,42 @@ use crate::door::Door;
 use crate::openai::conversation_items::list;
 use crate::routes;
 
-/// Describes every route
+/// Returns the OpenAPI document
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "operations", responses((status = 200, description = "The OpenAPI document.")))]
 pub(crate) async fn document(State(app): State<App>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], app.document().to_owned()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], app.openapi_json().to_owned()).into_response()
 }
 
-/// The document of doors.
-pub(crate) fn text(doors: &[Door]) -> String {
-    let mut document = serde_json::to_value(routes::described(doors)).expect("an OpenAPI document has a JSON form");
-    complete(&mut document);
+/// Returns the OpenAPI document of the doors as JSON.
+pub(crate) fn openapi_json(doors: &[Door]) -> String {
+    let mut document =
+        serde_json::to_value(routes::openapi_document(doors)).expect("an OpenAPI document has a JSON form");
+    add_common_details(&mut document);
     document.to_string()
 }
 
-/// Says of each route what holds for all like it, where it does not say so itself.
-fn complete(document: &mut Value) {
+/// Adds the details that similar routes have in common, unless a route specifies them.
+fn add_common_details(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, operations) in paths {
         for (method, operation) in operations.as_object_mut().into_iter().flatten() {
             let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
-            parameters.into_iter().flatten().for_each(|parameter| bound(path, method, parameter));
+            parameters.into_iter().flatten().for_each(|parameter| add_constraints(path, method, parameter));
             if let Some(body) = operation.get_mut("requestBody") {
                 let name = body["content"]["application/json"]["schema"]["$ref"].as_str();
                 let schema = name.and_then(|name| schemas.get(name.rsplit('/').next()?));
-                // An empty body is an object without members.
+                // An empty body is read as an object without members.
                 body["required"] = schema.is_none_or(|schema| schema.get("required").is_some()).into();
             }
             let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { continue };
             for content in responses.values_mut().filter_map(|response| response.get_mut("content")) {
                 if let Some(stream) = content.get_mut("text/event-stream") {
-                    // This version of OpenAPI has no word for what each event holds, and programs take any in their own way.
+                    // This version of OpenAPI cannot describe the events of a stream.
                     *stream = json!({});
                 }
             }
-            // Hosts, credentials, rates and sizes are looked at before any route is.
+            // Every route can fail because of its host, credentials, rate limits or body size.
             responses.entry("4XX").or_insert_with(|| {
                 let schema = json!({ "$ref": "#/components/schemas/ErrorEnvelope" });
                 json!({ "description": "", "content": { "application/json": { "schema": schema } } })
@@ -55,8 +56,8 @@ fn complete(document: &mut Value) {
     }
 }
 
-/// Says what a parameter may be.
-fn bound(path: &str, method: &str, parameter: &mut Value) {
+/// Adds the constraints on the values of a parameter.
+fn add_constraints(path: &str, method: &str, parameter: &mut Value) {
     let name = parameter["name"].as_str().unwrap_or_default().to_owned();
     let is_header = parameter["in"] == "header";
     let schema = &mut parameter["schema"];
@@ -65,9 +66,10 @@ fn bound(path: &str, method: &str, parameter: &mut Value) {
     }
     match name.as_str() {
         "limit" => {
-            let is_wire = ["/v1/conversations", "/v1/responses", "/v1/chat"].iter().any(|wire| path.starts_with(wire));
+            let is_openai =
+                ["/v1/conversations", "/v1/responses", "/v1/chat"].iter().any(|prefix| path.starts_with(prefix));
             schema["minimum"] = 1.into();
-            schema["maximum"] = if is_wire { list::MAX_LIMIT } else { limits::PAGE }.into();
+            schema["maximum"] = if is_openai { list::MAX_LIMIT } else { limits::PAGE }.into();
         }
         "owner" => schema["enum"] = json!(["user", "tenant"]),
         "order" if path == "/v1/threads" => schema["enum"] = json!(["recent", "created"]),

@@ -7,15 +7,15 @@ use crate::error::{ApiError, Result};
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Tells what was counted, for Prometheus
+/// Returns metrics for Prometheus
 ///
-/// The figures are those of this instance and of all tenants, so they need a key with the role `operate`; none of them
-/// names anyone.
+/// The metrics cover all tenants of this instance, so a key with the role `operate` is required. They contain no names of
+/// tenants or users.
 #[utoipa::path(
     get,
     path = "/metrics",
     tag = "operations",
-    responses((status = 200, description = "The figures, in the text format of OpenMetrics.", body = String, content_type = "application/openmetrics-text")),
+    responses((status = 200, description = "The metrics in the OpenMetrics text format.", body = String, content_type = "application/openmetrics-text")),
     security(("key" = []))
 )]
 pub(crate) async fn metrics(State(app): State<App>) -> Result {

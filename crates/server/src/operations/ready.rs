@@ -6,12 +6,12 @@ use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::output::json;
 
-/// Tells whether requests can be served now
+/// Checks whether the server can serve requests
 #[utoipa::path(
     get,
     path = "/ready",
     tag = "operations",
-    responses((status = 200, description = "They can."), (status = 503, description = "The store cannot be reached, or the server is stopping."))
+    responses((status = 200, description = "The server is ready."), (status = 503, description = "The store cannot be reached, or the server is stopping."))
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result {
     if app.is_stopping() {

@@ -5,43 +5,44 @@ use axum::response::{IntoResponse, Redirect, Response};
 use utoipa_swagger_ui::Config;
 
 use crate::error::{ApiError, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::with_policy;
 
-/// The viewer has its scripts in files, draws with styles and images in its own text, and asks nobody but this server.
+/// The content security policy of the viewer, which loads scripts from files, uses inline styles and `data:` images, and connects
+/// only to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Leads to the viewer of the OpenAPI document
+/// Redirects to the viewer of the OpenAPI document
 #[utoipa::path(get, path = "/docs", tag = "operations", responses((status = 308, description = "The viewer.")))]
 pub(crate) async fn start() -> Response {
     Redirect::permanent("/docs/").into_response()
 }
 
-/// Shows the OpenAPI document
-#[utoipa::path(get, path = "/docs/", tag = "operations", responses((status = 200, description = "A page.")))]
+/// Serves the viewer of the OpenAPI document
+#[utoipa::path(get, path = "/docs/", tag = "operations", responses((status = 200, description = "The page.")))]
 pub(crate) async fn page() -> Result {
     serve("index.html")
 }
 
-/// Serves a file of the viewer, all of them from this program
+/// Serves a file of the viewer
 #[utoipa::path(
     get,
     path = "/docs/{file}",
     tag = "operations",
     params(("file" = String, Path)),
-    responses((status = 200, description = "A file."), (status = 404, description = "There is no such file."))
+    responses((status = 200, description = "The file."), (status = 404, description = "The viewer has no such file."))
 )]
-pub(crate) async fn file(names: Names) -> Result {
-    serve(names.text("file"))
+pub(crate) async fn file(path_params: PathParams) -> Result {
+    serve(path_params.get("file"))
 }
 
 fn serve(file: &str) -> Result {
     let config = Arc::new(Config::from("/v1/openapi.json"));
     match utoipa_swagger_ui::serve(file, config) {
         Ok(Some(found)) => {
-            let served = ([(header::CONTENT_TYPE, found.content_type)], found.bytes.into_owned());
-            Ok(with_policy(served, POLICY))
+            let response = ([(header::CONTENT_TYPE, found.content_type)], found.bytes.into_owned());
+            Ok(with_policy(response, POLICY))
         }
         Ok(None) => Err(ApiError::not_found("file")),
         Err(error) => Err(ApiError::internal(error.to_string())),

@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use serde::Serialize;
-use threadkeep::{Analytics, Selection, Timestamp};
+use threadkeep::{Analytics, ThreadSelection, Timestamp};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Params;
+use crate::input::QueryParams;
 use crate::output::json;
 use crate::security::Caller;
 
@@ -107,7 +107,7 @@ impl From<Analytics> for AnalyticsJson {
     responses((status = 200, body = AnalyticsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params: Params) -> Result {
+pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let selection = selection(&mut params)?;
     params.finish()?;
     let figures = app.memory().analytics(&caller.scope, selection).await?;
@@ -115,9 +115,9 @@ pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params
 }
 
 /// Reads the parameter `thread`. An invalid id is reported as not found.
-pub(crate) fn selection(params: &mut Params) -> Result<Selection> {
+pub(crate) fn selection(params: &mut QueryParams) -> Result<ThreadSelection> {
     match params.take("thread")? {
-        None => Ok(Selection::All),
-        Some(id) => id.parse().map(Selection::Thread).map_err(|_| ApiError::not_found("thread")),
+        None => Ok(ThreadSelection::All),
+        Some(id) => id.parse().map(ThreadSelection::Thread).map_err(|_| ApiError::not_found("thread")),
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::door::{Owned, Probe, TenantCase};
+use crate::door::{OwnedIds, Probe, TenantCase};
 
-pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
+pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
     let mut cases = threads(owned);
     cases.extend(messages(owned));
     cases.extend(searches(owned));
@@ -18,22 +18,22 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
 }
 
 /// Requests for a path of the owner's thread, and of a thread that does not exist.
-fn both(owned: &Owned, rest: &str) -> Vec<(Probe, Probe)> {
-    let of = |owned: &Owned| Probe::at(format!("/v1/threads/{}{rest}", owned.thread));
-    vec![(of(owned), of(&Owned::nobody()))]
+fn both(owned: &OwnedIds, rest: &str) -> Vec<(Probe, Probe)> {
+    let of = |owned: &OwnedIds| Probe::at(format!("/v1/threads/{}{rest}", owned.thread));
+    vec![(of(owned), of(&OwnedIds::nonexistent()))]
 }
 
-fn both_with(owned: &Owned, rest: &str, body: &Value) -> Vec<(Probe, Probe)> {
+fn both_with(owned: &OwnedIds, rest: &str, body: &Value) -> Vec<(Probe, Probe)> {
     let with_body = |probe: Probe| Probe { body: Some(body.clone()), ..probe };
     both(owned, rest).into_iter().map(|(existing, unknown)| (with_body(existing), with_body(unknown))).collect()
 }
 
-fn threads(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
-    let open = |owned: &Owned| Probe::with("/v1/threads", json!({ "id": owned.thread }));
-    let key = |owned: &Owned| Probe::at(format!("/v1/threads?key={}", owned.key));
-    let user = |owned: &Owned| Probe::at(format!("/v1/threads?user={}", owned.user));
-    let after = |owned: &Owned| Probe::at(format!("/v1/threads?order=created&after={}", owned.cursor("threads")));
+fn threads(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
+    let open = |owned: &OwnedIds| Probe::with("/v1/threads", json!({ "id": owned.thread }));
+    let key = |owned: &OwnedIds| Probe::at(format!("/v1/threads?key={}", owned.key));
+    let user = |owned: &OwnedIds| Probe::at(format!("/v1/threads?user={}", owned.user));
+    let after = |owned: &OwnedIds| Probe::at(format!("/v1/threads?order=created&after={}", owned.cursor("threads")));
     vec![
         // The ids of another tenant's threads are not taken: both requests create a thread of the caller.
         TenantCase::new("POST", "/v1/threads", vec![(open(owned), open(&unknown))]),
@@ -49,7 +49,7 @@ fn threads(owned: &Owned) -> Vec<TenantCase> {
     ]
 }
 
-fn messages(owned: &Owned) -> Vec<TenantCase> {
+fn messages(owned: &OwnedIds) -> Vec<TenantCase> {
     let text = json!({ "role": "user", "text": "mine" });
     let message = format!("/messages/{}", owned.message);
     let question = json!({ "question": "paraffin", "policy": { "recall_from": "user" } });
@@ -68,10 +68,10 @@ fn messages(owned: &Owned) -> Vec<TenantCase> {
     ]
 }
 
-fn searches(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+fn searches(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
     let requests = |path: &'static str, param: &'static str| {
-        let within = |owned: &Owned| Probe::with(path, json!({ (param): "paraffin", "thread": owned.thread }));
+        let within = |owned: &OwnedIds| Probe::with(path, json!({ (param): "paraffin", "thread": owned.thread }));
         let anywhere = |text: &str| Probe::with(path, json!({ (param): text }));
         vec![(within(owned), within(&unknown)), (anywhere("paraffin"), anywhere("xylophone"))]
     };
@@ -92,60 +92,60 @@ fn preferences() -> Vec<TenantCase> {
     ]
 }
 
-fn records(owned: &Owned) -> Vec<TenantCase> {
-    let after = |owned: &Owned| Probe::at(format!("/v1/documents/notes?after={}", owned.cursor("documents")));
+fn records(owned: &OwnedIds) -> Vec<TenantCase> {
+    let after = |owned: &OwnedIds| Probe::at(format!("/v1/records/notes?after={}", owned.cursor("records")));
     let pair = |existing: &str, unknown: &str| {
-        let of = |rest: &str| Probe::at(format!("/v1/documents/{rest}"));
+        let of = |rest: &str| Probe::at(format!("/v1/records/{rest}"));
         (of(existing), of(unknown))
     };
-    let put = || Probe::with("/v1/documents/mine/a", json!({ "value": 1 }));
+    let put = || Probe::with("/v1/records/mine/a", json!({ "value": 1 }));
     vec![
         TenantCase::new(
             "GET",
-            "/v1/documents/{namespace}",
+            "/v1/records/{namespace}",
             vec![
                 pair("notes", "nothing"),
                 pair("notes?owner=tenant", "nothing?owner=tenant"),
-                (after(owned), after(&Owned::nobody())),
+                (after(owned), after(&OwnedIds::nonexistent())),
             ],
         ),
-        TenantCase::new("GET", "/v1/documents/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
-        TenantCase::new("PUT", "/v1/documents/{namespace}/{key}", vec![(put(), put())]),
-        TenantCase::new("DELETE", "/v1/documents/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
+        TenantCase::new("GET", "/v1/records/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
+        TenantCase::new("PUT", "/v1/records/{namespace}/{key}", vec![(put(), put())]),
+        TenantCase::new("DELETE", "/v1/records/{namespace}/{key}", vec![pair("notes/a", "notes/z")]),
     ]
 }
 
-fn thread_records(owned: &Owned) -> Vec<TenantCase> {
-    const ONE: &str = "/v1/threads/{id}/documents/{namespace}/{key}";
+fn thread_records(owned: &OwnedIds) -> Vec<TenantCase> {
+    const ONE: &str = "/v1/threads/{id}/records/{namespace}/{key}";
     let value = json!({ "value": 1 });
     vec![
-        TenantCase::new("GET", "/v1/threads/{id}/documents/{namespace}", both(owned, "/documents/notes")),
-        TenantCase::new("GET", ONE, both(owned, "/documents/notes/a")),
-        TenantCase::new("PUT", ONE, both_with(owned, "/documents/notes/a", &value)),
-        TenantCase::new("DELETE", ONE, both(owned, "/documents/notes/a")),
+        TenantCase::new("GET", "/v1/threads/{id}/records/{namespace}", both(owned, "/records/notes")),
+        TenantCase::new("GET", ONE, both(owned, "/records/notes/a")),
+        TenantCase::new("PUT", ONE, both_with(owned, "/records/notes/a", &value)),
+        TenantCase::new("DELETE", ONE, both(owned, "/records/notes/a")),
     ]
 }
 
 /// Requests about all data of a caller.
-fn all_data(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
-    let analytics = |owned: &Owned| Probe::at(format!("/v1/analytics?thread={}", owned.thread));
-    let export = |owned: &Owned| Probe::at(format!("/v1/export?thread={}", owned.thread));
-    let erase = |owned: &Owned| Probe::with("/v1/erase", json!({ "user": owned.user }));
+fn all_data(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
+    let analytics = |owned: &OwnedIds| Probe::at(format!("/v1/analytics?thread={}", owned.thread));
+    let export = |owned: &OwnedIds| Probe::at(format!("/v1/export?thread={}", owned.thread));
+    let erase = |owned: &OwnedIds| Probe::with("/v1/erase", json!({ "user": owned.user }));
     vec![
         TenantCase::new("GET", "/v1/analytics", vec![(analytics(owned), analytics(&unknown))]),
         TenantCase::new("GET", "/v1/export", vec![(export(owned), export(&unknown))]),
-        TenantCase::names_nothing("POST", "/v1/import"),
+        TenantCase::without_names("POST", "/v1/import"),
         TenantCase::new("POST", "/v1/erase", vec![(erase(owned), erase(&unknown))]),
     ]
 }
 
-fn turns(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
+fn turns(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
     let ask = |thread: &str| Probe::with("/v1/agents/keeper/turns", json!({ "text": "hello", "thread": thread }));
     let turn = format!("/turns/{}", owned.turn);
     vec![
-        TenantCase::names_nothing("GET", "/v1/agents"),
+        TenantCase::without_names("GET", "/v1/agents"),
         TenantCase::new(
             "POST",
             "/v1/agents/{name}/turns",
@@ -160,10 +160,10 @@ fn turns(owned: &Owned) -> Vec<TenantCase> {
     ]
 }
 
-fn approvals(owned: &Owned) -> Vec<TenantCase> {
-    let unknown = Owned::nobody();
-    let of_thread = |owned: &Owned| Probe::at(format!("/v1/approvals?thread={}", owned.thread));
-    let after = |owned: &Owned| Probe::at(format!("/v1/approvals?after={}", owned.cursor("threads")));
+fn approvals(owned: &OwnedIds) -> Vec<TenantCase> {
+    let unknown = OwnedIds::nonexistent();
+    let of_thread = |owned: &OwnedIds| Probe::at(format!("/v1/approvals?thread={}", owned.thread));
+    let after = |owned: &OwnedIds| Probe::at(format!("/v1/approvals?after={}", owned.cursor("threads")));
     let approval = format!("/approvals/{}", owned.approval);
     let approved = json!({ "decision": "approve" });
     vec![

@@ -54,7 +54,7 @@ pub(crate) async fn erase(
 ) -> Result {
     let user = UserId::new(body.user)?;
     if !caller.is_user(&user) {
-        caller.demand(KeyRole::Admin)?;
+        caller.require(KeyRole::Admin)?;
     }
     let shared_messages = if body.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
     let memory = app.memory();

@@ -5,12 +5,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::StreamExt;
 use threadkeep::core::json_line;
-use threadkeep::{MemoryError, Selection, StoreError, exchange::ExportLine};
+use threadkeep::{MemoryError, StoreError, ThreadSelection, exchange::ExportLine};
 
 use super::analytics::selection;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Params;
+use crate::input::QueryParams;
 use crate::security::Caller;
 
 /// Exports a thread, or all threads to which the caller has full access
@@ -28,10 +28,10 @@ use crate::security::Caller;
     ),
     security(("key" = []))
 )]
-pub(crate) async fn export(State(app): State<App>, caller: Caller, mut params: Params) -> Result<Response> {
+pub(crate) async fn export(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result<Response> {
     let selection = selection(&mut params)?;
     params.finish()?;
-    if let Selection::Thread(thread) = selection {
+    if let ThreadSelection::Thread(thread) = selection {
         // Reports an unknown thread before the response starts.
         app.memory().get_thread(&caller.scope, thread).await?;
     }

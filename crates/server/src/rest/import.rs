@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Params, read_body};
+use crate::input::{QueryParams, read_body};
 use crate::output::json;
 use crate::security::Caller;
 
@@ -32,7 +32,7 @@ pub(crate) struct ImportedJson {
     messages: CountsJson,
     #[serde(rename = "documents")]
     records: CountsJson,
-    /// How many records could not be imported.
+    /// How many items could not be imported.
     problem_count: usize,
     /// The first 1,000 problems.
     problems: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) struct CountsJson {
     responses((status = 200, body = ImportedJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: Params, body: Body) -> Result {
+pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: QueryParams, body: Body) -> Result {
     let format = params.parse::<Format>("format", "a supported format")?;
     params.finish()?;
     let bytes = read_body(body, app.options().body_bytes, &app).await?;
@@ -74,7 +74,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: P
             Some(name) => format!("{name}: {}", problem.error),
             None => format!("item {}: {}", problem.item, problem.error),
         });
-        let truncated = (count == MAX_ITEMS).then(|| format!("only the first {MAX_ITEMS} records were read"));
+        let truncated = (count == MAX_ITEMS).then(|| format!("only the first {MAX_ITEMS} items were read"));
         let problems: Vec<String> =
             truncated.into_iter().chain(invalid.iter().map(ToString::to_string)).chain(rejected).collect();
         Ok::<_, ApiError>(ImportedJson {
@@ -87,7 +87,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: P
             problems: problems.into_iter().take(MAX_PROBLEMS).collect(),
         })
     });
-    let imported = importing.await.map_err(|_| ApiError::broken_off())??;
+    let imported = importing.await.map_err(|_| ApiError::task_panicked())??;
     Ok(json(&imported))
 }
 

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use threadkeep::ThreadId;
-use threadkeep::memory::{Meaning, RecallOptions, ThreadTail};
+use threadkeep::memory::{EmbedderOutcome, RecallOptions, ThreadTail};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -79,13 +79,13 @@ pub(crate) async fn recall(
     };
     let options = RecallOptions { thread, except, limit: limit.unwrap_or(default.limit), ..default };
     let results = match app.embedder() {
-        Some(embedder) => memory.recall_by_meaning(scope, &question, &options, embedder.as_ref()).await?,
+        Some(embedder) => memory.recall_with_embedder(scope, &question, &options, embedder.as_ref()).await?,
         None => memory.recall(scope, &question, &options).await?,
     };
-    let meaning = match results.meaning {
-        Meaning::Absent => "absent",
-        Meaning::Used => "used",
-        Meaning::Failed(_) => "failed",
+    let meaning = match results.embedder_outcome {
+        EmbedderOutcome::NotRequested => "absent",
+        EmbedderOutcome::Used => "used",
+        EmbedderOutcome::Failed(_) => "failed",
     };
     let turns = results.turns.iter().map(|turn| RecalledTurnJson {
         thread: turn.thread,

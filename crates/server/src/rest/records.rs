@@ -1,4 +1,4 @@
-//! Records: records of applications that belong to a user or to the tenant. Records of Threadkeep itself are not accessible.
+//! Key-value records of applications that belong to a user or to the tenant. Threadkeep's own records are not accessible.
 
 pub(crate) mod delete;
 pub(crate) mod get;
@@ -10,7 +10,7 @@ use threadkeep::{JsonText, Namespace, Record, RecordOwner, Scope, Timestamp};
 use utoipa::ToSchema;
 
 use crate::error::{ApiError, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 
 /// A small JSON value with a namespace and a key.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,12 +42,12 @@ impl From<Record> for RecordJson {
 }
 
 /// Reads the namespace in the path, which is always one of an application.
-pub(crate) fn namespace(names: &Names) -> Result<Namespace> {
-    Ok(Namespace::app(names.text("namespace"))?)
+pub(crate) fn namespace(path_params: &PathParams) -> Result<Namespace> {
+    Ok(Namespace::app(path_params.get("namespace"))?)
 }
 
 /// Reads the parameter `owner`: the caller by default, or `tenant`.
-fn owner(scope: &Scope, params: &mut Params) -> Result<RecordOwner> {
+fn owner(scope: &Scope, params: &mut QueryParams) -> Result<RecordOwner> {
     match (params.take("owner")?.as_deref(), scope) {
         (None | Some("tenant"), Scope::Tenant(_)) | (Some("tenant"), Scope::User(..)) => Ok(RecordOwner::Tenant),
         (None | Some("user"), Scope::User(_, user)) => Ok(RecordOwner::User(user.clone())),

@@ -1,4 +1,4 @@
-//! Records that belong to a thread: records of applications that are written by commits of the thread and deleted with it.
+//! Key-value records of applications that belong to a thread: they are written by commits of the thread and deleted with it.
 
 pub(crate) mod delete;
 pub(crate) mod get;

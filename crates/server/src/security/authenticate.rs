@@ -1,4 +1,4 @@
-//! From a request's headers to a [`Caller`].
+//! Authenticates requests: determines the [`Caller`] and checks the caller's role.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,84 +9,96 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
-use threadkeep_service::{Act, Caller, Credential, Error, KeyRole, too_many};
+use threadkeep_service::{AuditAction, Caller, Credential, Error, KeyRole, too_many};
 
 use super::local;
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::door::Recognise;
-use crate::edge::Answered;
 use crate::error::ApiError;
-use crate::gate::Next;
 use crate::input::read_body;
+use crate::middleware::LoggedResponse;
+use crate::route_layer::Next;
 
-/// Names the user on whose behalf a key of a tenant acts.
-pub(crate) const USER: &str = "threadkeep-user";
+/// The header that names the user on whose behalf the key of a tenant is used.
+pub(crate) const USER_HEADER: &str = "threadkeep-user";
 
-/// What stands before an action that needs a role.
-pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> Answered {
+/// Runs the action if the caller is authenticated and has a role.
+pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> LoggedResponse {
     let (parts, body) = request.into_parts();
-    match caller(app, &parts).await {
-        Ok(caller) => act(app, role, caller, Request::from_parts(parts, body), next).await,
-        Err(refused) => refused.into(),
+    match find_caller(app, &parts).await {
+        Ok(caller) => run_action(app, role, caller, Request::from_parts(parts, body), next).await,
+        Err(error) => error.into(),
     }
 }
 
-/// What stands before an action whose sender the door recognises, by the body as it came.
+/// Runs the action if the door authenticates the sender, by the request's head and body, and the sender has a role.
 pub(crate) async fn recognise(
     app: &App,
     role: KeyRole,
     by: &dyn Recognise,
     request: Request,
     next: Next<'_>,
-) -> Answered {
+) -> LoggedResponse {
     let (parts, body) = request.into_parts();
-    let recognised = async {
+    let authenticated = async {
         let body = read_body(body, app.options().body_bytes, app).await?;
         let sender = by.sender(app, &parts, &body).await?;
         Ok::<_, ApiError>((app.admit(sender).await?, body))
     };
-    match recognised.await {
-        Ok((caller, body)) => act(app, role, caller, Request::from_parts(parts, Body::from(body)), next).await,
-        Err(refused) => refused.into(),
+    match authenticated.await {
+        Ok((caller, body)) => run_action(app, role, caller, Request::from_parts(parts, Body::from(body)), next).await,
+        Err(error) => error.into(),
     }
 }
 
-/// Has a caller act who is known and has the role. What is to be written down is written down.
-async fn act(app: &App, role: KeyRole, caller: Caller, mut request: Request, next: Next<'_>) -> Answered {
+/// Runs the action if the authenticated caller has the role, and writes to the audit log if the route requires it.
+async fn run_action(
+    app: &App,
+    role: KeyRole,
+    caller: Caller,
+    mut request: Request,
+    next: Next<'_>,
+) -> LoggedResponse {
     let key = caller.key_id().map(str::to_owned);
-    let response = match caller.demand(role) {
+    let response = match caller.require(role) {
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
-            match next.act(role, &request) {
-                // Of acts there are few: what they take is no part of each request.
-                Some(act) => Box::pin(audited(app, &caller, act, next.run(request))).await,
+            match next.audit_action(role, &request) {
+                // Boxed: audited requests are rare, and the futures of all other requests stay small.
+                Some(action) => Box::pin(run_audited(app, &caller, action, next.run(request))).await,
                 None => next.run(request).await,
             }
         }
-        Err(refused) => ApiError::from(refused).into_response(),
+        Err(error) => ApiError::from(error).into_response(),
     };
-    Answered { response, key }
+    LoggedResponse { response, key }
 }
 
-async fn audited(app: &App, caller: &Caller, act: Act, done: impl Future<Output = Response>) -> Response {
+async fn run_audited(
+    app: &App,
+    caller: &Caller,
+    action: AuditAction,
+    operation: impl Future<Output = Response>,
+) -> Response {
     let outcome = |response: &Response| response.status().as_u16().to_string();
-    app.audited(caller, act, done, outcome).await.unwrap_or_else(|error| ApiError::from(error).into_response())
+    app.audited(caller, action, operation, outcome).await.unwrap_or_else(|error| ApiError::from(error).into_response())
 }
 
-async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
+/// Authenticates the caller by a key or token, or admits it as a local caller.
+async fn find_caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let headers = &request.headers;
-    let shown = credentials(headers)?;
-    if let Some(text) = shown
-        && let Some(caller) = app.caller_of(text, || named_user(headers)).await?
+    let credentials = credentials(headers)?;
+    if let Some(text) = credentials
+        && let Some(caller) = app.authenticate(text, || named_user(headers)).await?
     {
         return Ok(caller);
     }
     if app.needs_key().await? {
-        return Err(not_good());
+        return Err(invalid_key());
     }
-    let credential = Credential::Local { until_seconds: local::admit(app, request, shown)? };
-    // Programs of this machine are counted together, as whoever they name is nobody who showed anything.
+    let credential = Credential::Local { until_seconds: local::check_request(app, request, credentials)? };
+    // All local callers share one rate limit, because the user that a local caller names is not authenticated.
     app.count("local", None, None).await?;
     let local = &app.options().local_scope;
     let scope = match named_user(headers)? {
@@ -96,39 +108,40 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     Ok(Caller { scope, is_user_named: true, roles: vec![KeyRole::Admin], credential })
 }
 
-/// The other end of the connection.
+/// Returns the address of the client.
 pub(crate) fn peer(extensions: &Extensions) -> Result<SocketAddr, ApiError> {
-    let peer = extensions.get::<Held>().map(Held::peer);
-    peer.ok_or_else(|| ApiError::internal("a connection without an address"))
+    let peer = extensions.get::<ConnectionGuard>().map(ConnectionGuard::peer);
+    peer.ok_or_else(|| ApiError::internal("the connection has no client address"))
 }
 
-pub(crate) fn not_good() -> ApiError {
-    ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good")
+pub(crate) fn invalid_key() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "missing or invalid API key")
 }
 
 pub(crate) fn too_many_guesses(wait: Duration) -> ApiError {
-    too_many("rate_limited", "too many keys that are not good", wait).into()
+    too_many("rate_limited", "too many attempts with invalid keys", wait).into()
 }
 
-/// The key in `Authorization: Bearer …` or `x-api-key`.
+/// Returns the key or token in `Authorization: Bearer …` or `x-api-key`; `None` if neither header is present.
 pub(crate) fn credentials(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    let mut given = headers.get_all(header::AUTHORIZATION).iter().chain(headers.get_all("x-api-key").iter());
-    let Some(value) = given.next() else { return Ok(None) };
-    if given.next().is_some() {
-        return Err(ApiError::invalid("Authorization", "show one key"));
+    let mut values = headers.get_all(header::AUTHORIZATION).iter().chain(headers.get_all("x-api-key").iter());
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(ApiError::invalid("Authorization", "send exactly one key"));
     }
     let text = value.to_str().unwrap_or_default();
     let is_bearer = text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("bearer "));
     Ok(Some(if is_bearer { text[7..].trim() } else { text.trim() }))
 }
 
+/// Returns the user that the request names in [`USER_HEADER`].
 fn named_user(headers: &HeaderMap) -> Result<Option<UserId>, Error> {
-    let mut given = headers.get_all(USER).iter();
-    let Some(value) = given.next() else { return Ok(None) };
-    if given.next().is_some() {
-        return Err(Error::invalid("Threadkeep-User", "name one user"));
+    let mut values = headers.get_all(USER_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Error::invalid("Threadkeep-User", "the header must not be repeated"));
     }
-    // Header values are bytes: a name beyond ASCII is sent as UTF-8.
+    // Header values are bytes; names with non-ASCII characters are sent as UTF-8.
     let name = std::str::from_utf8(value.as_bytes());
     let name = name.map_err(|_| Error::invalid("Threadkeep-User", "not UTF-8"))?;
     UserId::new(name).map(Some).map_err(|error| Error::from(error).param("Threadkeep-User"))

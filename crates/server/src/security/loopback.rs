@@ -1,8 +1,8 @@
-//! What a request without a key must look like: sent by a program on this machine, to this machine.
+//! Checks that a request without a key was sent by a program on this machine.
 //!
-//! A page in a browser reaches the loopback too, under a name that its server resolves to it, and a proxy makes the whole
-//! world look local. So the names that the request carries are checked, and what says that it was forwarded is refused. A
-//! proxy need not say so: the first line of defence is the token (`local`).
+//! Checking the peer address is not enough: a page in a browser can reach the loopback interface by DNS rebinding, and behind a
+//! local proxy all clients appear local. So the headers Host and Origin are checked too, and requests with headers of proxies are
+//! rejected. Because proxies need not add headers, the primary protection is the token (`local`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, Uri, header};
 use crate::error::ApiError;
 
 /// Headers that proxies add.
-const FORWARDED: [HeaderName; 8] = [
+const PROXY_HEADERS: [HeaderName; 8] = [
     header::FORWARDED,
     header::VIA,
     HeaderName::from_static("x-forwarded-for"),
@@ -22,59 +22,59 @@ const FORWARDED: [HeaderName; 8] = [
     HeaderName::from_static("cf-connecting-ip"),
 ];
 
-/// Refuses what does not surely come from this machine.
+/// Rejects requests that may have been sent from another machine, or by a page of another origin.
 pub(super) fn check(peer: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     if !peer.ip().to_canonical().is_loopback() {
-        return Err(refused("without a key only this machine may call: make one with `threadkeep keys create`"));
+        return Err(loopback_error("remote clients need an API key; create one with `threadkeep keys create`"));
     }
-    if let Some(name) = FORWARDED.iter().find(|name| headers.contains_key(*name)) {
-        return Err(refused(&format!("a request that was forwarded ({name}) needs a key")));
+    if let Some(name) = PROXY_HEADERS.iter().find(|name| headers.contains_key(*name)) {
+        return Err(loopback_error(&format!("forwarded requests (header {name}) need an API key")));
     }
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
     let target = uri.authority().map(axum::http::uri::Authority::as_str);
-    let named: Vec<&str> = host.into_iter().chain(target).collect();
-    if named.is_empty() || hosts.next().is_some() || !named.iter().all(|name| is_loopback(name)) {
-        return Err(refused("without a key the Host has to be localhost or a loopback address"));
+    let named_hosts: Vec<&str> = host.into_iter().chain(target).collect();
+    if named_hosts.is_empty() || hosts.next().is_some() || !named_hosts.iter().all(|name| is_loopback(name)) {
+        return Err(loopback_error("requests without an API key must have localhost or a loopback address as Host"));
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let is_own = |origin: &str| {
-        let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        named.is_some_and(|origin| Some(origin) == host)
+        let origin_host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        origin_host.is_some() && origin_host == host
     };
     if !origins.all(|origin| origin.to_str().is_ok_and(is_own)) {
-        return Err(refused("without a key a page of another origin may not call"));
+        return Err(loopback_error("requests from pages of other origins need an API key"));
     }
     let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
-        return Err(refused("without a key a page of another origin may not call"));
+        return Err(loopback_error("requests from pages of other origins need an API key"));
     }
     Ok(())
 }
 
-/// The host that the request is sent to, as the client names it.
+/// Returns the host to which the client sent the request.
 pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
-    let given = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    given.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str))
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    host.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str))
 }
 
-/// Whether a browser says that a page of this server sent the request. What says nothing of that is no such page.
+/// Whether the browser's headers prove that a page of this server sent the request.
 pub(super) fn is_own_page(uri: &Uri, headers: &HeaderMap) -> bool {
-    let says = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    match says(header::ORIGIN) {
+    let header_text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    match header_text(header::ORIGIN) {
         Some(origin) => {
-            let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-            named.is_some() && named == host(uri, headers)
+            let origin_host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            origin_host.is_some() && origin_host == host(uri, headers)
         }
-        None => says(HeaderName::from_static("sec-fetch-site")) == Some("same-origin"),
+        None => header_text(HeaderName::from_static("sec-fetch-site")) == Some("same-origin"),
     }
 }
 
-fn refused(message: &str) -> ApiError {
+fn loopback_error(message: &str) -> ApiError {
     ApiError::forbidden("loopback_only", message)
 }
 
-/// Whether a host, with or without a port, is a name of this machine.
+/// Whether a host, with or without a port, is `localhost` or a loopback address.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_this_machine() {
+    fn loopback_hosts_are_recognised() {
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.9.9.9", "[::1]:80", "[::1]"] {
             assert!(is_loopback(host), "{host}");
         }

@@ -1,4 +1,4 @@
-//! A turn as a stream of server-sent events.
+//! Streams the events of a turn as server-sent events.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -9,102 +9,103 @@ use serde::Serialize;
 use threadkeep::core::json_line;
 use threadkeep::{TurnEvent, TurnStatus};
 
-use super::{Answered, TurnUpdate, Waiting};
+use super::{TurnResult, TurnUpdate, TurnUpdates};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::rest::json::turn::{TurnEventJson, TurnJson};
 
-/// Tells a turn as it happens. What keeps it from beginning is an error like any other.
-pub(crate) async fn respond(app: &App, mut waiting: Waiting) -> Result<Response> {
-    let first = match waiting.recv().await {
+/// Returns a response that streams the events of a turn. Returns an error instead if the turn cannot start.
+pub(crate) async fn respond(app: &App, mut updates: TurnUpdates) -> Result<Response> {
+    let first = match updates.recv().await {
         Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         Some(first) => first,
-        None => return Err(ApiError::internal("a turn broke off")),
+        None => return Err(ApiError::internal("the task of a turn panicked")),
     };
     let stopping = app.clone();
-    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { stopping.out_of_time().await });
-    let telling = Telling { first: Some(first), waiting, out_of_time, app: app.clone() };
-    let events = futures::stream::unfold(Some(telling), |telling| async {
-        let mut telling = telling?;
-        let (told, is_last) = telling.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(told), (!is_last).then_some(telling)))
+    let shutdown_deadline: BoxFuture<'static, ()> = Box::pin(async move { stopping.shutdown_deadline_near().await });
+    let stream = EventStream { first: Some(first), updates, shutdown_deadline, app: app.clone() };
+    let events = futures::stream::unfold(Some(stream), |stream| async {
+        let mut stream = stream?;
+        let (event, is_last) = stream.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(event), (!is_last).then_some(stream)))
     });
     let mut response = Body::from_stream(events).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    // Proxies that gather what they pass on would keep events back.
+    // Prevents proxies from buffering the response, which would delay events.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-struct Telling {
+struct EventStream {
     first: Option<TurnUpdate>,
-    waiting: Waiting,
-    out_of_time: BoxFuture<'static, ()>,
+    updates: TurnUpdates,
+    shutdown_deadline: BoxFuture<'static, ()>,
     app: App,
 }
 
-/// Why a stream ends before its turn.
+/// The data of the last event of a stream that ends before its turn does.
 #[derive(Serialize)]
 struct EndJson {
     reason: &'static str,
 }
 
-/// What a turn failed with that had begun and has no end.
+/// The data of the last event of a turn that started and failed without a result.
 #[derive(Serialize)]
 struct ErrorJson<'a> {
     code: &'a str,
     message: &'a str,
 }
 
-impl Telling {
-    /// What is told next, and whether it is the last.
+impl EventStream {
+    /// Returns the next event, and whether it is the last.
     async fn next(&mut self) -> Option<(Bytes, bool)> {
         loop {
-            let told = match self.first.take() {
+            let update = match self.first.take() {
                 Some(first) => first,
                 None => tokio::select! {
                     biased;
-                    told = self.waiting.recv() => told?,
-                    () = &mut self.out_of_time => {
-                        return Some((written("end", &EndJson { reason: "shutdown" }), true));
+                    update = self.updates.recv() => update?,
+                    () = &mut self.shutdown_deadline => {
+                        return Some((encode_event("end", &EndJson { reason: "shutdown" }), true));
                     }
                     () = tokio::time::sleep(self.app.options().heartbeat) => {
                         return Some((Bytes::from_static(b": heartbeat\n\n"), false));
                     }
                 },
             };
-            match told {
+            match update {
                 TurnUpdate::Event(event) => {
-                    if let Some(event) = event_of(event) {
+                    if let Some(event) = encode_turn_event(event) {
                         return Some((event, false));
                     }
                 }
-                TurnUpdate::End(Ok(answered)) => return Some((end_of(*answered), true)),
+                TurnUpdate::End(Ok(result)) => return Some((encode_end(*result), true)),
                 TurnUpdate::End(Err(error)) => {
                     let internal = error.internal.as_deref().unwrap_or(&error.message);
-                    tracing::error!(code = error.code, internal, "a turn failed on its way");
+                    tracing::error!(code = error.code, internal, "a turn failed after its stream had started");
                     let error = ErrorJson { code: error.code, message: &error.message };
-                    return Some((written("error", &error), true));
+                    return Some((encode_event("error", &error), true));
                 }
             }
         }
     }
 }
 
-fn event_of(event: TurnEvent) -> Option<Bytes> {
+fn encode_turn_event(event: TurnEvent) -> Option<Bytes> {
     let name = event.name();
-    TurnEventJson::of(event).map(|event| written(name, &event))
+    TurnEventJson::of(event).map(|event| encode_event(name, &event))
 }
 
-fn end_of(answered: Answered) -> Bytes {
-    let name = match answered.turn.status {
+fn encode_end(result: TurnResult) -> Bytes {
+    let name = match result.turn.status {
         TurnStatus::Failed => "turn.failed",
         TurnStatus::Completed | TurnStatus::WaitingForApproval => "turn.completed",
     };
-    written(name, &TurnJson::from(answered.turn))
+    encode_event(name, &TurnJson::from(result.turn))
+
 }
 
-fn written(name: &str, data: &impl Serialize) -> Bytes {
+fn encode_event(name: &str, data: &impl Serialize) -> Bytes {
     let data = json_line(data).unwrap_or_default();
     format!("event: {name}\ndata: {data}\n\n").into()
 }

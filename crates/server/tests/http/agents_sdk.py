@@ -1,4 +1,4 @@
-"""What the official Agents SDK sees of a server. Prints JSON; the tests in clients.rs say what it must be."""
+"""Calls a server with the official Agents SDK. Prints JSON, which the tests in clients.rs check."""
 
 import asyncio
 import json
@@ -34,8 +34,8 @@ def session():
 
 
 def plain(items):
-    """Items without what only a server gives them, in the long form."""
-    told = []
+    """Returns items in the long form, without members that only servers set."""
+    normalized = []
     for item in json.loads(json.dumps(items)):
         item = {name: value for name, value in item.items() if name not in ("id", "status", "call_id")}
         if isinstance(item.get("content"), str):
@@ -43,8 +43,8 @@ def plain(items):
             item["content"] = [{"type": kind, "text": item["content"]}]
         for part in item.get("content", []):
             part.pop("annotations", None), part.pop("logprobs", None)
-        told.append({"type": "message", **item})
-    return told
+        normalized.append({"type": "message", **item})
+    return normalized
 
 
 async def sessions():
@@ -112,7 +112,7 @@ async def compaction():
 
 
 async def locked():
-    """Turns that come at once wait for each other: the runner repeats what is locked."""
+    """Concurrent turns wait for each other: the runner retries while the conversation is locked."""
     conversation = (await API.conversations.create()).id
     asking = [agents.Runner.run(agent(), f"turn {turn}", conversation_id=conversation) for turn in range(INPUT["turns"])]
     await asyncio.gather(*asking)

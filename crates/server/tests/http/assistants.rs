@@ -1,4 +1,4 @@
-//! An assistant of a test's own.
+//! An assistant for tests.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,33 +8,33 @@ use threadkeep::core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink,
 use threadkeep::{Definition, FnTool, JsonText, Map, Part, TokenDetails, ToolCall, ToolError, ToolOutput, Usage};
 use tokio::sync::Semaphore;
 
-use crate::server::{PATIENCE, Parts, TestServer};
+use crate::server::{PATIENCE, TestConfig, TestServer};
 
-/// Does what it is told: `look THING` and `delete THING` call a tool, `wait` waits until it is let go, `fail` fails.
-/// Everything else it says again.
+/// A model that follows commands: `look THING` and `delete THING` call a tool, `wait` blocks until [`Keeper::unblock`], `fail`
+/// fails. It echoes any other text.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// What it was asked, by its last message.
-    pub(crate) asked: Mutex<Vec<String>>,
-    /// What it deleted.
+    /// The text of the last message of each request.
+    pub(crate) requests: Mutex<Vec<String>>,
+    /// What the tool `delete` deleted.
     pub(crate) deleted: Arc<Mutex<Vec<String>>>,
-    waits: Semaphore,
-    goes: Semaphore,
+    blocked: Semaphore,
+    unblocked: Semaphore,
 }
 
 impl Keeper {
-    /// Waits until somebody waits for its answer.
-    pub(crate) async fn waits(&self) {
-        tokio::time::timeout(PATIENCE, self.waits.acquire()).await.unwrap().unwrap().forget();
+    /// Waits until a request is blocked.
+    pub(crate) async fn wait_until_blocked(&self) {
+        tokio::time::timeout(PATIENCE, self.blocked.acquire()).await.unwrap().unwrap().forget();
     }
 
-    /// Lets one go that waits.
-    pub(crate) fn go(&self) {
-        self.goes.add_permits(1);
+    /// Unblocks one request.
+    pub(crate) fn unblock(&self) {
+        self.unblocked.add_permits(1);
     }
 
-    pub(crate) fn times_asked(&self) -> usize {
-        self.asked.lock().unwrap().len()
+    pub(crate) fn request_count(&self) -> usize {
+        self.requests.lock().unwrap().len()
     }
 }
 
@@ -46,34 +46,34 @@ impl ChatModel for Keeper {
 
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let last = request.messages.last().and_then(|message| message.parts.last()).cloned();
-        let (said, is_result) = match last {
+        let (text, is_result) = match last {
             Some(Part::Text(text)) => (text, false),
             Some(Part::ToolResult(result)) => (result.output, true),
             _ => (String::new(), false),
         };
         let number = {
-            let mut asked = self.asked.lock().unwrap();
-            asked.push(said.clone());
-            asked.len()
+            let mut requests = self.requests.lock().unwrap();
+            requests.push(text.clone());
+            requests.len()
         };
         let details = TokenDetails { cached_input: 5, ..TokenDetails::default() };
         let usage = Some(Usage { input_tokens: 7, output_tokens: 3, details, ..Usage::default() });
         let answer = |part, finish| ChatAnswer { parts: vec![part], finish, model: "keeper-1".to_owned(), usage };
-        let call = said.split_once(' ').filter(|(verb, _)| !is_result && matches!(*verb, "look" | "delete"));
+        let call = text.split_once(' ').filter(|(verb, _)| !is_result && matches!(*verb, "look" | "delete"));
         if let Some((verb, thing)) = call {
             let arguments = JsonText::of(&json!({ "thing": thing })).unwrap();
             let call = ToolCall { id: format!("call_{number}"), name: verb.to_owned(), arguments };
             return Ok(answer(Part::ToolCall(call), Finish::ToolCalls));
         }
-        if said.starts_with("wait") {
-            self.waits.add_permits(1);
-            self.goes.acquire().await.unwrap().forget();
+        if text.starts_with("wait") {
+            self.blocked.add_permits(1);
+            self.unblocked.acquire().await.unwrap().forget();
         }
-        if said == "fail" {
-            let detail = "asked to".to_owned();
+        if text == "fail" {
+            let detail = "the test requested a failure".to_owned();
             return Err(ModelError::Unavailable { model: "keeper".to_owned(), detail, retry_after: None });
         }
-        let text = if is_result { format!("Done: {said}") } else { format!("You said: {said}") };
+        let text = if is_result { format!("Done: {text}") } else { format!("You said: {text}") };
         let (first, rest) = text.split_at(5);
         deltas(ChatDelta::Text(first.to_owned()));
         deltas(ChatDelta::Text(rest.to_owned()));
@@ -81,14 +81,14 @@ impl ChatModel for Keeper {
     }
 }
 
-/// The assistant, and the model that speaks for it.
+/// Creates the assistant, and returns it with its model.
 pub(crate) fn keeper(name: &str) -> (Definition, Arc<Keeper>) {
     let deleted = Arc::new(Mutex::new(Vec::new()));
     let model = Keeper {
-        asked: Mutex::default(),
+        requests: Mutex::default(),
         deleted: Arc::clone(&deleted),
-        waits: Semaphore::new(0),
-        goes: Semaphore::new(0),
+        blocked: Semaphore::new(0),
+        unblocked: Semaphore::new(0),
     };
     let model = Arc::new(model);
     let schema =
@@ -104,13 +104,13 @@ pub(crate) fn keeper(name: &str) -> (Definition, Arc<Keeper>) {
             Ok::<_, ToolError>(ToolOutput::text(format!("{} deleted", thing(&arguments))))
         }
     });
-    let delete = delete.changing_the_world(move |arguments| format!("rm {}", thing(arguments)));
+    let delete = delete.with_side_effects(move |arguments| format!("rm {}", thing(arguments)));
     let mut definition = Definition::new(name, model.clone()).with_tool(look).with_tool(delete);
-    definition.description = "Does what it is told.".to_owned();
+    definition.description = "Follows commands.".to_owned();
     (definition, model)
 }
 
 pub(crate) async fn with_keeper() -> (TestServer, Arc<Keeper>) {
     let (definition, model) = keeper("keeper");
-    (TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await, model)
+    (TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await, model)
 }

@@ -1,4 +1,4 @@
-//! What needs an administrator is written down, before and after.
+//! The audit log: requests that need an administrator are logged before and after their execution.
 
 use serde_json::json;
 use threadkeep::core::Replacement;
@@ -12,18 +12,18 @@ async fn records(server: &TestServer, tenant: &str) -> Vec<AuditRecord> {
     AuditLog::new(&server.memory).list(&TenantId::new(tenant).unwrap(), 100).await.unwrap()
 }
 
-/// The internal tenant, which nobody names by its name.
+/// The internal tenant, which clients cannot name.
 fn internal() -> Scope {
     Scope::Tenant(TenantId::internal())
 }
 
-/// The thread in which the log lies.
+/// Returns the thread in which the log is stored.
 async fn chain(memory: &Memory) -> ThreadId {
     memory.find_thread_by_key(&internal(), "audit:chain").await.unwrap().unwrap().id
 }
 
-/// A store with some acts, and the head after each.
-async fn acted(acts: usize) -> (tempfile::TempDir, Memory, Vec<String>) {
+/// Creates a store with a number of audit records, and returns the head after each.
+async fn store_with_records(acts: usize) -> (tempfile::TempDir, Memory, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let memory = threadkeep::open(&format!("sqlite:{}", folder.path().join("store.db").display())).await.unwrap();
     let (log, tenant) = (AuditLog::new(&memory), TenantId::new("acme").unwrap());
@@ -35,76 +35,76 @@ async fn acted(acts: usize) -> (tempfile::TempDir, Memory, Vec<String>) {
     (folder, memory, heads)
 }
 
-/// What is wrong with the log, by the records that it names.
-async fn damaged(memory: &Memory, head: Option<&str>) -> Vec<Option<u64>> {
+/// Verifies the log, and returns the record of each finding.
+async fn findings(memory: &Memory, head: Option<&str>) -> Vec<Option<u64>> {
     let verification = AuditLog::new(memory).verify(head).await.unwrap();
     verification.findings.into_iter().map(|AuditFinding { record, .. }| record).collect()
 }
 
 #[tokio::test]
-async fn every_record_names_the_one_before_and_earlier_heads_stay() {
-    let (_folder, memory, heads) = acted(5).await;
+async fn records_are_chained_and_earlier_heads_remain_valid() {
+    let (_folder, memory, heads) = store_with_records(5).await;
     let log = AuditLog::new(&memory);
     let verification = log.verify(None).await.unwrap();
     assert_eq!((verification.records, verification.unchained, verification.findings.len()), (5, 0, 0));
     assert_eq!(verification.head.as_ref(), heads.last());
     for head in &heads {
-        assert_eq!(damaged(&memory, Some(head)).await, []);
+        assert_eq!(findings(&memory, Some(head)).await, []);
     }
-    assert_eq!(damaged(&memory, Some(&"0".repeat(64))).await, [None]);
+    assert_eq!(findings(&memory, Some(&"0".repeat(64))).await, [None]);
     let records = log.list(&TenantId::new("acme").unwrap(), 10).await.unwrap();
     let previous: Vec<&str> = records.iter().map(|record| record.previous.as_deref().unwrap()).collect();
     assert_eq!(previous[1..], heads[..4]);
 }
 
 #[tokio::test]
-async fn an_empty_log_is_whole_and_has_no_head() {
-    let (_folder, memory, _) = acted(0).await;
+async fn an_empty_log_is_valid_and_has_no_head() {
+    let (_folder, memory, _) = store_with_records(0).await;
     let verification = AuditLog::new(&memory).verify(None).await.unwrap();
     assert_eq!((verification.records, verification.head, verification.findings.len()), (0, None, 0));
-    assert_eq!(damaged(&memory, Some(&"0".repeat(64))).await, [None]);
+    assert_eq!(findings(&memory, Some(&"0".repeat(64))).await, [None]);
 }
 
 #[tokio::test]
-async fn what_was_changed_removed_or_put_in_is_found() {
+async fn changed_removed_and_inserted_records_are_found() {
     for last in [false, true] {
-        // Changed: the next one does not follow it; of the last one only a head tells.
-        let (_folder, memory, heads) = acted(4).await;
+        // Changed: the chain breaks at the next record. A change of the last record is found only with a head.
+        let (_folder, memory, heads) = store_with_records(4).await;
         let thread = chain(&memory).await;
         let messages = memory.newest(&internal(), thread, 10).await.unwrap();
         let target = &messages[if last { 3 } else { 1 }];
         let forged = target.plain_text().replace("key-", "yek-");
         let replacement = Replacement { id: target.id, content: Content::text(Role::System, forged) };
         memory.batch().replace(replacement).commit(&internal(), thread).await.unwrap();
-        assert_eq!(damaged(&memory, None).await, if last { vec![] } else { vec![Some(3)] });
-        assert!(damaged(&memory, heads.last().map(String::as_str)).await.contains(&None) == last);
+        assert_eq!(findings(&memory, None).await, if last { vec![] } else { vec![Some(3)] });
+        assert!(findings(&memory, heads.last().map(String::as_str)).await.contains(&None) == last);
 
         // Removed: its position stays empty.
-        let (_folder, memory, heads) = acted(4).await;
+        let (_folder, memory, heads) = store_with_records(4).await;
         let thread = chain(&memory).await;
         let messages = memory.newest(&internal(), thread, 10).await.unwrap();
-        let place = if last { 3 } else { 1 };
-        memory.erase_messages(&internal(), thread, &[messages[place].id]).await.unwrap();
-        assert!(damaged(&memory, None).await.contains(&Some(place as u64 + 1)));
-        assert!(damaged(&memory, Some(&heads[place])).await.contains(&None));
+        let index = if last { 3 } else { 1 };
+        memory.erase_messages(&internal(), thread, &[messages[index].id]).await.unwrap();
+        assert!(findings(&memory, None).await.contains(&Some(index as u64 + 1)));
+        assert!(findings(&memory, Some(&heads[index])).await.contains(&None));
     }
-    // Replaced as a whole by one that is sound in itself.
-    let (_folder, memory, heads) = acted(3).await;
+    // The whole log replaced by another valid one.
+    let (_folder, memory, heads) = store_with_records(3).await;
     memory.delete_thread(&internal(), chain(&memory).await).await.unwrap();
     let tenant = TenantId::new("acme").unwrap();
     AuditLog::new(&memory).record_command(&tenant, "keys create", "other").await.unwrap();
-    assert_eq!(damaged(&memory, None).await, []);
-    assert_eq!(damaged(&memory, Some(&heads[2])).await, [None]);
-    // Put in at the end, by somebody who does not know how.
-    let (_folder, memory, _) = acted(2).await;
+    assert_eq!(findings(&memory, None).await, []);
+    assert_eq!(findings(&memory, Some(&heads[2])).await, [None]);
+    // A record appended without a chain.
+    let (_folder, memory, _) = store_with_records(2).await;
     let draft = Draft::new(Content::text(Role::System, r#"{"at":"2026-01-01T00:00:00Z"}"#));
     memory.append(&internal(), chain(&memory).await, draft).await.unwrap();
-    assert_eq!(damaged(&memory, None).await, [Some(3)]);
+    assert_eq!(findings(&memory, None).await, [Some(3)]);
 }
 
 #[tokio::test]
-async fn records_from_before_the_chain_are_counted_and_later_ones_are_a_finding() {
-    let (_folder, memory, _) = acted(0).await;
+async fn unchained_records_are_counted_unless_newer_than_the_chain() {
+    let (_folder, memory, _) = store_with_records(0).await;
     let old =
         r#"{"at":"2026-01-01T00:00:00Z","by":"command line","tenant":"acme","act":"keys create","outcome":"done"}"#;
     let month = memory.open_by_key(&internal(), "audit:2026-01").await.unwrap().thread.id;
@@ -119,14 +119,14 @@ async fn records_from_before_the_chain_are_counted_and_later_ones_are_a_finding(
     assert_eq!(acts, ["keys create", "keys revoke"]);
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     write().await;
-    assert_eq!(damaged(&memory, None).await, [None]);
+    assert_eq!(findings(&memory, None).await, [None]);
 }
 
 /// Several processes append to one log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_that_come_at_once_make_one_chain() {
+async fn concurrent_writers_extend_one_chain() {
     const EACH: usize = 15;
-    let (folder, memory, _) = acted(0).await;
+    let (folder, memory, _) = store_with_records(0).await;
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
     let mut writers = tokio::task::JoinSet::new();
     for process in 0..3 {
@@ -146,10 +146,10 @@ async fn writers_that_come_at_once_make_one_chain() {
     assert_eq!((verification.records, verification.findings), ((3 * 2 * EACH) as u64, Vec::new()));
 }
 
-/// What is kept of conversations has no say about what is kept of acts.
+/// The retention of conversations does not apply to the audit log.
 #[tokio::test]
-async fn the_log_has_no_retention() {
-    let (_folder, memory, _) = acted(0).await;
+async fn retention_does_not_apply_to_the_log() {
+    let (_folder, memory, _) = store_with_records(0).await;
     let retention = Some(threadkeep::Retention { max_messages: Some(1), ttl_minutes: Some(1) });
     let options = threadkeep::MemoryOptions { retention, ..memory.options().clone() };
     let log = AuditLog::new(&memory.with_options(options).unwrap());
@@ -160,13 +160,13 @@ async fn the_log_has_no_retention() {
 }
 
 #[tokio::test]
-async fn acts_are_written_down_without_what_anyone_said() {
+async fn records_contain_no_content_of_messages() {
     let server = TestServer::start().await;
     let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
     let writer = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = writer.new_thread().await;
     writer.say(&thread, "The safe opens with 1234.").await;
-    assert_eq!(records(&server, "acme").await, [], "what everyone does is no act");
+    assert_eq!(records(&server, "acme").await, [], "ordinary requests are not audited");
     let imported = r#"{"messages":[{"role":"user","content":"The safe opens with 5678."}]}"#;
     let import = send(admin.request("POST", "/v1/import").body(imported)).await;
     import.expect(200);
@@ -174,9 +174,10 @@ async fn acts_are_written_down_without_what_anyone_said() {
     erased.expect(200);
     assert_eq!(writer.post("/v1/import", json!({})).await.code(403), "role_missing");
     let written = records(&server, "acme").await;
-    let told: Vec<(&str, &str)> = written.iter().map(|record| (record.act.as_str(), record.outcome.as_str())).collect();
+    let outcomes: Vec<(&str, &str)> =
+        written.iter().map(|record| (record.act.as_str(), record.outcome.as_str())).collect();
     assert_eq!(
-        told,
+        outcomes,
         [
             ("POST /v1/import", "begun"),
             ("POST /v1/import", "200"),
@@ -190,14 +191,14 @@ async fn acts_are_written_down_without_what_anyone_said() {
     assert_eq!(written[1].request_id.as_deref(), Some(import.header("x-request-id")));
     let text = serde_json::to_string(&written).unwrap();
     assert!(!text.contains("safe") && !text.contains(&key), "{text}");
-    assert_eq!(records(&server, "other").await, [], "another tenant's log is another's");
+    assert_eq!(records(&server, "other").await, [], "tenants have separate logs");
 }
 
 #[tokio::test]
-async fn no_door_reaches_the_log() {
+async fn the_log_is_not_accessible_over_http() {
     let server = TestServer::start().await;
     let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
-    admin.post("/v1/erase", json!({ "user": "nobody" })).await.expect(200);
+    admin.post("/v1/erase", json!({ "user": "unknown" })).await.expect(200);
     let log = chain(&server.memory).await;
     for (method, path) in [
         ("GET", format!("/v1/threads/{log}")),

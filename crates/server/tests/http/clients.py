@@ -1,4 +1,4 @@
-"""What the official Python client sees of a server. Prints JSON; the tests in clients.rs say what it must be."""
+"""Calls a server with the official Python client. Prints JSON, which the tests in clients.rs check."""
 
 import asyncio
 import json
@@ -160,11 +160,11 @@ def body_of(call):
 def errors():
     api = client()
     id = api.conversations.create().id
-    nobody = "conv_" + "0" * 48
+    unknown = "conv_" + "0" * 48
     post = lambda text: api.post(f"/conversations/{id}/items", cast_to=object, content=text.encode())
     return [
-        body_of(lambda: api.conversations.retrieve(nobody)),
-        body_of(lambda: api.conversations.items.retrieve("msg_nobody", conversation_id=id)),
+        body_of(lambda: api.conversations.retrieve(unknown)),
+        body_of(lambda: api.conversations.items.retrieve("msg_unknown", conversation_id=id)),
         body_of(lambda: api.conversations.items.list(id, limit=1000)),
         body_of(lambda: api.responses.create(model="echo", input="x", conversation=id, previous_response_id="resp_0")),
         body_of(lambda: post("{not JSON")),

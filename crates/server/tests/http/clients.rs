@@ -1,4 +1,4 @@
-//! The official Python clients against the server, straight and through a proxy that loses replies.
+//! Tests with the official Python clients, directly and through a proxy that loses responses.
 //!
 //! `cargo xtask test` installs the clients into the folder `python` of the target folder.
 
@@ -11,12 +11,12 @@ use crate::proxy::Proxy;
 use crate::server::{PATIENCE, TOKEN, TestServer};
 use crate::v1::{Echo, with_model, with_model_over_postgres};
 
-/// Whether Python cannot be had here, which the summary of the tests says.
-pub(crate) fn is_left_out() -> bool {
+/// Whether tests with Python are skipped because it is not available. The test summary reports that.
+pub(crate) fn is_skipped() -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "python"))
 }
 
-/// A program of the folder that the clients are installed in.
+/// Returns the path of a program in the folder in which the clients are installed.
 pub(crate) fn program(name: &str) -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(3).unwrap().join("python/bin").join(name);
@@ -24,28 +24,28 @@ pub(crate) fn program(name: &str) -> std::path::PathBuf {
     program
 }
 
-/// Has the client of OpenAI do a part of its script against an address.
+/// Runs a part of the script for OpenAI's client against an address.
 async fn python(part: &str, base: &str, input: Value) -> Value {
     run(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py"), part, base, input).await
 }
 
-/// Has the Agents SDK do a part of its script.
+/// Runs a part of the script for the Agents SDK.
 async fn agents_sdk(part: &str, base: &str, input: Value) -> Value {
     run(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/agents_sdk.py"), part, base, input).await
 }
 
-/// Runs a script, and reads what it prints.
+/// Runs a script and parses its output.
 async fn run(script: &str, part: &str, base: &str, input: Value) -> Value {
     let mut command = tokio::process::Command::new(program("python"));
     command.args([script, part, base, &input.to_string()]).kill_on_drop(true);
-    // A proxy of this machine is not meant for this machine.
+    // Proxies in the environment must not be used for the loopback interface.
     command.env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN).env("OPENAI_AGENTS_DISABLE_TRACING", "1");
     let output = tokio::time::timeout(PATIENCE * 3, command.output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A server over a file, and one over PostgreSQL.
+/// Starts a server over a file and one over PostgreSQL.
 async fn servers() -> Vec<(TestServer, Arc<Echo>)> {
     let mut servers = vec![with_model().await];
     servers.extend(with_model_over_postgres().await);
@@ -57,30 +57,30 @@ fn numbered(count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_client_pages_through_a_long_conversation_both_ways() {
-    if is_left_out() {
+async fn client_pages_through_a_long_conversation_in_both_directions() {
+    if is_skipped() {
         return;
     }
     for (server, _) in servers().await {
-        let told = python("items", &server.url("/v1"), json!({ "items": 263 })).await;
+        let result = python("items", &server.url("/v1"), json!({ "items": 263 })).await;
         let mut expected = numbered(263);
-        assert_eq!(told["ascending"], json!(expected));
+        assert_eq!(result["ascending"], json!(expected));
         expected.reverse();
-        assert_eq!(told["descending"], json!(expected));
-        assert_eq!(told["after_deletion"], json!(262));
-        assert_eq!(told["errors"], json!([["NotFoundError", 404], ["BadRequestError", 400], ["NotFoundError", 404]]));
+        assert_eq!(result["descending"], json!(expected));
+        assert_eq!(result["after_deletion"], json!(262));
+        assert_eq!(result["errors"], json!([["NotFoundError", 404], ["BadRequestError", 400], ["NotFoundError", 404]]));
     }
 }
 
 #[tokio::test]
-async fn the_client_asks_the_model_with_tools_and_piece_by_piece() {
-    if is_left_out() {
+async fn client_calls_the_model_with_tools_and_streaming() {
+    if is_skipped() {
         return;
     }
     for (server, _) in servers().await {
-        let told = python("model", &server.url("/v1"), json!({})).await;
+        let result = python("model", &server.url("/v1"), json!({})).await;
         assert_eq!(
-            told,
+            result,
             json!({
                 "models": ["echo", "lengths"],
                 "embedding": [5.0, 0.5],
@@ -98,78 +98,78 @@ async fn the_client_asks_the_model_with_tools_and_piece_by_piece() {
     }
 }
 
-/// The client of OpenAI repeats every POST whose connection broke, with the number of the try in a header.
+/// OpenAI's client retries every POST whose connection failed, and sends the number of retries in a header.
 #[tokio::test]
-async fn replies_that_are_lost_double_nothing_and_lose_nothing() {
-    if is_left_out() {
+async fn lost_responses_neither_duplicate_nor_lose_data() {
+    if is_skipped() {
         return;
     }
     for (server, model) in servers().await {
         let proxy = Proxy::before(server.address).await;
         let base = format!("http://{}/v1", proxy.address);
-        let told = python("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
-        assert!(proxy.cut() >= 10, "{} replies were lost", proxy.cut());
-        assert_eq!(told["items"], json!(numbered(41)));
+        let result = python("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
+        assert!(proxy.lost_responses() >= 10, "{} responses were lost", proxy.lost_responses());
+        assert_eq!(result["items"], json!(numbered(41)));
         let turns: Vec<String> = (0..5)
             .flat_map(|turn| [format!("turn {turn}"), format!("echo: turn {turn} ({} messages)", 2 * turn + 1)])
             .collect();
-        assert_eq!(told["turns"], json!(turns));
-        assert_eq!(told["answers"], json!(turns.iter().skip(1).step_by(2).collect::<Vec<_>>()));
-        assert_eq!(told["chat"], json!(turns));
-        assert_eq!(model.asked.lock().unwrap().len(), 10, "no turn was asked twice");
-        // A second honest "yes" is kept.
-        assert_eq!(told["yes"], json!(["yes", "yes", "yes", "yes"]));
+        assert_eq!(result["turns"], json!(turns));
+        assert_eq!(result["answers"], json!(turns.iter().skip(1).step_by(2).collect::<Vec<_>>()));
+        assert_eq!(result["chat"], json!(turns));
+        assert_eq!(model.requests.lock().unwrap().len(), 10, "no turn was executed twice");
+        // Identical messages that are not retries are all stored.
+        assert_eq!(result["yes"], json!(["yes", "yes", "yes", "yes"]));
     }
 }
 
-/// An assistant is a model to the client, and replies that are lost double no turn of it.
+/// Clients use an assistant as a model. Lost responses do not repeat its turns.
 #[tokio::test]
-async fn the_client_talks_with_an_assistant() {
-    if is_left_out() {
+async fn client_uses_an_assistant_as_a_model() {
+    if is_skipped() {
         return;
     }
     let (server, model) = with_keeper().await;
     let proxy = Proxy::before(server.address).await;
     for address in [server.address, proxy.address] {
-        let told = python("assistants", &format!("http://{address}/v1"), json!({ "turns": 4 })).await;
+        let result = python("assistants", &format!("http://{address}/v1"), json!({ "turns": 4 })).await;
         let answers: Vec<String> = (0..4).map(|turn| format!("You said: turn {turn}")).collect();
         let kept: Vec<String> =
             answers.iter().enumerate().flat_map(|(turn, answer)| [format!("turn {turn}"), answer.clone()]).collect();
-        assert_eq!((&told["turns"], &told["kept"]), (&json!(answers), &json!(kept)));
-        assert_eq!(told["streamed_chat"], "You said: hello");
-        assert_eq!(told["responses"], json!(["You said: one", "You said: two", "You said: three"]));
-        assert_eq!((&told["same_conversation"], &told["cancelled"]), (&json!(true), &json!("cancelled")));
-        assert_eq!(told["model"], "threadkeep/keeper");
+        assert_eq!((&result["turns"], &result["kept"]), (&json!(answers), &json!(kept)));
+        assert_eq!(result["streamed_chat"], "You said: hello");
+        assert_eq!(result["responses"], json!(["You said: one", "You said: two", "You said: three"]));
+        assert_eq!((&result["same_conversation"], &result["cancelled"]), (&json!(true), &json!("cancelled")));
+        assert_eq!(result["model"], "threadkeep/keeper");
     }
-    assert!(proxy.cut() > 2, "{} replies were lost", proxy.cut());
-    let asked = model.asked.lock().unwrap();
-    assert_eq!(asked.iter().filter(|asked| asked.starts_with("turn")).count(), 8, "no turn was asked twice");
+    assert!(proxy.lost_responses() > 2, "{} responses were lost", proxy.lost_responses());
+    let requests = model.requests.lock().unwrap();
+    assert_eq!(requests.iter().filter(|text| text.starts_with("turn")).count(), 8, "no turn was executed twice");
 }
 
 #[tokio::test]
-async fn the_client_reads_errors_forms_and_events() {
-    if is_left_out() {
+async fn client_reads_errors_structured_outputs_and_events() {
+    if is_skipped() {
         return;
     }
     for (server, _) in servers().await {
         let error = |status: u16, code: &str, param: Value, message: &str| json!([status, { "message": message, "type": "invalid_request_error", "param": param, "code": code }]);
         let errors = python("errors", &server.url("/v1"), json!({})).await;
-        let nobody = format!("Conversation with id 'conv_{}' not found.", "0".repeat(48));
+        let unknown = format!("Conversation with id 'conv_{}' not found.", "0".repeat(48));
         let limit = "Invalid 'limit': integer above maximum value. Expected a value <= 100, but got 1000 instead.";
         let both = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
-        assert_eq!(errors[0], error(404, "not_found", json!(null), &nobody));
+        assert_eq!(errors[0], error(404, "not_found", json!(null), &unknown));
         assert_eq!(
             errors[1],
-            error(404, "not_found", json!(null), "Item with id 'msg_nobody' not found in conversation.")
+            error(404, "not_found", json!(null), "Item with id 'msg_unknown' not found in conversation.")
         );
         assert_eq!(errors[2], error(400, "integer_above_max_value", json!("limit"), limit));
         assert_eq!(errors[3], error(400, "mutually_exclusive_parameters", json!(null), both));
         assert_eq!((&errors[4][0], &errors[4][1]["code"]), (&json!(400), &json!("invalid_json")));
         assert_eq!((&errors[5][0], &errors[5][1]["param"]), (&json!(400), &json!("input")));
-        let told = python("forms", &server.url("/v1"), json!({})).await;
-        assert_eq!(told["parsed"], json!(["14 St", "14 St", "14 St"]));
+        let result = python("forms", &server.url("/v1"), json!({})).await;
+        assert_eq!(result["parsed"], json!(["14 St", "14 St", "14 St"]));
         assert_eq!(
-            told["events"],
+            result["events"],
             json!([
                 "response.created",
                 "response.in_progress",
@@ -183,70 +183,73 @@ async fn the_client_reads_errors_forms_and_events() {
                 "response.completed",
             ])
         );
-        assert_eq!(told["raw"], json!(["req_", "echo: hello (1 messages)", "echo: hello (1 messages)"]));
-        assert!(told["counted"].as_u64().is_some_and(|count| count > 2));
-        assert_eq!(told["after_compaction"], "echo: two (3 messages)");
-        assert_eq!(told["after_reference"], "echo: two (2 messages)");
-        assert_eq!(told["asynchronous"], json!((0..22).map(|number| number.to_string()).collect::<Vec<_>>()));
+        assert_eq!(result["raw"], json!(["req_", "echo: hello (1 messages)", "echo: hello (1 messages)"]));
+        assert!(result["counted"].as_u64().is_some_and(|count| count > 2));
+        assert_eq!(result["after_compaction"], "echo: two (3 messages)");
+        assert_eq!(result["after_reference"], "echo: two (2 messages)");
+        assert_eq!(result["asynchronous"], json!((0..22).map(|number| number.to_string()).collect::<Vec<_>>()));
     }
 }
 
-/// The runner of the Agents SDK keeps its session in a conversation, and its history there is the one that it keeps itself.
+/// A session of the Agents SDK in a conversation has the same history as one in the SDK's own SQLite store.
 #[tokio::test]
-async fn the_agents_sdk_keeps_its_session_here() {
-    if is_left_out() {
+async fn agents_sdk_stores_its_session_in_a_conversation() {
+    if is_skipped() {
         return;
     }
     for (server, _) in servers().await {
         for is_lossy in [false, true] {
             let proxy = Proxy::before(server.address).await;
             let address = if is_lossy { proxy.address } else { server.address };
-            // More than 20 items are several requests, none of which it repeats.
+            // More than 20 items are sent in several requests, which the SDK does not retry.
             let items = if is_lossy { 15 } else { 45 };
-            let told = agents_sdk("sessions", &format!("http://{address}/v1"), json!({ "items": items })).await;
+            let result = agents_sdk("sessions", &format!("http://{address}/v1"), json!({ "items": items })).await;
             let turn = ["message", "function_call", "function_call_output", "message"];
-            assert_eq!(told["kinds"], json!([turn, turn].concat()));
-            assert_eq!(told["answers"], json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"]));
-            assert_eq!(told["as_sqlite"], json!([true, true, true]));
-            assert_eq!(told["left"], json!(7));
-            assert_eq!(told["cleared"], json!([]));
-            assert_eq!(told["added"], true);
-            assert_eq!(is_lossy, proxy.cut() > 0);
+            assert_eq!(result["kinds"], json!([turn, turn].concat()));
+            assert_eq!(
+                result["answers"],
+                json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"])
+            );
+            assert_eq!(result["as_sqlite"], json!([true, true, true]));
+            assert_eq!(result["left"], json!(7));
+            assert_eq!(result["cleared"], json!([]));
+            assert_eq!(result["added"], true);
+            assert_eq!(is_lossy, proxy.lost_responses() > 0);
         }
     }
 }
 
 #[tokio::test]
-async fn the_agents_sdk_runs_in_all_its_ways() {
-    if is_left_out() {
+async fn agents_sdk_runs_in_all_modes() {
+    if is_skipped() {
         return;
     }
     for (server, _) in servers().await {
         let proxy = Proxy::before(server.address).await;
         for address in [server.address, proxy.address] {
-            let told = agents_sdk("runs", &format!("http://{address}/v1"), json!({})).await;
+            let result = agents_sdk("runs", &format!("http://{address}/v1"), json!({})).await;
             let answer = |count: usize| format!("echo: in 3 minutes ({count} messages)");
             let turn = ["message", "function_call", "function_call_output", "message"];
             let turns = [turn, turn].concat();
             let kinds = ["tool_called", "tool_output", "message_output_created"];
-            assert_eq!(told["streamed"], json!([answer(7), kinds, 8]));
-            assert_eq!(told["handed"], json!(["other", "echo: {\"assistant\": \"other\"} (3 messages)"]));
-            assert_eq!(told["in_conversation"], json!([answer(7), turns]));
-            assert_eq!(told["chained"], json!([answer(7), answer(3)]));
-            assert_eq!(told["formed"], "14 St");
+            assert_eq!(result["streamed"], json!([answer(7), kinds, 8]));
+            assert_eq!(result["handed"], json!(["other", "echo: {\"assistant\": \"other\"} (3 messages)"]));
+            assert_eq!(result["in_conversation"], json!([answer(7), turns]));
+            assert_eq!(result["chained"], json!([answer(7), answer(3)]));
+            assert_eq!(result["formed"], "14 St");
         }
-        assert!(proxy.cut() > 3, "{} replies were lost", proxy.cut());
-        let told = agents_sdk("compaction", &server.url("/v1"), json!({})).await;
-        assert_eq!(told["answers"][3], "echo: 3 (5 messages)", "{told}");
-        assert!(told["kinds"].as_array().unwrap().contains(&json!("compaction")), "{told}");
-        let said = agents_sdk("locked", &server.url("/v1"), json!({ "turns": 3 })).await;
-        let mut asked: Vec<String> = Vec::new();
-        for (place, pair) in said.as_array().unwrap().chunks(2).enumerate() {
+        assert!(proxy.lost_responses() > 3, "{} responses were lost", proxy.lost_responses());
+        let result = agents_sdk("compaction", &server.url("/v1"), json!({})).await;
+        assert_eq!(result["answers"][3], "echo: 3 (5 messages)", "{result}");
+        assert!(result["kinds"].as_array().unwrap().contains(&json!("compaction")), "{result}");
+        let texts = agents_sdk("locked", &server.url("/v1"), json!({ "turns": 3 })).await;
+        let mut turns: Vec<String> = Vec::new();
+        for (index, pair) in texts.as_array().unwrap().chunks(2).enumerate() {
             let text = pair[0].as_str().unwrap();
-            assert_eq!(pair[1], format!("echo: {text} ({} messages)", 2 * place + 1));
-            asked.push(text.to_owned());
+            assert_eq!(pair[1], format!("echo: {text} ({} messages)", 2 * index + 1));
+            turns.push(text.to_owned());
         }
-        asked.sort();
-        assert_eq!(asked, ["turn 0", "turn 1", "turn 2"]);
+        turns.sort();
+        assert_eq!(turns, ["turn 0", "turn 1", "turn 2"]);
     }
 }

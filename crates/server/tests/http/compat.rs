@@ -1,4 +1,4 @@
-//! The documents' endpoints of assistants, and who may call them.
+//! The compatibility endpoints of assistants, and access to them.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use threadkeep_server::{KeyRole, Quota, RateLimit, ServerOptions, SharedKey};
 
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{Parts, TestServer, send};
+use crate::server::{TestConfig, TestServer, send};
 
 async fn say(client: &Client, user: &str, message: &str) -> Value {
     client.post("/chat", json!({ "message": message, "user_id": user })).await.expect(200)
 }
 
-/// Each user has one conversation, which is kept, told again, and emptied at the user's word. S2.50, and of S2.51 that a
-/// page is served.
+/// Each user has one conversation, which is stored, can be read again, and can be cleared. S2.50, and of S2.51 that a page is
+/// served.
 #[tokio::test]
-async fn a_user_talks_with_the_only_assistant_at_the_root() {
+async fn the_only_assistant_is_served_at_the_root() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let first = say(&client, "ana", "one").await;
@@ -26,7 +26,7 @@ async fn a_user_talks_with_the_only_assistant_at_the_root() {
     let second = say(&client, "ana", "two").await;
     assert_eq!((&second["thread"], &second["context"]["messages"]), (&first["thread"], &json!(2)));
     assert_ne!(say(&client, "eve", "one").await["thread"], first["thread"]);
-    // Its id is all that a client has to show, and what only calls a tool is nothing that was said.
+    // The id suffices to read a conversation. Messages that only call tools are not in the history.
     let looked = say(&client, "bob", "look lamp").await;
     let reply = looked["reply"].as_str().unwrap();
     for (turn, expected) in
@@ -44,13 +44,17 @@ async fn a_user_talks_with_the_only_assistant_at_the_root() {
     assert_eq!(client.post("/keeper/clear", json!({ "user_id": "ana" })).await.expect(200), json!({ "success": true }));
     let fresh = say(&client, "ana", "four").await;
     assert_eq!((&fresh["context"]["messages"], fresh["thread"] == first["thread"]), (&json!(0), false));
-    assert_eq!(say(&client, "eve", "two").await["context"]["messages"], 2, "nobody else's is emptied");
+    assert_eq!(
+        say(&client, "eve", "two").await["context"]["messages"],
+        2,
+        "conversations of other users are not cleared"
+    );
     client.as_user("ana").send("PUT", "/v1/preferences/home", json!({ "value": "14 St" })).await.expect(200);
     for path in ["/preferences/ana", "/keeper/preferences/ana"] {
         assert_eq!(client.get(path).await.expect(200), json!({ "preferences": { "home": "14 St" } }));
     }
     assert_eq!(client.get("/preferences/eve").await.expect(200)["preferences"], json!({}));
-    // A number that few parsers read is given back as it came.
+    // A number that few parsers read is returned unchanged.
     let put = client.as_user("eve").request("PUT", "/v1/preferences/far").header("content-type", "application/json");
     assert_eq!(send(put.body(r#"{"value":1e1041}"#)).await.status, 200);
     assert_eq!(client.get("/preferences/eve").await.text, r#"{"preferences":{"far":1e1041}}"#);
@@ -72,13 +76,13 @@ async fn a_user_talks_with_the_only_assistant_at_the_root() {
 }
 
 #[tokio::test]
-async fn several_assistants_stand_under_their_names_alone() {
+async fn several_assistants_are_served_below_their_names_only() {
     let assistants = vec![keeper("one").0, keeper("two").0];
-    let server = TestServer::start_with(Parts { assistants, ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { assistants, ..TestConfig::default() }).await;
     let client = server.client();
     let body = || json!({ "message": "hello" });
     assert_eq!(client.post("/chat", body()).await.code(404), "unknown_route");
-    assert_eq!(client.get("/").await.status, 200, "it leads to the document");
+    assert_eq!(client.get("/").await.status, 200, "redirects to the API reference");
     let one = client.post("/one/chat", body()).await.expect(200);
     let two = client.post("/two/chat", body()).await.expect(200);
     assert_eq!((&one["agent"], &two["agent"]), (&json!("one"), &json!("two")));
@@ -95,34 +99,34 @@ async fn several_assistants_stand_under_their_names_alone() {
     assert_eq!(deleted.expect(200)["success"], true);
 }
 
-/// Tools for the endpoints, called as those of the subway; their arguments are called as the parameters are.
+/// The tools of the endpoints, with the names of the subway assistant's. Arguments have the names of the query parameters.
 pub(crate) const LOOKUPS: [Lookup; 4] = [
-    Lookup { endpoint: "route", if_given: None, tool: "get_route", arguments: &[] },
-    Lookup { endpoint: "arrivals", if_given: None, tool: "get_train_arrivals", arguments: &[] },
-    Lookup { endpoint: "stations", if_given: Some("line"), tool: "find_stations_on_line", arguments: &[] },
-    Lookup { endpoint: "stations", if_given: None, tool: "get_station_info", arguments: &[] },
+    Lookup { endpoint: "route", required_parameter: None, tool: "get_route", arguments: &[] },
+    Lookup { endpoint: "arrivals", required_parameter: None, tool: "get_train_arrivals", arguments: &[] },
+    Lookup { endpoint: "stations", required_parameter: Some("line"), tool: "find_stations_on_line", arguments: &[] },
+    Lookup { endpoint: "stations", required_parameter: None, tool: "get_station_info", arguments: &[] },
 ];
 
-/// An assistant whose tools answer as those of the subway are called.
+/// An assistant with tools that have the names of the subway assistant's.
 fn subway() -> Definition {
     let schema = || JsonText::of(&json!({ "type": "object" })).unwrap();
     let tool = |name: &'static str| {
         FnTool::with_schema(name, "Answers", schema(), move |_, arguments: Map| async move {
             match arguments.get("line").and_then(|line| line.as_str()) {
-                Some("Z9") => Err(ToolError::Arguments("there is no such line".to_owned())),
+                Some("Z9") => Err(ToolError::Arguments("unknown line".to_owned())),
                 _ => Ok(ToolOutput { value: Some(JsonText::of(&arguments).unwrap()), ..ToolOutput::text(name) }),
             }
         })
     };
-    let changing = tool("get_station_info").changing_the_world(|_| "rm".to_owned());
+    let changing = tool("get_station_info").with_side_effects(|_| "rm".to_owned());
     let (mut definition, _) = keeper("subway");
     definition = definition.with_tool(tool("get_route")).with_tool(tool("get_train_arrivals"));
     definition.with_tool(tool("find_stations_on_line")).with_tool(changing)
 }
 
 #[tokio::test]
-async fn questions_go_to_the_tools_of_their_names() {
-    let server = TestServer::start_with(Parts { assistants: vec![subway()], ..Parts::default() }).await;
+async fn tool_endpoints_call_their_tools() {
+    let server = TestServer::start_with(TestConfig { assistants: vec![subway()], ..TestConfig::default() }).await;
     let client = server.client();
     for (path, tool, data) in [
         ("/route?from=14+St&to=96+St", "get_route", json!({ "from": "14 St", "to": "96 St" })),
@@ -139,29 +143,35 @@ async fn questions_go_to_the_tools_of_their_names() {
     assert_eq!(
         client.get("/stations?station=x").await.code(404),
         "unknown_route",
-        "what changes the world is not called"
+        "tools with side effects are not called"
     );
     assert_eq!(client.get("/route?from=a&from=b").await.error(400)["param"], "from");
     let (server, _) = with_keeper().await;
     assert_eq!(server.client().get("/route?from=a&to=b").await.code(404), "unknown_route");
 }
 
-/// The value that an assistant exports, and nothing in the server, says which tool answers and what its arguments are called.
+/// The assistant's plugin, not the server, defines the tool of an endpoint and the names of its arguments.
 #[tokio::test]
-async fn an_assistants_own_value_says_which_tool_answers() {
+async fn the_plugin_of_an_assistant_defines_the_tools_of_endpoints() {
     const GARDENER: AssistantPlugin = AssistantPlugin {
         lookups: &[
-            Lookup { endpoint: "arrivals", if_given: None, tool: "look", arguments: &[("station", "thing")] },
-            Lookup { endpoint: "stations", if_given: None, tool: "delete", arguments: &[("station", "thing")] },
-            Lookup { endpoint: "route", if_given: Some("from"), tool: "nothing", arguments: &[] },
+            Lookup { endpoint: "arrivals", required_parameter: None, tool: "look", arguments: &[("station", "thing")] },
+            Lookup {
+                endpoint: "stations",
+                required_parameter: None,
+                tool: "delete",
+                arguments: &[("station", "thing")],
+            },
+            Lookup { endpoint: "route", required_parameter: Some("from"), tool: "nothing", arguments: &[] },
         ],
-        ..AssistantPlugin::new("gardener", "Does what it is told.", |_, _| Ok(Arc::new(keeper("gardener").0)))
+        ..AssistantPlugin::new("gardener", "Follows commands.", |_, _| Ok(Arc::new(keeper("gardener").0)))
     };
     let memory = threadkeep::open("memory:").await.unwrap();
     let parts = AssistantParts { memory: memory.clone(), model: None, embedder: None };
     let made = (GARDENER.make)(parts, &PluginSettings::default()).unwrap();
     let assistants = vec![made.definition().clone()];
-    let server = TestServer::over(memory, Parts { assistants, lookups: GARDENER.lookups, ..Parts::default() }).await;
+    let server =
+        TestServer::over(memory, TestConfig { assistants, lookups: GARDENER.lookups, ..TestConfig::default() }).await;
     let client = server.client();
     for path in ["/arrivals?station=lamp", "/gardener/arrivals?thing=lamp"] {
         assert_eq!(client.get(path).await.expect(200)["data"], json!({ "seen": "lamp" }), "{path}");
@@ -171,11 +181,12 @@ async fn an_assistants_own_value_says_which_tool_answers() {
     }
 }
 
-/// S2.50: with a key set, a request without or with a wrong key is refused, with the right key served.
+/// S2.50: if a shared key is set, requests with the right key are accepted, and others are rejected.
 #[tokio::test]
-async fn the_shared_key_opens_these_endpoints_only() {
-    let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() }).await;
+async fn the_shared_key_is_valid_for_compatibility_endpoints_only() {
+    let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..TestConfig::default().options };
+    let server =
+        TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() }).await;
     let client = server.stranger();
     let chat = |path: &str, key: Option<&str>| {
         let request = client.request("POST", path).json(&json!({ "message": "hello", "user_id": "ana" }));
@@ -191,7 +202,7 @@ async fn the_shared_key_opens_these_endpoints_only() {
     assert_eq!(chat("/subway/chat?key=s3cret", None).await.expect(200)["reply"], "You said: hello");
     assert_eq!(client.get("/route?from=a&to=b").await.code(401), "invalid_key");
     assert_eq!(client.get("/route?from=a&to=b&key=s3cret").await.status, 200);
-    // A key of the server's own opens them too, and the shared one opens nothing else.
+    // The server's own keys are valid too; the shared key is not valid elsewhere.
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     assert_eq!(ana.post("/chat", json!({ "message": "hello" })).await.status, 200);
     let other = ana.post("/chat", json!({ "message": "hello", "user_id": "eve" })).await;
@@ -202,14 +213,15 @@ async fn the_shared_key_opens_these_endpoints_only() {
     assert!(!format!("{:?}", SharedKey::new("s3cret")).contains("s3cret"));
 }
 
-/// Guesses from one address are soon looked at no more; who shows the right key elsewhere, or showed it there before, feels
-/// nothing of it.
+/// After too many wrong guesses, an address is rejected without checking its key. Addresses that recently sent the right key, and
+/// other addresses, are not affected.
 #[tokio::test]
-async fn the_shared_key_is_not_found_by_trying() {
-    let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() }).await;
+async fn guesses_at_the_shared_key_are_limited() {
+    let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..TestConfig::default().options };
+    let server =
+        TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() }).await;
     let client = server.stranger();
-    // As a proxy on this machine says it.
+    // The address that a local proxy reports.
     let ask = |from: &str, key: &str| {
         let request = client.request("GET", &format!("/route?from=a&to=b&key={key}"));
         send(request.header("x-forwarded-for", from))
@@ -224,26 +236,27 @@ async fn the_shared_key_is_not_found_by_trying() {
             }
             guesses += 1;
         };
-        assert_eq!((refused.code(429).as_str(), guesses >= 30), ("rate_limited", true), "{guesses} were looked at");
+        assert_eq!((refused.code(429).as_str(), guesses >= 30), ("rate_limited", true), "{guesses} were checked");
         assert!((1..=2).contains(&refused.header("retry-after").parse::<u64>().unwrap()));
     }
-    // One that showed the right key before, and one that comes for the first time.
+    // An address that sent the right key before, and a new address.
     for from in ["192.0.2.1", "192.0.2.3"] {
         ask(from, "s3cret").await.expect(200);
     }
     client.get("/route?from=a&to=b&key=s3cret").await.expect(200);
 }
 
-/// All clients of the shared key are counted together, whoever they name, and nobody else is counted with them.
+/// All clients of the shared key share one rate limit, regardless of the user that they name; other callers do not.
 #[tokio::test]
-async fn clients_of_the_shared_key_are_counted_together() {
+async fn clients_of_the_shared_key_share_one_rate_limit() {
     let with = |rate: Option<u32>, quota: Option<u32>| ServerOptions {
         shared_key: SharedKey::new("s3cret"),
         rate_limit: rate.map(|per_minute| RateLimit { per_minute }),
         quota: quota.map(|per_day| Quota { per_day }),
-        ..Parts::default().options
+        ..TestConfig::default().options
     };
-    let start = |options| TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() });
+    let start =
+        |options| TestServer::start_with(TestConfig { options, assistants: vec![subway()], ..TestConfig::default() });
     let ask = |server: &TestServer, user: u32| {
         let client = server.stranger();
         async move { client.get(&format!("/route?from=a&to=b&key=s3cret&user_id=u{user}")).await }
@@ -257,11 +270,11 @@ async fn clients_of_the_shared_key_are_counted_together() {
         assert_eq!(refused.code(429), code);
         assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
         let wrong = server.stranger().get("/route?from=a&to=b&key=wrong").await;
-        assert_eq!(wrong.code(401), "invalid_key", "what is refused is not counted");
+        assert_eq!(wrong.code(401), "invalid_key", "rejected requests are not counted");
         let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
         ana.get("/route?from=a&to=b").await.expect(200);
     }
-    // What is set by itself: others are let through while time passes, so that it may take some more than 600.
+    // The default limit. It refills while the test runs, so more than 600 requests may be accepted.
     let server = start(with(None, None)).await;
     let (client, mut served) = (server.stranger(), 0);
     let refused = loop {

@@ -1,33 +1,33 @@
-//! The endpoints of the documents.
+//! The compatibility endpoints for conversations.
 
 use serde_json::{Value, json};
 use threadkeep_server::KeyRole;
 
 use crate::TestServer;
 
-/// What is logged while it is held.
+/// Captures the log while it exists.
 struct Log {
     file: tempfile::NamedTempFile,
     _guard: tracing::subscriber::DefaultGuard,
 }
 
 impl Log {
-    /// Hears what this thread logs, and with it a server that runs on it.
-    fn listen() -> Self {
+    /// Captures the log of the current thread, including a server that runs on it.
+    fn capture() -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
         let writer = std::sync::Mutex::new(file.reopen().unwrap());
         let log = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
         Self { file, _guard: tracing::subscriber::set_default(log) }
     }
 
-    fn holds(&self, text: &str) -> bool {
+    fn contains(&self, text: &str) -> bool {
         std::fs::read_to_string(self.file.path()).unwrap().contains(text)
     }
 }
 
 // S0.29
 #[tokio::test]
-async fn a_history_is_told_whole_and_oldest_first() {
+async fn history_is_complete_and_oldest_first() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -39,19 +39,19 @@ async fn a_history_is_told_whole_and_oldest_first() {
     client.post(&format!("/v1/threads/{thread}/messages"), messages).await.expect(201);
     let history = client.get(&format!("/conversations/{thread}")).await.expect(200);
     assert_eq!((&history["success"], &history["threadId"]), (&json!(true), &json!(thread)));
-    let told = history["messages"].as_array().unwrap();
-    assert_eq!(told.len(), 2);
-    assert!(told[0]["id"].is_string());
-    assert_eq!(told[0]["timestamp"], "2026-05-04T18:12:00.25Z");
-    let about = |said: &Value| json!([said["content"], said["sender"], said["agent"], said["tflData"]]);
-    assert_eq!(about(&told[0]), json!(["Any delays?", "user", null, null]));
-    assert_eq!(about(&told[1]), json!(["None.", "assistant", "CIRCLE", { "status": "Good Service" }]));
+    let messages = history["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2);
+    assert!(messages[0]["id"].is_string());
+    assert_eq!(messages[0]["timestamp"], "2026-05-04T18:12:00.25Z");
+    let about = |message: &Value| json!([message["content"], message["sender"], message["agent"], message["tflData"]]);
+    assert_eq!(about(&messages[0]), json!(["Any delays?", "user", null, null]));
+    assert_eq!(about(&messages[1]), json!(["None.", "assistant", "CIRCLE", { "status": "Good Service" }]));
     let many: Vec<Value> = (0..600).map(|count| json!({ "role": "user", "text": count.to_string() })).collect();
     for _ in 0..2 {
         client.post(&format!("/v1/threads/{thread}/messages"), json!({ "messages": many })).await.expect(201);
     }
     let history = client.get(&format!("/conversations/{thread}")).await.expect(200);
-    assert_eq!(history["messages"].as_array().unwrap().len(), 1_202, "the whole of it");
+    assert_eq!(history["messages"].as_array().unwrap().len(), 1_202, "the complete history");
     for unknown in ["0190b4e2-0000-7000-8000-000000000000", "thread_1"] {
         let empty = client.get(&format!("/conversations/{unknown}")).await.expect(200);
         assert_eq!(empty, json!({ "success": true, "threadId": unknown, "messages": [] }));
@@ -66,9 +66,9 @@ async fn a_thread_is_deleted_with_its_messages() {
     let thread = client.new_thread().await;
     client.say(&thread, "hello").await;
     let path = format!("/conversations/{thread}");
-    let log = Log::listen();
+    let log = Log::capture();
     let gone = client.delete(&path).await.expect(200);
-    assert!(log.holds(&format!("🗑️ Deleted TFL thread: {thread}")));
+    assert!(log.contains(&format!("🗑️ Deleted TFL thread: {thread}")));
     assert_eq!(gone, json!({ "success": true, "message": "Thread deleted successfully", "threadId": thread }));
     assert_eq!(client.get(&path).await.expect(200)["messages"], json!([]));
     for unknown in [path.as_str(), "/conversations/thread_1"] {
@@ -79,7 +79,7 @@ async fn a_thread_is_deleted_with_its_messages() {
 
 // S0.30 S0.33
 #[tokio::test]
-async fn what_fails_says_so_and_no_more() {
+async fn failures_are_reported_without_details() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -87,17 +87,17 @@ async fn what_fails_says_so_and_no_more() {
     let broken = rusqlite::Connection::open(server.file()).unwrap();
     broken.execute_batch("ALTER TABLE messages RENAME TO gone; ALTER TABLE threads RENAME TO gone_too").unwrap();
     let path = format!("/conversations/{thread}");
-    let log = Log::listen();
+    let log = Log::capture();
     let answer = client.get(&path).await.expect(500);
     assert_eq!(answer, json!({ "success": false, "error": "Failed to get conversation history" }));
     let answer = client.delete(&path).await.expect(500);
     assert_eq!(answer, json!({ "success": false, "error": "Failed to delete thread" }));
-    assert!(log.holds("❌ Error getting conversation history: "));
-    assert!(log.holds("❌ Error deleting thread: "));
+    assert!(log.contains("❌ Error getting conversation history: "));
+    assert!(log.contains("❌ Error deleting thread: "));
 }
 
 #[tokio::test]
-async fn it_takes_the_same_keys_as_every_other_door() {
+async fn keys_of_the_server_are_accepted() {
     let server = TestServer::start().await;
     let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
     let path = "/conversations/0190b4e2-0000-7000-8000-000000000000";
@@ -107,12 +107,12 @@ async fn it_takes_the_same_keys_as_every_other_door() {
 }
 
 #[tokio::test]
-async fn a_shared_thread_is_not_one_users_to_delete() {
+async fn users_cannot_delete_shared_threads() {
     let server = TestServer::start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = tenant.new_thread().await;
     let refused = ana.delete(&format!("/conversations/{thread}")).await.expect(403);
-    assert_eq!(refused, json!({ "success": false, "error": "Thread belongs to all" }));
+    assert_eq!(refused, json!({ "success": false, "error": "Thread is shared" }));
     tenant.get(&format!("/v1/threads/{thread}")).await.expect(200);
 }

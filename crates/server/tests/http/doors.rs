@@ -1,4 +1,4 @@
-//! Doors of others, made and mounted through the public interface alone.
+//! Custom doors, created and mounted through the public API only.
 
 mod letters;
 mod lines;
@@ -6,54 +6,59 @@ mod lines;
 use serde_json::json;
 use threadkeep::TenantId;
 use threadkeep_server::{
-    AssistantNameError, AuditLog, Door, DoorError, KeyRole, Owned, RateLimit, Rule, ServeError, Server, ServerOptions,
+    AssistantNameError, AuditLog, Door, DoorError, KeyRole, OwnedIds, RateLimit, Rule, ServeError, Server, ServerOptions,
     TenantCase,
 };
 use utoipa_axum::routes;
 
 use crate::assistants::keeper;
-use crate::server::{PATIENCE, Parts, TestServer, new_key};
-use crate::tenants::{ask, is_same};
+use crate::server::{PATIENCE, TestConfig, TestServer, new_key};
+use crate::tenants::{is_same, send_probe};
 use letters::{Letter, letters, send_letter};
 use lines::lines;
 
 fn options() -> ServerOptions {
-    Parts::default().options
+    TestConfig::default().options
 }
 
 #[tokio::test]
-async fn a_sender_is_recognised_by_the_body_as_it_came() {
+async fn senders_are_authenticated_by_the_bytes_of_the_body() {
     let (assistant, model) = keeper("keeper");
-    let parts = Parts { assistants: vec![assistant], doors: vec![letters()], ..Parts::default() };
-    let server = TestServer::start_with(parts).await;
+    let config = TestConfig { assistants: vec![assistant], doors: vec![letters()], ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
     let letter = Letter { team: "acme", event: "E1", text: "good+morning" };
     let answered = send_letter(&server, "/letters/events", &letter.body(), None).await;
     assert_eq!(answered.expect(200), json!({ "ok": true, "reply": "You said: good morning", "replayed": false }));
     let again = send_letter(&server, "/letters/events", &letter.body(), None).await;
     assert_eq!(again.expect(200), json!({ "ok": true, "reply": "You said: good morning", "replayed": true }));
-    assert_eq!(model.times_asked(), 1, "an event that comes twice is one");
+    assert_eq!(model.request_count(), 1, "a repeated event is processed once");
     let other = Letter { text: "good evening", ..letter };
     let other = send_letter(&server, "/letters/events", &other.body(), None).await;
     assert_eq!(other.expect(409), json!({ "ok": false, "error": "idempotency_key_reused" }));
 
-    // The same fields in other bytes: what was signed is what was sent.
+    // The same fields with another encoding: the signature covers the bytes.
     let changed = letter.body().replace('+', "%20");
     let refused = send_letter(&server, "/letters/events", &changed, Some(&letter.body())).await;
     assert_eq!(refused.expect(401), json!({ "ok": false, "error": "bad_signature" }));
     let key = server.keyed("acme", None, &[KeyRole::Admin]).await;
     let with_key = key.request("POST", "/letters/events").body(letter.body());
-    assert_eq!(crate::server::send(with_key).await.expect(401)["error"], "bad_signature", "a key is no signature");
-    // What the team said is the team's, by every door.
+    assert_eq!(
+        crate::server::send(with_key).await.expect(401)["error"],
+        "bad_signature",
+        "a key does not replace the signature"
+    );
+    // The team owns its threads, regardless of the door.
     assert_eq!(key.get("/v1/threads?key=letters:E").await.expect(200)["data"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_door_is_held_to_the_limits_and_roles_of_its_callers() {
+async fn rate_limits_and_roles_apply_to_senders_of_a_door() {
     let options = ServerOptions { rate_limit: Some(RateLimit { per_minute: 2 }), ..options() };
-    let parts = Parts { options, assistants: vec![keeper("keeper").0], doors: vec![letters()], ..Parts::default() };
-    let server = TestServer::start_with(parts).await;
+    let config =
+        TestConfig { options, assistants: vec![keeper("keeper").0], doors: vec![letters()], ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
     let letter = Letter { team: "acme", event: "E1", text: "hello" };
-    // Nobody in a team may administrate.
+    // Members of a team do not have the role `Admin`.
     let refused = send_letter(&server, "/letters/settings", &letter.body(), None).await;
     assert_eq!(refused.expect(403), json!({ "ok": false, "error": "role_missing" }));
     send_letter(&server, "/letters/events", &letter.body(), None).await.expect(200);
@@ -65,40 +70,44 @@ async fn a_door_is_held_to_the_limits_and_roles_of_its_callers() {
 }
 
 #[tokio::test]
-async fn what_a_door_declares_as_an_act_is_in_the_audit_log() {
-    let parts = Parts { assistants: vec![keeper("keeper").0], doors: vec![letters()], ..Parts::default() };
-    let server = TestServer::start_with(parts).await;
+async fn audited_routes_of_a_door_are_written_to_the_audit_log() {
+    let config = TestConfig { assistants: vec![keeper("keeper").0], doors: vec![letters()], ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
     let letter = Letter { team: "acme", event: "E1", text: "hello" };
     send_letter(&server, "/letters/events", &letter.body(), None).await.expect(200);
     send_letter(&server, "/letters/forget", &letter.body(), None).await.expect(200);
     let log = AuditLog::new(&server.memory).list(&TenantId::new("acme").unwrap(), 10).await.unwrap();
-    let told: Vec<_> = log.iter().map(|record| (&*record.by, &*record.act, &*record.outcome)).collect();
+    let entries: Vec<_> = log.iter().map(|record| (&*record.by, &*record.act, &*record.outcome)).collect();
     let act = "POST /letters/forget";
-    assert_eq!(told, [("letters acme", act, "begun"), ("letters acme", act, "200")]);
+    assert_eq!(entries, [("letters acme", act, "begun"), ("letters acme", act, "200")]);
 }
 
 #[tokio::test]
-async fn a_doors_routes_are_held_against_other_tenants_and_told_in_the_document() {
-    let server = TestServer::start_with(Parts { doors: vec![letters()], ..Parts::default() }).await;
+async fn routes_of_a_door_isolate_tenants_and_are_documented() {
+    let server = TestServer::start_with(TestConfig { doors: vec![letters()], ..TestConfig::default() }).await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = ana.new_thread().await;
     ana.say(&thread, "The stove burns paraffin.").await;
-    let owned = Owned { thread: thread.clone(), ..Owned::nobody() };
+    let owned = OwnedIds { thread: thread.clone(), ..OwnedIds::nonexistent() };
     assert_eq!(ana.get(&format!("/letters/{thread}")).await.expect(200)["texts"][0], "The stove burns paraffin.");
-    let mut asked = 0;
+    let mut count = 0;
     for stranger in [("other", None), ("acme", Some("eve"))] {
         let stranger = server.keyed(stranger.0, stranger.1, &[KeyRole::Admin]).await;
         for case in letters().tenant_cases(&owned) {
-            for (theirs, nobodys) in case.probes {
+            for (existing, nonexistent) in case.probes {
                 let (method, _) = case.route;
-                let (found, unknown) = (ask(&stranger, method, &theirs).await, ask(&stranger, method, &nobodys).await);
-                assert!(is_same(&found, &unknown, std::slice::from_ref(&thread)), "{theirs:?}: {found:?} {unknown:?}");
+                let (found, unknown) =
+                    (send_probe(&stranger, method, &existing).await, send_probe(&stranger, method, &nonexistent).await);
+                assert!(
+                    is_same(&found, &unknown, std::slice::from_ref(&thread)),
+                    "{existing:?}: {found:?} {unknown:?}"
+                );
                 assert_eq!(found.expect(404), json!({ "ok": false, "error": "not_found" }));
-                asked += 1;
+                count += 1;
             }
         }
     }
-    assert_eq!(asked, 2);
+    assert_eq!(count, 2);
     let document = ana.get("/v1/openapi.json").await.expect(200);
     for route in letters().routes() {
         let operation = &document["paths"][&route.path][route.method.to_lowercase()];
@@ -107,20 +116,23 @@ async fn a_doors_routes_are_held_against_other_tenants_and_told_in_the_document(
 }
 
 #[tokio::test]
-async fn a_door_that_is_incomplete_or_in_the_way_is_not_mounted() {
+async fn doors_without_cases_or_with_colliding_routes_are_rejected() {
     let memory = threadkeep::open("memory:").await.unwrap();
     let server = || Server::new(memory.clone(), options());
     let without = letters().cases(|_| Vec::new());
-    assert_eq!(without.uncased().len(), 4);
-    assert!(matches!(server().with_door(without), Err(DoorError::Uncased { door: "letters", .. })));
-    let with_another = letters().cases(|_| vec![TenantCase::names_nothing("GET", "/letters/nowhere")]);
-    assert!(matches!(server().with_door(with_another), Err(DoorError::Uncased { .. })));
+    assert_eq!(without.routes_without_cases().len(), 4);
+    assert!(matches!(server().with_door(without), Err(DoorError::MissingTenantCase { door: "letters", .. })));
+    let with_another = letters().cases(|_| vec![TenantCase::without_names("GET", "/letters/nowhere")]);
+    assert!(matches!(server().with_door(with_another), Err(DoorError::MissingTenantCase { .. })));
     let twice = server().with_door(letters()).unwrap().with_door(letters());
-    assert!(matches!(twice, Err(DoorError::Taken { door: "letters", .. })));
-    let in_the_way = Door::new("rest again")
+    assert!(matches!(twice, Err(DoorError::RouteCollision { door: "letters", .. })));
+    let colliding = Door::new("rest again")
         .route(Rule::role(KeyRole::Read), routes!(letters::thread_of_rest))
-        .cases(|_| vec![TenantCase::names_nothing("GET", "/v1/threads/{thread}")]);
-    assert!(matches!(server().with_door(in_the_way), Err(DoorError::Taken { .. })), "only the name differs");
+        .cases(|_| vec![TenantCase::without_names("GET", "/v1/threads/{thread}")]);
+    assert!(
+        matches!(server().with_door(colliding), Err(DoorError::RouteCollision { .. })),
+        "only the name of the parameter differs"
+    );
 
     let assistants = Server::assistants();
     assistants.put(threadkeep::Agent::new(memory.clone(), keeper("letters").0)).unwrap();
@@ -128,50 +140,51 @@ async fn a_door_that_is_incomplete_or_in_the_way_is_not_mounted() {
     let server = server().with_door(letters()).unwrap().with_assistants(assistants.clone());
     let ended = server.serve(listener, std::future::pending()).await;
     assert!(matches!(ended, Err(ServeError::AssistantName(AssistantNameError::Reserved { .. }))), "{ended:?}");
-    assert!(assistants.put(threadkeep::Agent::new(memory, keeper("letters").0)).is_err(), "nor later");
+    assert!(assistants.put(threadkeep::Agent::new(memory, keeper("letters").0)).is_err(), "the name stays reserved");
 }
 
 #[tokio::test]
-async fn a_listener_asks_the_same_service_without_http() {
+async fn background_tasks_use_the_same_service_without_http() {
     let (door, console) = lines();
     let options = ServerOptions { rate_limit: Some(RateLimit { per_minute: 4 }), ..options() };
     let (assistant, model) = keeper("keeper");
-    let parts = Parts { options, assistants: vec![assistant], doors: vec![door], ..Parts::default() };
-    let mut server = TestServer::start_with(parts).await;
+    let config = TestConfig { options, assistants: vec![assistant], doors: vec![door], ..TestConfig::default() };
+    let mut server = TestServer::start_with(config).await;
     let keys = threadkeep_server::Keys::new(&server.memory);
     let (_, writer) = keys.create(new_key("acme", Some("ana"), &[KeyRole::Write])).await.unwrap();
     let (_, reader) = keys.create(new_key("acme", Some("ana"), &[KeyRole::Read])).await.unwrap();
-    assert_eq!(console.say("nobody 1 hello").await, "error invalid_key");
+    assert_eq!(console.say("unknown 1 hello").await, "error invalid_key");
     assert_eq!(console.say(&format!("{} 1 hello", reader.as_str())).await, "error role_missing");
     let line = |rest: &str| format!("{} {rest}", writer.as_str());
     assert_eq!(console.say(&line("1 hello")).await, "You said: hello");
     assert_eq!(console.say(&line("1 hello")).await, "You said: hello (again)");
     assert_eq!(console.say(&line("1 good-bye")).await, "error idempotency_key_reused");
-    assert_eq!(model.times_asked(), 1);
-    // What was accepted is finished before the server stops, whoever asked for it.
+    assert_eq!(model.request_count(), 1);
+    // Accepted requests finish before the server stops, including those of background tasks.
     let waiting = tokio::spawn({
         let (console, line) = (console.clone(), line("2 wait"));
         async move { console.say(&line).await }
     });
-    model.waits().await;
-    server.ask_to_stop();
+    model.wait_until_blocked().await;
+    server.request_shutdown();
     let gone = async {
         while tokio::net::TcpStream::connect(server.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();
-    model.go();
+    model.unblock();
     assert_eq!(waiting.await.unwrap(), "You said: wait");
     server.stopped().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_listener_is_counted_and_refused_as_any_caller_is() {
+async fn rate_limits_apply_to_background_tasks() {
     let (door, console) = lines();
     let options = ServerOptions { rate_limit: Some(RateLimit { per_minute: 1 }), ..options() };
-    let parts = Parts { options, assistants: vec![keeper("keeper").0], doors: vec![door], ..Parts::default() };
-    let server = TestServer::start_with(parts).await;
+    let config =
+        TestConfig { options, assistants: vec![keeper("keeper").0], doors: vec![door], ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
     let keys = threadkeep_server::Keys::new(&server.memory);
     let (_, key) = keys.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();
     assert_eq!(console.say(&format!("{} 1 hello", key.as_str())).await, "You said: hello");

@@ -1,7 +1,7 @@
-//! What a user wrote by any route is in no byte of the store once the user is erased.
+//! After a user is erased, the store contains no byte of what the user wrote through any route.
 //!
-//! Each route plants a word that is nowhere else. A route that is not known here fails the tests: say how it writes, or why it
-//! writes nothing that a user said.
+//! Each route plants a unique word. The tests fail for routes that `planting` does not know: add how the route writes, or why it
+//! stores no content of users.
 
 mod planting;
 
@@ -13,24 +13,23 @@ use serde_json::json;
 use threadkeep_server::{KeyRole, Server};
 
 use crate::assistants::keeper;
-use crate::server::{PATIENCE, Parts, TestServer};
-use crate::v1::parts_with_model;
+use crate::server::{PATIENCE, TestConfig, TestServer};
+use crate::v1::config_with_model;
 use planting::{Planted, Planter};
 
-/// How each planted word ends. An index leaves out of a word what it has in common with the one before, so what is the same in
-/// all of them comes last.
+/// The end of each planted word. Indexes omit the prefix that a word shares with the previous one, so the common part comes last.
 const ENDING: &str = "qwyzkalm";
 
 const FORGET_STATISTICS: &str = "DELETE FROM pg_statistic WHERE starelid IN \
                                  (SELECT oid FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace)";
 
-/// The word of a route. It has no form that an analysis would shorten.
+/// Returns the word of a route. Stemming does not change it.
 fn word(number: usize) -> String {
     let letter = |number: usize| char::from(b'a' + u8::try_from(number % 26).unwrap());
     format!("{}{}{ENDING}", letter(number / 26), letter(number))
 }
 
-/// The planted words in the files of a folder: what stands before each ending, with it.
+/// Finds the planted words in the files of a folder.
 fn words_in(folder: &Path) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -49,19 +48,19 @@ fn words_in(folder: &Path) -> BTreeSet<String> {
     words
 }
 
-async fn served() -> Parts {
+async fn test_config() -> TestConfig {
     let assistants = vec![keeper("keeper").0];
-    Parts { assistants, ..parts_with_model().0 }
+    TestConfig { assistants, ..config_with_model().0 }
 }
 
-/// Has every route write what it writes for the user Ana. Gives the words that must be in the store now, by their routes, and
-/// those that must not.
+/// Calls every route on behalf of the user Ana. Returns the words that must be in the store now, with their routes, and those that
+/// must not.
 async fn plant(server: &TestServer) -> Planted {
     let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Admin]).await;
     let mut planter = Planter::new(tenant, ana);
     let mut routes = Server::routes();
-    // What clears a conversation must not take along what another route left in it.
+    // Clearing comes first, so that it does not remove what other routes wrote to the conversation.
     routes.sort_by_key(|route| !route.path.ends_with("/clear"));
     for (number, route) in routes.into_iter().enumerate() {
         planter.plant(&route, &word(number)).await;
@@ -79,34 +78,34 @@ async fn erase(server: &TestServer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_any_route_wrote_is_in_no_byte_of_the_file() {
-    let server = TestServer::start_with(served().await).await;
+async fn erasure_leaves_no_byte_in_the_file() {
+    let server = TestServer::start_with(test_config().await).await;
     let planted = plant(&server).await;
     let folder = server.file().parent().unwrap().to_owned();
-    let there = words_in(&folder);
+    let found = words_in(&folder);
     for (word, route) in &planted.stored {
-        assert!(there.contains(word), "{route} was to write {word}");
+        assert!(found.contains(word), "{route} did not write {word}");
     }
     for (word, route) in &planted.unstored {
-        assert!(!there.contains(word), "{route} wrote {word}");
+        assert!(!found.contains(word), "{route} wrote {word}");
     }
     erase(&server).await;
     assert_eq!(words_in(&folder), BTreeSet::new(), "{planted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_any_route_wrote_is_in_no_column_of_the_database() {
-    let Some(server) = TestServer::start_over_postgres(served().await).await else { return };
+async fn erasure_leaves_no_byte_in_the_database() {
+    let Some(server) = TestServer::start_over_postgres(test_config().await).await else { return };
     let planted = plant(&server).await;
     let database = server.database();
     for (word, route) in &planted.stored {
-        assert!(!database.columns_with(word).await.unwrap().is_empty(), "{route} was to write {word}");
+        assert!(!database.columns_with(word).await.unwrap().is_empty(), "{route} did not write {word}");
     }
     database.run("ANALYZE").await.unwrap();
     assert_ne!(database.files_with(ENDING).await.unwrap(), Vec::<String>::new());
     erase(&server).await;
     assert_eq!(database.columns_with(ENDING).await.unwrap(), Vec::<String>::new());
-    // As docs/stores.md tells the operator.
+    // The steps that docs/stores.md recommends.
     for step in [FORGET_STATISTICS, "VACUUM FULL", "CHECKPOINT", "ANALYZE"] {
         database.run(step).await.unwrap();
     }
@@ -115,7 +114,7 @@ async fn what_any_route_wrote_is_in_no_column_of_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_of_an_older_state_only_delays_the_erasure() {
+async fn an_open_read_transaction_delays_the_erasure() {
     let server = TestServer::start().await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = ana.new_thread().await;
@@ -128,9 +127,9 @@ async fn a_reader_of_an_older_state_only_delays_the_erasure() {
     let folder = server.file().parent().unwrap().to_owned();
     assert_eq!(words_in(&folder), BTreeSet::from([word(0)]));
     reader.execute_batch("ROLLBACK").unwrap();
-    let began = Instant::now();
+    let started = Instant::now();
     while !words_in(&folder).is_empty() {
-        assert!(began.elapsed() < PATIENCE, "the server did not finish the erasure");
+        assert!(started.elapsed() < PATIENCE, "the server did not finish the erasure");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     ana.new_thread().await;

@@ -1,4 +1,4 @@
-//! Requests that no client should send: each gets a 4xx, and the server goes on.
+//! Invalid requests: each is rejected with 4xx, and the server keeps running.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::TestServer;
-use crate::server::{PATIENCE, Parts, TOKEN, send};
+use crate::server::{PATIENCE, TOKEN, TestConfig, send};
 
 /// How many malformed requests are sent.
 const REQUESTS: usize = 2_000;
 
-/// A small generator: the same seed gives the same requests.
-struct Dice(u64);
+/// A deterministic random number generator.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % below
@@ -34,12 +34,12 @@ const BODIES: [&str; 8] = [
     r#"{"title":"hello","metadata":{"k":"v"}}"#,
     r#"{"value":{"deep":[{"deeper":[1]}]}}"#,
     r#"{"through_seq":3}"#,
-    r#"{"user":"nobody"}"#,
+    r#"{"user":"unknown"}"#,
     r#"{"items":[{"role":"user","content":"hello"}]}"#,
 ];
 
-/// Breaks a body so that it is surely no JSON, or surely of another shape.
-fn broken(dice: &mut Dice, body: &str) -> Vec<u8> {
+/// Corrupts a body so that it is either not JSON or does not match the schema of any route.
+fn broken(dice: &mut Random, body: &str) -> Vec<u8> {
     let mut bytes = body.as_bytes().to_vec();
     match dice.roll(9) {
         0 => bytes.truncate(1 + dice.roll(bytes.len() - 1)),
@@ -59,12 +59,12 @@ fn broken(dice: &mut Dice, body: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn malformed_requests_are_refused_each_and_the_server_goes_on() {
+async fn malformed_requests_are_rejected() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
     client.say(&thread, "hello").await;
-    let mut dice = Dice(20_261_121);
+    let mut dice = Random(20_261_121);
     for count in 0..REQUESTS {
         let answer = match dice.roll(4) {
             0 => {
@@ -106,7 +106,7 @@ async fn malformed_requests_are_refused_each_and_the_server_goes_on() {
                     ("POST", format!("/v1/threads/{thread}/fork")),
                     ("POST", "/v1/search".to_owned()),
                     ("POST", "/v1/recall".to_owned()),
-                    ("PUT", "/v1/documents/notes/a".to_owned()),
+                    ("PUT", "/v1/records/notes/a".to_owned()),
                     ("PUT", "/v1/preferences/a".to_owned()),
                     ("POST", "/v1/erase".to_owned()),
                     ("POST", "/v1/import".to_owned()),
@@ -122,11 +122,11 @@ async fn malformed_requests_are_refused_each_and_the_server_goes_on() {
     assert_eq!(client.texts(&thread).await, ["hello"]);
 }
 
-/// Sends bytes as they are, and reads what comes back until the server closes.
+/// Sends raw bytes, and reads until the server closes the connection.
 async fn raw(server: &TestServer, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     for piece in pieces {
-        // A server that has seen enough closes while more is sent.
+        // The server may close the connection before all bytes are sent.
         if stream.write_all(piece).await.is_err() {
             break;
         }
@@ -137,12 +137,12 @@ async fn raw(server: &TestServer, pieces: &[&[u8]]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-fn is_refused(answer: &str) -> bool {
+fn is_rejected(answer: &str) -> bool {
     answer.starts_with("HTTP/1.1 4")
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused() {
+async fn invalid_http_is_rejected() {
     let server = TestServer::start().await;
     let flood = format!("GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-flood: 1\r\n".repeat(500));
     let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(200_000));
@@ -158,14 +158,14 @@ async fn what_is_no_http_is_refused() {
         &path,
     ] {
         let answer = raw(&server, &[request.as_bytes()]).await;
-        assert!(is_refused(&answer), "{:?}: {answer:?}", &request[..request.len().min(60)]);
+        assert!(is_rejected(&answer), "{:?}: {answer:?}", &request[..request.len().min(60)]);
     }
     server.client().get("/health").await.expect(200);
 }
 
-/// The documented bound of the request's line and headers together, whatever they are made of and however they arrive.
+/// The documented limit applies to request line and headers together, regardless of how they are split.
 #[tokio::test]
-async fn a_head_of_more_than_64_kib_is_refused() {
+async fn heads_of_more_than_64_kib_are_rejected() {
     const BOUND: usize = 64 * 1024;
     let server = TestServer::start().await;
     let one = |bytes: usize| format!("x: {}\r\n", "y".repeat(bytes.saturating_sub(5)));
@@ -189,7 +189,7 @@ async fn a_head_of_more_than_64_kib_is_refused() {
         let pieces: Vec<&[u8]> = over.as_bytes().chunks(4_000).collect();
         let in_pieces = raw(&server, &pieces).await;
         for answer in [whole, in_pieces] {
-            // A client that still sends may find the connection reset before it reads why.
+            // The connection may be reset before a client that is still sending reads the response.
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{} bytes: {answer:?}", over.len());
         }
     }
@@ -199,14 +199,14 @@ async fn a_head_of_more_than_64_kib_is_refused() {
 }
 
 #[tokio::test]
-async fn slow_and_large_bodies_are_refused() {
+async fn slow_and_large_bodies_are_rejected() {
     let options = ServerOptions {
         read_timeout: Duration::from_millis(300),
         body_bytes: 10_000,
         sweep_every: None,
-        ..Parts::default().options
+        ..TestConfig::default().options
     };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let head = format!(
         "POST /v1/threads HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\nconnection: close\r\n\
          content-length: 100\r\n\r\n{{"
@@ -214,7 +214,7 @@ async fn slow_and_large_bodies_are_refused() {
     let answer = raw(&server, &[head.as_bytes()]).await;
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("slow_body"), "{answer}");
     let unfinished = raw(&server, &[b"GET / HTTP/1.1\r\nhost: local"]).await;
-    assert!(unfinished.is_empty() || is_refused(&unfinished), "{unfinished}");
+    assert!(unfinished.is_empty() || is_rejected(&unfinished), "{unfinished}");
     let large = json!({ "title": "x".repeat(20_000) });
     assert_eq!(server.client().post("/v1/threads", large).await.code(413), "body_too_large");
     server.client().get("/health").await.expect(200);

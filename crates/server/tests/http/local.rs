@@ -1,4 +1,4 @@
-//! Who may call while there is no key: the holder of the token, and a page that exchanged it for a cookie.
+//! Access without keys: with the local token, and with a cookie for which a page exchanged it.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::assistants::keeper;
-use crate::server::{Answer, Client, PATIENCE, Parts, TOKEN, TestServer, new_key, send};
-use crate::v1::parts_with_model;
+use crate::server::{Answer, Client, PATIENCE, TOKEN, TestConfig, TestServer, new_key, send};
+use crate::v1::config_with_model;
 
 async fn with_access(local_access: LocalAccess) -> TestServer {
-    let options = ServerOptions { local_access, ..Parts::default().options };
-    TestServer::start_with(Parts { options, ..Parts::default() }).await
+    let options = ServerOptions { local_access, ..TestConfig::default().options };
+    TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await
 }
 
 async fn exchange(client: &Client, token: &str) -> Answer {
     client.post("/v1/session", json!({ "token": token })).await
 }
 
-/// The name and the value of the cookie that a browser would keep.
+/// Returns name and value of the cookie that a response sets.
 fn cookie(answer: &Answer) -> String {
     assert_eq!(answer.status, 204, "{}", answer.text);
     answer.header("set-cookie").split(';').next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn without_a_key_only_the_holder_of_the_token_calls() {
+async fn without_keys_the_local_token_is_required() {
     let server = TestServer::start().await;
     let stranger = server.stranger();
     let without = stranger.get("/v1/threads").await;
@@ -41,7 +41,7 @@ async fn without_a_key_only_the_holder_of_the_token_calls() {
     for path in ["/health", "/ready", "/v1/openapi.json", "/docs/"] {
         assert_eq!(stranger.get(path).await.status, 200, "{path}");
     }
-    // As ever, a key turns it off.
+    // Creating a key disables the token.
     let keyed = server.keyed("acme", None, &[KeyRole::Read]).await;
     assert_eq!(server.client().get("/v1/threads").await.code(401), "invalid_key");
     assert_eq!(exchange(&stranger, TOKEN).await.code(401), "invalid_key");
@@ -49,18 +49,18 @@ async fn without_a_key_only_the_holder_of_the_token_calls() {
 }
 
 #[tokio::test]
-async fn by_itself_a_server_lets_nobody_in_and_the_old_way_has_to_be_asked_for() {
-    let nobody = with_access(ServerOptions::default().local_access).await;
-    assert_eq!(nobody.client().get("/v1/threads").await.code(401), "invalid_key");
-    assert_eq!(exchange(&nobody.stranger(), TOKEN).await.code(401), "invalid_key");
+async fn local_access_is_disabled_by_default() {
+    let disabled = with_access(ServerOptions::default().local_access).await;
+    assert_eq!(disabled.client().get("/v1/threads").await.code(401), "invalid_key");
+    assert_eq!(exchange(&disabled.stranger(), TOKEN).await.code(401), "invalid_key");
     let machine = with_access(LocalAccess::ThisMachine).await;
     machine.stranger().get("/v1/threads").await.expect(200);
-    // A client that cannot do without a key shows any.
+    // Any key is accepted, because some clients cannot omit it.
     machine.stranger().with_key("sk-any").get("/v1/threads").await.expect(200);
 }
 
 #[tokio::test]
-async fn a_token_that_somebody_chose_is_not_found_by_trying() {
+async fn guesses_at_a_chosen_token_are_limited() {
     let guess = async |server: &TestServer| {
         for count in 0..1_000 {
             let answer = server.stranger().with_key(&format!("guess-number-{count}")).get("/v1/threads").await;
@@ -70,33 +70,33 @@ async fn a_token_that_somebody_chose_is_not_found_by_trying() {
                 return count;
             }
         }
-        panic!("all guesses were looked at");
+        panic!("all guesses were checked");
     };
-    let chosen = "chosen-by-somebody";
+    let chosen = "chosen-by-a-person";
     let server = with_access(LocalAccess::Token(LocalToken::new(chosen).unwrap())).await;
     assert!(guess(&server).await >= 30);
     assert_eq!(
         server.stranger().with_key(chosen).get("/v1/threads").await.status,
         429,
-        "nor is the right one looked at"
+        "the right token is not checked either"
     );
-    // What the server made is found by no trying, and nobody keeps its owner out.
+    // A generated token cannot be guessed, so its owner is always admitted.
     let server = TestServer::start().await;
     assert!(guess(&server).await >= 30);
     server.client().get("/v1/threads").await.expect(200);
 }
 
 #[tokio::test]
-async fn a_page_exchanges_the_token_for_a_cookie() {
+async fn pages_exchange_the_token_for_a_cookie() {
     let server = TestServer::start().await;
     let (stranger, port) = (server.stranger(), server.address.port());
     let page = stranger.get("/v1/session").await;
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert!(page.header("content-security-policy").contains("frame-ancestors 'none'"));
-    let given = exchange(&stranger, TOKEN).await;
-    let cookie = cookie(&given);
+    let exchanged = exchange(&stranger, TOKEN).await;
+    let cookie = cookie(&exchanged);
     let expected = format!("{cookie}; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict");
-    assert_eq!(given.header("set-cookie"), expected);
+    assert_eq!(exchanged.header("set-cookie"), expected);
     assert!(cookie.starts_with(&format!("threadkeep-{port}=")), "{cookie}");
 
     let own = format!("http://127.0.0.1:{port}");
@@ -109,24 +109,24 @@ async fn a_page_exchanges_the_token_for_a_cookie() {
     };
     ask("GET", &[]).await.expect(200);
     ask("GET", &[("sec-fetch-site", "none")]).await.expect(200);
-    // What changes something has to come from a page of this server for sure.
+    // Requests that change something must provably come from a page of this server.
     ask("POST", &[("origin", own.as_str())]).await.expect(201);
     ask("POST", &[("sec-fetch-site", "same-origin")]).await.expect(201);
     for unsure in [&[][..], &[("sec-fetch-site", "none")]] {
         assert_eq!(ask("POST", unsure).await.code(403), "other_origin", "{unsure:?}");
     }
-    // Another port of this machine is the same site to a browser, which sends the cookie along.
+    // Browsers treat other ports as the same site, and send the cookie with their requests.
     for other in [("origin", "http://127.0.0.1:1"), ("sec-fetch-site", "same-site"), ("x-forwarded-for", "192.0.2.1")] {
         for method in ["GET", "POST"] {
             assert!(matches!(ask(method, &[other]).await.code(403).as_str(), "other_origin" | "loopback_only"));
         }
     }
-    // A key that is shown counts, not the cookie beside it.
+    // A key takes precedence over the cookie.
     assert_eq!(ask("GET", &[("authorization", "Bearer wrong")]).await.code(401), "invalid_key");
 }
 
 #[tokio::test]
-async fn a_cookie_opens_a_socket_for_a_page_of_this_server_alone() {
+async fn cookies_open_sockets_for_pages_of_this_server_only() {
     let server = TestServer::start().await;
     let cookie = cookie(&exchange(&server.stranger(), TOKEN).await);
     let open = async |headers: &[(&'static str, String)]| {
@@ -150,7 +150,7 @@ async fn a_cookie_opens_a_socket_for_a_page_of_this_server_alone() {
 }
 
 #[tokio::test]
-async fn a_cookie_is_good_at_its_own_server_alone() {
+async fn cookies_are_valid_for_their_own_server_only() {
     let (server, other) = (TestServer::start().await, TestServer::start().await);
     let cookie = cookie(&exchange(&server.stranger(), TOKEN).await);
     let ask = |server: &TestServer, cookie: &str, host: &str| {
@@ -158,7 +158,7 @@ async fn a_cookie_is_good_at_its_own_server_alone() {
     };
     let (host, others) = (server.address.to_string(), other.address.to_string());
     ask(&server, &cookie, &host).await.expect(200);
-    // Two servers with one token: neither takes the other's, under either name.
+    // Both servers have the same token, but neither accepts the other's cookie, under either name.
     let renamed = cookie.replace(&server.address.port().to_string(), &other.address.port().to_string());
     for wrong in [cookie.as_str(), &renamed] {
         assert_eq!(ask(&other, wrong, &others).await.code(401), "invalid_key", "{wrong}");
@@ -170,12 +170,12 @@ async fn a_cookie_is_good_at_its_own_server_alone() {
     for forged in [later, format!("{name}={TOKEN}"), format!("{name}="), format!("{name}={until}.")] {
         assert_eq!(ask(&server, &forged, &host).await.code(401), "invalid_key", "{forged}");
     }
-    // Among others of its name, which a page of another port can set.
+    // Among other cookies with the same name, which a page on another port can set.
     ask(&server, &format!("{name}=x; {cookie}; {name}=y"), &host).await.expect(200);
 }
 
 #[tokio::test]
-async fn what_a_browser_is_handed_is_good_for_moments_and_only_for_a_cookie() {
+async fn passes_are_short_lived_and_valid_for_cookies_only() {
     let server = TestServer::start().await;
     let (token, now) = (LocalToken::new(TOKEN).unwrap(), server.memory.now());
     let stranger = server.stranger();
@@ -187,31 +187,31 @@ async fn what_a_browser_is_handed_is_good_for_moments_and_only_for_a_cookie() {
     for wrong in [old.as_str(), &others, "", "x"] {
         assert_eq!(exchange(&stranger, wrong).await.code(401), "invalid_key", "{wrong}");
     }
-    // A page of another origin gets nothing for the right token either, and cannot use up its owner's guesses.
+    // A page of another origin cannot exchange even the right token, and its requests do not count as guesses.
     let elsewhere = stranger.request("POST", "/v1/session").header("origin", "http://evil.example");
     let refused = send(elsewhere.json(&json!({ "token": TOKEN }))).await;
     assert_eq!((refused.code(403).as_str(), refused.header("set-cookie")), ("loopback_only", ""));
 }
 
-/// Whoever listens since before there was a key is asked for one, too.
+/// Streams that were opened without a key end when the first key is created.
 #[tokio::test]
-async fn streams_without_a_key_end_once_there_is_one() {
-    let options = ServerOptions { heartbeat: Duration::from_millis(20), ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+async fn streams_without_a_key_end_when_one_is_created() {
+    let options = ServerOptions { heartbeat: Duration::from_millis(20), ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let events = client.request("GET", &format!("/v1/threads/{thread}/events")).send().await.unwrap();
     assert_eq!(events.status(), 200);
     Keys::new(&server.memory).create(new_key("acme", None, &[KeyRole::Read])).await.unwrap();
-    let told = tokio::time::timeout(PATIENCE, events.text()).await.unwrap().unwrap();
-    assert!(told.contains("key_revoked"), "{told}");
+    let text = tokio::time::timeout(PATIENCE, events.text()).await.unwrap().unwrap();
+    assert!(text.contains("key_revoked"), "{text}");
 }
 
-/// Nor is it in the log: crates/cli/tests/commands/token.rs.
+/// crates/cli/tests/commands/token.rs tests the same for the log.
 #[tokio::test]
-async fn the_token_is_in_no_served_byte() {
+async fn no_response_contains_the_token() {
     let assistants = vec![keeper("keeper").0];
-    let server = TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await;
+    let server = TestServer::start_with(TestConfig { assistants, ..config_with_model().0 }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let cookie = cookie(&exchange(&client, TOKEN).await);

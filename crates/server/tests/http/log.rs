@@ -1,4 +1,4 @@
-//! What a server logs in a test, at every level.
+//! Captures the log of a server in a test, at all levels.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::server::PATIENCE;
 
-/// The log of everything that this thread runs, and so of all tasks of a test that has one thread.
+/// The log of the current thread, and so of all tasks of a single-threaded test.
 #[derive(Clone, Default)]
 pub(crate) struct Log {
     written: Arc<Mutex<Vec<u8>>>,
@@ -16,11 +16,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Begins to keep the log, until the guard is dropped.
+    /// Captures the log until the guard is dropped.
     pub(crate) fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
-        let kept = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
-        let guard = tracing::subscriber::set_default(kept.with_ansi(false).finish());
+        let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
+        let guard = tracing::subscriber::set_default(subscriber.with_ansi(false).finish());
         (log, guard)
     }
 
@@ -28,21 +28,21 @@ impl Log {
         String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
     }
 
-    /// Waits until it says something.
-    pub(crate) async fn wait_for(&self, words: &str) {
-        let said = async {
-            while !self.text().contains(words) {
+    /// Waits until the log contains a text.
+    pub(crate) async fn wait_for(&self, text: &str) {
+        let found = async {
+            while !self.text().contains(text) {
                 self.grown.notified().await;
             }
         };
-        tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("{words}"));
+        tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("not logged: {text}"));
     }
 }
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.written.lock().unwrap().extend_from_slice(bytes);
-        // Whoever looks next is let through, also where it had not begun to wait.
+        // Stores a permit, so that a waiter that has not started to wait yet is notified too.
         self.grown.notify_one();
         Ok(bytes.len())
     }

@@ -1,4 +1,4 @@
-//! The server, through real sockets. The folders mirror the paths.
+//! Tests of the server through real sockets. The folders mirror the URL paths.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod assistants;
@@ -7,16 +7,16 @@ mod clients;
 mod compat;
 mod conversations;
 mod doors;
-mod edge;
 mod erasure;
-mod held;
 mod limits;
 mod local;
 mod log;
+mod middleware;
 mod nginx;
 mod observed;
 mod operations;
 mod outgoing;
+mod pausable_store;
 mod proxy;
 mod schema;
 mod security;

@@ -1,5 +1,5 @@
-//! A plain reverse proxy before a server that has no key: nginx with one `proxy_pass`, which sends `Host: 127.0.0.1` and says
-//! nothing of whom it speaks for.
+//! A plain reverse proxy in front of a server without keys: nginx with one `proxy_pass`, which sends `Host: 127.0.0.1` and no
+//! headers about the client.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use crate::assistants::keeper;
-use crate::server::{PATIENCE, Parts, TOKEN, TestServer};
-use crate::v1::parts_with_model;
+use crate::server::{PATIENCE, TOKEN, TestConfig, TestServer};
+use crate::v1::config_with_model;
 
-/// The routes that need no token: they say that the server lives, and what it could be asked.
+/// The routes without access control: health, documentation and pages.
 const OPEN: [(&str, &str); 10] = [
     ("GET", "/health"),
     ("GET", "/ready"),
@@ -31,7 +31,7 @@ const OPEN: [(&str, &str); 10] = [
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-fn is_left_out() -> bool {
+fn is_skipped() -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "nginx"))
 }
 
@@ -45,7 +45,7 @@ struct Nginx {
 }
 
 impl Nginx {
-    /// Starts one before a server, with `location / { proxy_pass …; MORE }`.
+    /// Starts nginx in front of a server, with `location / { proxy_pass …; MORE }`.
     async fn before(server: SocketAddr, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().display();
@@ -59,7 +59,7 @@ impl Nginx {
         );
         let file = folder.path().join("nginx.conf");
         std::fs::write(&file, configuration).unwrap();
-        // Debian keeps it off the path of users.
+        // On Debian, nginx is not in the PATH of users.
         let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].map(PathBuf::from).into_iter();
         let program = program.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("nginx"));
         let mut command = Command::new(program);
@@ -79,7 +79,7 @@ impl Nginx {
         UnixStream::connect(self.folder.path().join("socket")).await
     }
 
-    /// Sends a request and gives the status of its answer.
+    /// Sends a request and returns the status of the response.
     async fn ask(&self, method: &str, path: &str, headers: &str) -> u16 {
         let mut stream = self.connect().await.unwrap();
         let (body, close) = match (method, headers.contains("Upgrade")) {
@@ -92,22 +92,22 @@ impl Nginx {
         let mut answer = Vec::new();
         let head = async {
             while !answer.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
-                assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{method} {path}: the answer ended");
+                assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{method} {path}: the response is incomplete");
             }
         };
-        tokio::time::timeout(PATIENCE, head).await.unwrap_or_else(|_| panic!("{method} {path}: no answer"));
+        tokio::time::timeout(PATIENCE, head).await.unwrap_or_else(|_| panic!("{method} {path}: no response"));
         let answer = String::from_utf8_lossy(&answer);
         answer.split(' ').nth(1).unwrap().parse().unwrap()
     }
 }
 
-/// A server with everything that can be asked.
-async fn served() -> TestServer {
+/// Starts a server with a model and an assistant.
+async fn start() -> TestServer {
     let assistants = vec![keeper("keeper").0];
-    TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await
+    TestServer::start_with(TestConfig { assistants, ..config_with_model().0 }).await
 }
 
-/// Every route with a name for what varies.
+/// Returns every route with values for its parameters.
 fn paths() -> impl Iterator<Item = (String, String, bool)> {
     Server::routes().into_iter().map(|RouteInfo { method, path, .. }| {
         let is_open = OPEN.contains(&(method.as_str(), path.as_str()));
@@ -122,10 +122,10 @@ fn paths() -> impl Iterator<Item = (String, String, bool)> {
 }
 
 #[test]
-fn what_is_open_is_in_the_table_and_nothing_else_is_open() {
+fn only_listed_routes_are_open() {
     let open: Vec<_> = Server::routes().into_iter().filter(|route| route.role.is_none()).collect();
     for RouteInfo { method, path, .. } in &open {
-        // What gives a cookie looks at the token itself.
+        // The exchange for a cookie checks the token itself.
         let is_known = OPEN.contains(&(method.as_str(), path.as_str())) || path == "/v1/session";
         assert!(is_known, "{method} {path} is open");
     }
@@ -133,25 +133,25 @@ fn what_is_open_is_in_the_table_and_nothing_else_is_open() {
 }
 
 #[tokio::test]
-async fn through_a_plain_proxy_nobody_calls_without_the_token() {
-    if is_left_out() {
+async fn plain_proxies_give_no_access_without_the_token() {
+    if is_skipped() {
         return;
     }
-    let server = served().await;
+    let server = start().await;
     let nginx = Nginx::before(server.address, "").await;
     let mut refused = 0;
     for (method, path, is_open) in paths() {
         let status = nginx.ask(&method, &path, "").await;
         assert_eq!(status == 401, !is_open, "{method} {path}: {status}");
         refused += usize::from(status == 401);
-        // Nor with what anyone could make up. The open ones look at nothing.
+        // Invalid credentials are rejected too. Open routes ignore them.
         let made_up = "Authorization: Bearer sk-any\r\nCookie: threadkeep-7437=x\r\n";
         let status = nginx.ask(&method, &path, made_up).await;
         assert_eq!(matches!(status, 401 | 429), !is_open, "{method} {path}: {status}");
     }
     assert!(refused > 80, "{refused}");
     assert_eq!(nginx.ask("GET", "/v1/live", UPGRADE).await, 401);
-    // Its holder is the owner, wherever they come from.
+    // A client with the token is admitted from anywhere.
     for (method, path, _) in paths() {
         if path == "/v1/session" {
             continue;
@@ -164,8 +164,8 @@ async fn through_a_plain_proxy_nobody_calls_without_the_token() {
 }
 
 #[tokio::test]
-async fn nor_do_sockets_that_it_passes_on() {
-    if is_left_out() {
+async fn plain_proxies_give_no_access_to_sockets_without_the_token() {
+    if is_skipped() {
         return;
     }
     let server = TestServer::start().await;
@@ -173,20 +173,20 @@ async fn nor_do_sockets_that_it_passes_on() {
                     proxy_set_header Connection $http_connection;";
     let nginx = Nginx::before(server.address, upgrades).await;
     assert_eq!(nginx.ask("GET", "/v1/live", UPGRADE).await, 401);
-    // A page of another origin, in the browser of whoever has the cookie of another server.
+    // A page of another origin, in a browser with the cookie of another server.
     let page = format!("{UPGRADE}Origin: http://threadkeep.example\r\nCookie: threadkeep-80=1.x\r\n");
     assert_eq!(nginx.ask("GET", "/v1/live", &page).await, 401);
     assert_eq!(nginx.ask("GET", "/v1/live", &format!("{UPGRADE}{}", authorization())).await, 101);
 }
 
-/// What the token is there for: a server without one cannot tell whom a plain proxy speaks for.
+/// The reason for the token: without it, a server cannot distinguish clients of a plain proxy from local callers.
 #[tokio::test]
-async fn a_server_that_takes_this_machine_for_its_owner_is_open_to_the_world_through_it() {
-    if is_left_out() {
+async fn plain_proxies_open_servers_without_a_token() {
+    if is_skipped() {
         return;
     }
-    let options = ServerOptions { local_access: LocalAccess::ThisMachine, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { local_access: LocalAccess::ThisMachine, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let nginx = Nginx::before(server.address, "").await;
     assert_eq!(nginx.ask("GET", "/v1/threads", "").await, 200);
     let honest = Nginx::before(server.address, "proxy_set_header X-Forwarded-For $remote_addr;").await;

@@ -1,4 +1,4 @@
-//! Figures and traces: what Prometheus reads, and what a real local collector receives.
+//! Metrics for Prometheus, and traces that a real local collector receives.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,13 +11,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::TestServer;
 use crate::assistants::keeper;
-use crate::server::{PATIENCE, Parts, send};
+use crate::server::{PATIENCE, TestConfig, send};
 use crate::v1::{Echo, Lengths};
 
 #[tokio::test]
-async fn figures_count_requests_and_models_and_name_nobody() {
-    let parts = Parts { model: Some(Arc::new(Echo::default())), ..Parts::default() };
-    let server = TestServer::start_with(parts).await;
+async fn metrics_count_requests_and_model_calls_without_names() {
+    let config = TestConfig { model: Some(Arc::new(Echo::default())), ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
     let admin = server.keyed("acme-tenant", None, &[KeyRole::Admin]).await;
     let reader = server.keyed("acme-tenant", Some("ana-user"), &[KeyRole::Write]).await;
     let thread = reader.new_thread().await;
@@ -34,9 +34,9 @@ async fn figures_count_requests_and_models_and_name_nobody() {
         assert_eq!(of_a_tenant.get("/metrics").await.code(403), "role_missing");
     }
     assert_eq!(server.stranger().get("/metrics").await.code(401), "invalid_key");
-    let told = operator.get("/metrics").await;
-    assert_eq!(told.status, 200);
-    assert!(told.header("content-type").starts_with("application/openmetrics-text"));
+    let metrics = operator.get("/metrics").await;
+    assert_eq!(metrics.status, 200);
+    assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
     for line in [
         "threadkeep_requests_total{method=\"POST\",route=\"/v1/threads\",status=\"201\"} 2",
         "threadkeep_requests_total{method=\"GET\",route=\"/v1/threads/{id}\",status=\"404\"} 1",
@@ -46,15 +46,15 @@ async fn figures_count_requests_and_models_and_name_nobody() {
         "threadkeep_model_tokens_total{model=\"echo\",kind=\"output\"} 3",
         "# EOF",
     ] {
-        assert!(told.text.lines().any(|told| told == line), "{line}: {}", told.text);
+        assert!(metrics.text.lines().any(|found| found == line), "{line}: {}", metrics.text);
     }
     for hidden in [thread.as_str(), "safe", "ana-user", "acme-tenant", "no-such-thread"] {
-        assert!(!told.text.contains(hidden), "{hidden}");
+        assert!(!metrics.text.contains(hidden), "{hidden}");
     }
-    assert_eq!(operator.get("/v1/threads").await.code(403), "role_missing", "figures are all that it reads");
+    assert_eq!(operator.get("/v1/threads").await.code(403), "role_missing", "the role only permits reading metrics");
 }
 
-/// A collector: keeps what it is sent.
+/// A collector that records what it receives.
 pub(crate) struct Collector {
     pub(crate) endpoint: String,
     pub(crate) received: Arc<Mutex<Vec<(String, Value)>>>,
@@ -65,16 +65,16 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let received: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
-        let keeps = Arc::clone(&received);
+        let recorded = Arc::clone(&received);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(receive(stream, Arc::clone(&keeps)));
+                tokio::spawn(receive(stream, Arc::clone(&recorded)));
             }
         });
         Self { endpoint, received }
     }
 
-    /// Those of a server that sends here.
+    /// Returns the options of a server that sends traces to this collector.
     pub(crate) fn options(&self) -> ServerOptions {
         let telemetry = TelemetryOptions {
             endpoint: self.endpoint.clone(),
@@ -82,7 +82,7 @@ impl Collector {
             service: "threadkeep-test".to_owned(),
             proxy: None,
         };
-        ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..Parts::default().options }
+        ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..TestConfig::default().options }
     }
 
     fn spans(&self) -> Vec<Value> {
@@ -92,15 +92,15 @@ impl Collector {
     }
 }
 
-async fn receive(mut stream: TcpStream, keeps: Arc<Mutex<Vec<(String, Value)>>>) {
+async fn receive(mut stream: TcpStream, received: Arc<Mutex<Vec<(String, Value)>>>) {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let named = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            let length: usize = named.unwrap().parse().unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.unwrap().parse().unwrap();
             if body.len() >= length {
-                keeps.lock().unwrap().push((head.to_owned(), serde_json::from_str(&body[..length]).unwrap()));
+                received.lock().unwrap().push((head.to_owned(), serde_json::from_str(&body[..length]).unwrap()));
                 stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
                 bytes.clear();
             }
@@ -119,7 +119,7 @@ fn attribute(span: &Value, key: &str) -> Value {
     found.map_or(Value::Null, |attribute| attribute["value"].clone())
 }
 
-/// An attribute that is text; empty where there is none.
+/// Returns a text attribute; empty if it is missing.
 fn text<'a>(span: &'a Value, key: &str) -> &'a str {
     let attributes = span["attributes"].as_array().unwrap();
     let found = attributes.iter().find(|attribute| attribute["key"] == key);
@@ -127,11 +127,11 @@ fn text<'a>(span: &'a Value, key: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn a_collector_receives_requests_with_the_models_calls_below_them() {
+async fn calls_of_models_are_child_spans_of_requests() {
     let collector = Collector::start().await;
     let options = collector.options();
-    let parts = Parts { options, model: Some(Arc::new(Echo::default())), ..Parts::default() };
-    let mut server = TestServer::start_with(parts).await;
+    let config = TestConfig { options, model: Some(Arc::new(Echo::default())), ..TestConfig::default() };
+    let mut server = TestServer::start_with(config).await;
     let client = server.client();
     let chat = |words: &str, is_streamed: bool| {
         let body =
@@ -141,7 +141,7 @@ async fn a_collector_receives_requests_with_the_models_calls_below_them() {
     };
     let answered = chat("The safe opens with 1234.", false).await;
     assert_eq!((answered.status, chat("hello", true).await.status, chat("fail", false).await.status), (200, 200, 503));
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     let spans = collector.spans();
     let received = collector.received.lock().unwrap().clone();
@@ -160,9 +160,9 @@ async fn a_collector_receives_requests_with_the_models_calls_below_them() {
             (&call["name"], &call["traceId"]),
             (&json!("chat echo"), &json!("0af7651916cd43dd8448eb211c80319c"))
         );
-        let above = requests.iter().find(|request| request["spanId"] == call["parentSpanId"]).unwrap();
-        assert_eq!(above["name"], "POST /v1/chat/completions");
-        assert_eq!(above["parentSpanId"], "b7ad6b7169203331");
+        let parent = requests.iter().find(|request| request["spanId"] == call["parentSpanId"]).unwrap();
+        assert_eq!(parent["name"], "POST /v1/chat/completions");
+        assert_eq!(parent["parentSpanId"], "b7ad6b7169203331");
         assert_eq!(attribute(call, "gen_ai.operation.name"), json!({ "stringValue": "chat" }));
         assert_eq!(attribute(call, "gen_ai.request.model"), json!({ "stringValue": "echo" }));
         assert_eq!(attribute(call, "gen_ai.request.max_tokens"), json!({ "intValue": "9" }));
@@ -184,7 +184,7 @@ async fn a_collector_receives_requests_with_the_models_calls_below_them() {
 
 const CALLERS: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// The keeper, who recalls by meaning, and has a tool that fails.
+/// The assistant of [`keeper`], with recall by embeddings and a tool that fails.
 fn recalling_keeper() -> Definition {
     let (mut definition, _) = keeper("keeper");
     definition.embedder = Some(Arc::new(Lengths));
@@ -198,17 +198,17 @@ fn recalling_keeper() -> Definition {
     definition.with_tool(broken)
 }
 
-/// Every door's turns, as a trace and in figures.
+/// Turns through every API appear in traces and metrics.
 #[tokio::test]
-async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder() {
+async fn turns_trace_calls_of_their_model_tools_and_embedder() {
     let collector = Collector::start().await;
-    let parts = Parts {
+    let config = TestConfig {
         options: collector.options(),
         embedder: Some(Arc::new(Lengths)),
         assistants: vec![recalling_keeper()],
-        ..Parts::default()
+        ..TestConfig::default()
     };
-    let mut server = TestServer::start_with(parts).await;
+    let mut server = TestServer::start_with(config).await;
     let client = server.client();
     let ask = |path: &str, body: Value| send(client.request("POST", path).header("traceparent", CALLERS).json(&body));
     let turns = |text: &str| ask("/v1/agents/keeper/turns", json!({ "text": text, "thread": "web:shed" }));
@@ -230,8 +230,8 @@ async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder(
     let over = async { while client.get(&path).await.expect(200)["status"] == "in_progress" {} };
     tokio::time::timeout(PATIENCE, over).await.unwrap();
     ask("/v1/embeddings", json!({ "model": "lengths", "input": "of the secret shed" })).await.expect(200);
-    let told = client.get("/metrics").await.text;
-    server.ask_to_stop();
+    let metrics = client.get("/metrics").await.text;
+    server.request_shutdown();
     server.stopped().await.unwrap();
     for line in [
         r#"threadkeep_turns_total{assistant="keeper",outcome="completed"} 6"#,
@@ -243,9 +243,9 @@ async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder(
         r#"threadkeep_tool_calls_total{tool="look",outcome="answered"} 1"#,
         r#"threadkeep_tool_calls_total{tool="delete",outcome="unavailable"} 1"#,
     ] {
-        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
-    let embedded = told
+    let embedded = metrics
         .lines()
         .find_map(|line| line.strip_prefix(r#"threadkeep_embedder_calls_total{model="lengths",outcome="answered"} "#));
     let embedded: usize = embedded.unwrap().parse().unwrap();
@@ -254,7 +254,7 @@ async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder(
         let is_it = |span: &&Value| text(span, "gen_ai.operation.name") == operation;
         spans.iter().filter(is_it).cloned().collect()
     };
-    let above = |span: &Value| spans.iter().find(|above| above["spanId"] == span["parentSpanId"]).unwrap();
+    let parent = |span: &Value| spans.iter().find(|parent| parent["spanId"] == span["parentSpanId"]).unwrap();
     let (agents, chats, tools, embeddings) = (of("invoke_agent"), of("chat"), of("execute_tool"), of("embeddings"));
     assert_eq!((agents.len(), chats.len(), tools.len(), embeddings.len()), (7, 9, 2, embedded), "{spans:#?}");
     assert!(agents.iter().chain(&chats).chain(&tools).chain(&embeddings).all(|span| {
@@ -264,7 +264,7 @@ async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder(
     for agent in &agents {
         assert_eq!((&agent["name"], &agent["kind"]), (&json!("invoke_agent keeper"), &json!(1)));
         assert_eq!((text(agent, "gen_ai.agent.name"), text(agent, "gen_ai.request.model")), ("keeper", "keeper"));
-        assert_eq!(above(agent)["kind"], 2, "a request is above a turn");
+        assert_eq!(parent(agent)["kind"], 2, "the parent of a turn is a request");
     }
     let second = &agents[2];
     assert_eq!(text(second, "gen_ai.conversation.id"), recalled["thread"]);
@@ -273,40 +273,40 @@ async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder(
     assert_eq!((failed.len(), text(failed[0], "error.type")), (1, "model_unavailable"));
     for chat in &chats {
         assert_eq!((&chat["name"], &chat["kind"]), (&json!("chat keeper"), &json!(3)));
-        assert_eq!(text(above(chat), "gen_ai.operation.name"), "invoke_agent");
+        assert_eq!(text(parent(chat), "gen_ai.operation.name"), "invoke_agent");
     }
     for tool in &tools {
         assert_eq!(tool["kind"], 1);
-        assert_eq!(text(above(tool), "gen_ai.operation.name"), "invoke_agent");
+        assert_eq!(text(parent(tool), "gen_ai.operation.name"), "invoke_agent");
     }
     assert_eq!((&tools[0]["name"], &tools[1]["name"]), (&json!("execute_tool look"), &json!("execute_tool delete")));
     assert_eq!((text(&tools[0], "gen_ai.tool.name"), text(&tools[1], "error.type")), ("look", "unavailable"));
-    let recall = embeddings.iter().filter(|span| text(above(span), "gen_ai.operation.name") == "invoke_agent").count();
-    assert_eq!((recall > 0, recall + 1), (true, embedded), "one was asked for by itself");
+    let recall = embeddings.iter().filter(|span| text(parent(span), "gen_ai.operation.name") == "invoke_agent").count();
+    assert_eq!((recall > 0, recall + 1), (true, embedded), "one embedding was requested directly");
     assert_eq!(attribute(&embeddings[0], "gen_ai.embeddings.dimension.count"), json!({ "intValue": "2" }));
     let sent = serde_json::to_string(&spans).unwrap();
     for hidden in ["shed", "lamp", "locked", "hello", "ana-user"] {
-        assert!(!sent.contains(hidden) && !told.contains(hidden), "{hidden}");
+        assert!(!sent.contains(hidden) && !metrics.contains(hidden), "{hidden}");
     }
 }
 
-/// A call that is given up is told as well: its model never answers.
+/// Cancelled calls are counted too, although their model never answers.
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_any_longer_is_counted() {
+async fn cancelled_calls_are_counted() {
     let collector = Collector::start().await;
     let (definition, model) = keeper("keeper");
-    let parts = Parts { options: collector.options(), assistants: vec![definition], ..Parts::default() };
-    let mut server = TestServer::start_with(parts).await;
+    let config = TestConfig { options: collector.options(), assistants: vec![definition], ..TestConfig::default() };
+    let mut server = TestServer::start_with(config).await;
     let client = server.client();
     let response = json!({ "model": "threadkeep/keeper", "input": "wait", "background": true });
     let response = client.post("/v1/responses", response).await.expect(200);
-    model.waits().await;
+    model.wait_until_blocked().await;
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
     client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
     let line = r#"threadkeep_model_calls_total{model="keeper",outcome="cancelled"} 1"#;
-    let counted = async { while !client.get("/metrics").await.text.lines().any(|told| told == line) {} };
+    let counted = async { while !client.get("/metrics").await.text.lines().any(|found| found == line) {} };
     tokio::time::timeout(PATIENCE, counted).await.unwrap();
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     let spans = collector.spans();
     let chat = spans.iter().find(|span| span["name"] == "chat keeper").unwrap();
@@ -316,19 +316,19 @@ async fn a_call_that_nobody_waits_for_any_longer_is_counted() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_harms_nobody() {
+async fn an_unavailable_collector_does_not_affect_requests() {
     let telemetry = TelemetryOptions {
         endpoint: "http://127.0.0.1:9".to_owned(),
         headers: vec![],
         service: "threadkeep".to_owned(),
         proxy: None,
     };
-    let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..Parts::default().options };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..TestConfig::default().options };
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let client = server.client();
     for _ in 0..50 {
         client.new_thread().await;
     }
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
 }

@@ -7,10 +7,10 @@ use threadkeep_server::{Server, ServerOptions};
 
 use crate::TestServer;
 use crate::assistants::with_keeper;
-use crate::server::{PATIENCE, Parts};
+use crate::server::{PATIENCE, TestConfig};
 
 #[tokio::test]
-async fn it_tells_that_it_lives_and_serves() {
+async fn health_and_readiness_are_reported() {
     let server = TestServer::start().await;
     let client = server.client();
     assert_eq!(client.get("/health").await.expect(200), json!({ "status": "ok" }));
@@ -18,33 +18,33 @@ async fn it_tells_that_it_lives_and_serves() {
 }
 
 #[tokio::test]
-async fn the_document_names_every_route_and_its_viewer_needs_no_network() {
+async fn openapi_document_is_complete_and_its_viewer_works_offline() {
     let server = TestServer::start().await;
     let client = server.client();
     let document: Value = client.get("/v1/openapi.json").await.expect(200);
     for route in Server::routes() {
         let operation = &document["paths"][&route.path][route.method.to_lowercase()];
-        // Hosts, credentials, rates and sizes are looked at on every route.
+        // Every route can fail because of its host, credentials, rate limits or body size.
         let refused = &operation["responses"]["4XX"]["content"]["application/json"]["schema"]["$ref"];
         assert_eq!(refused, "#/components/schemas/ErrorEnvelope", "{} {}", route.method, route.path);
         assert_eq!(operation["security"].is_array(), route.role.is_some(), "{} {}", route.method, route.path);
     }
     let page = client.get("/docs/").await;
     assert_eq!(page.status, 200);
-    assert!(!page.text.replace(' ', "").contains("<script>"), "its policy lets no script in the page itself run");
+    assert!(!page.text.replace(' ', "").contains("<script>"), "the policy blocks inline scripts");
     let start = client.get("/docs").await;
-    assert_eq!(start.status, 200, "it leads to the page");
+    assert_eq!(start.status, 200, "redirects to the page");
     for part in page.text.split(['"', '\'']).filter(|part| part.ends_with(".js") || part.ends_with(".css")) {
-        assert!(!part.contains("//"), "{part} is elsewhere");
+        assert!(!part.contains("//"), "{part} is on another host");
         assert_eq!(client.get(&format!("/docs/{}", part.trim_start_matches("./"))).await.status, 200, "{part}");
     }
     assert!(client.get("/docs/swagger-initializer.js").await.text.contains("/v1/openapi.json"));
     assert_eq!(client.get("/docs/..%2f..%2fetc%2fpasswd").await.code(404), "not_found");
 }
 
-/// What a browser shows may load nothing from elsewhere and stand in nobody's frame.
+/// Pages cannot load resources from other hosts, and cannot be embedded in frames.
 #[tokio::test]
-async fn every_page_has_a_policy() {
+async fn every_page_has_a_content_security_policy() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let mut pages = Vec::new();
@@ -53,7 +53,7 @@ async fn every_page_has_a_policy() {
         let answer = client.get(&path).await;
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
         let kind = answer.header("content-type");
-        if ["html", "javascript"].iter().any(|shown| kind.contains(shown)) {
+        if ["html", "javascript"].iter().any(|displayed| kind.contains(displayed)) {
             let policy = answer.header("content-security-policy");
             for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
                 assert!(policy.contains(part), "{path}: {policy}");
@@ -62,19 +62,19 @@ async fn every_page_has_a_policy() {
         }
     }
     for page in ["/docs/", "/docs/swagger-ui-bundle.js", "/", "/keeper/"] {
-        assert!(pages.iter().any(|seen| seen == page), "{page} is no page: {pages:?}");
+        assert!(pages.iter().any(|seen| seen == page), "{page} is missing: {pages:?}");
     }
 }
 
 #[tokio::test]
-async fn what_was_accepted_is_finished_before_it_stops() {
+async fn accepted_requests_finish_before_the_server_stops() {
     let mut server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
     let mut writers = tokio::task::JoinSet::new();
-    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     for writer in 0..8 {
-        let (client, thread, heard) = (client.clone(), thread.clone(), heard.clone());
+        let (client, thread, sender) = (client.clone(), thread.clone(), sender.clone());
         writers.spawn(async move {
             let mut acknowledged = Vec::new();
             for count in 0.. {
@@ -86,35 +86,35 @@ async fn what_was_accepted_is_finished_before_it_stops() {
                     Ok(answer) => panic!("{}", answer.status()),
                     Err(_) => break,
                 }
-                heard.send(()).unwrap();
+                sender.send(()).unwrap();
             }
             acknowledged
         });
     }
     for _ in 0..40 {
-        hears.recv().await.unwrap();
+        receiver.recv().await.unwrap();
     }
     let memory = server.memory.clone();
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     let acknowledged: Vec<String> = writers.join_all().await.into_iter().flatten().collect();
     let scope = threadkeep::Scope::user("local", "me").unwrap();
-    let kept = memory.newest(&scope, thread.parse().unwrap(), 1000).await.unwrap();
-    let kept: std::collections::HashSet<String> =
-        kept.iter().map(|message| message.plain_text().into_owned()).collect();
+    let stored = memory.newest(&scope, thread.parse().unwrap(), 1000).await.unwrap();
+    let stored: std::collections::HashSet<String> =
+        stored.iter().map(|message| message.plain_text().into_owned()).collect();
     assert!(acknowledged.len() >= 40);
-    assert!(acknowledged.iter().all(|text| kept.contains(text)));
+    assert!(acknowledged.iter().all(|text| stored.contains(text)));
 }
 
-/// Two servers over one database see one another's changes, and what is over is swept out by one of them.
+/// Two servers over one database see each other's changes, and one of them sweeps expired data.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_servers_over_one_database_are_one() {
-    let parts = || {
-        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..Parts::default().options };
-        Parts { options, ..Parts::default() }
+async fn servers_over_one_database_share_their_state() {
+    let config = || {
+        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..TestConfig::default().options };
+        TestConfig { options, ..TestConfig::default() }
     };
-    let Some(one) = TestServer::start_over_postgres(parts()).await else { return };
-    let other = TestServer::over(threadkeep::open(&one.database_url()).await.unwrap(), parts()).await;
+    let Some(one) = TestServer::start_over_postgres(config()).await else { return };
+    let other = TestServer::over(threadkeep::open(&one.database_url()).await.unwrap(), config()).await;
     let (here, there) = (one.client(), other.client());
     let thread = here.new_thread().await;
     there.say(&thread, "hello").await;
@@ -122,7 +122,7 @@ async fn two_servers_over_one_database_are_one() {
 
     let owner = Scope::user("local", "me").unwrap();
     let expires_at = Some(one.memory.now().plus_ms(1));
-    let open = OpenThread { expires_at, ..OpenThread::new(&owner, one.memory.mint_thread_id()) };
+    let open = OpenThread { expires_at, ..OpenThread::new(&owner, one.memory.generate_thread_id()) };
     let expiring = one.memory.open_thread(&owner, open).await.unwrap().thread.id;
     let maintenance = &one.memory.backend().maintenance;
     let is_there = async || maintenance.dump_thread(owner.tenant_id(), expiring, None, 1).await.is_ok();
@@ -131,5 +131,5 @@ async fn two_servers_over_one_database_are_one() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, swept).await.expect("what has expired is swept out");
+    tokio::time::timeout(PATIENCE, swept).await.expect("the expired thread is swept");
 }

@@ -1,4 +1,4 @@
-//! What the server calls by itself, through a real local proxy.
+//! The server's own outgoing requests, through a real local proxy.
 
 use threadkeep::TenantId;
 use threadkeep_server::{OutgoingProxy, ServerOptions, TelemetryOptions, TokenIssuer};
@@ -7,14 +7,14 @@ use tokio::net::TcpListener;
 
 use crate::TestServer;
 use crate::observed::Collector;
-use crate::server::{PATIENCE, Parts};
+use crate::server::{PATIENCE, TestConfig};
 
 fn proxy(endpoint: &str, exceptions: Option<&str>) -> OutgoingProxy {
     let url = endpoint.replace("http://", "http://ana:proxys-own@");
     OutgoingProxy { url, exceptions: exceptions.map(str::to_owned) }
 }
 
-/// Sends the trace of one request to a collector that nobody can reach but the proxy.
+/// Sends the trace of one request to a collector that only the proxy can reach.
 async fn trace(options: ServerOptions, proxy: OutgoingProxy) {
     let telemetry = TelemetryOptions {
         endpoint: "http://collector.invalid:4318".to_owned(),
@@ -22,14 +22,14 @@ async fn trace(options: ServerOptions, proxy: OutgoingProxy) {
         ..options.telemetry.clone().unwrap()
     };
     let options = ServerOptions { telemetry: Some(telemetry), ..options };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     server.client().new_thread().await;
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
 }
 
 #[tokio::test]
-async fn traces_go_through_the_proxy_unless_their_collector_is_an_exception() {
+async fn traces_are_sent_through_the_proxy_unless_the_collector_is_excepted() {
     let collector = Collector::start().await;
     trace(collector.options(), proxy(&collector.endpoint, Some("other.invalid"))).await;
     let received = std::mem::take(&mut *collector.received.lock().unwrap());
@@ -38,24 +38,24 @@ async fn traces_go_through_the_proxy_unless_their_collector_is_an_exception() {
     assert!(head.contains("proxy-authorization: basic ") && head.contains("api-key: collectors-own"), "{head}");
     trace(collector.options(), proxy(&collector.endpoint, Some("other.invalid,collector.invalid"))).await;
     assert_eq!(collector.received.lock().unwrap().len(), 0);
-    // What is on this machine is reached directly.
+    // Collectors on this machine are reached directly.
     let nowhere = OutgoingProxy { url: "http://127.0.0.1:9".to_owned(), exceptions: None };
     let telemetry = TelemetryOptions { proxy: Some(nowhere), ..collector.options().telemetry.unwrap() };
     let options = ServerOptions { telemetry: Some(telemetry), ..collector.options() };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     server.client().new_thread().await;
-    server.ask_to_stop();
+    server.request_shutdown();
     server.stopped().await.unwrap();
     assert_eq!(collector.received.lock().unwrap().len(), 1);
     assert!(!format!("{:?}", proxy(&collector.endpoint, None)).contains("proxys-own"));
 }
 
-/// A tunnel is asked for, so that the proxy sees where it leads and nothing of what is said.
+/// The server uses a tunnel, so that the proxy sees the host but not the content.
 #[tokio::test]
 async fn an_issuers_keys_are_fetched_through_the_proxy() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let through = proxy(&format!("http://{}", listener.local_addr().unwrap()), None);
-    let asked = tokio::spawn(async move {
+    let request = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 4096];
         let length = stream.read(&mut head).await.unwrap();
@@ -65,12 +65,12 @@ async fn an_issuers_keys_are_fetched_through_the_proxy() {
     let tenant = TenantId::new("acme").unwrap();
     let issuer =
         TokenIssuer::jwks("https://issuer.invalid/keys", Some(&through), "https://issuer", "me", tenant).unwrap();
-    let options = ServerOptions { token_issuers: vec![issuer], ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
-    // The keys are looked for once a token names one.
+    let options = ServerOptions { token_issuers: vec![issuer], ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
+    // Keys are fetched when a token names an unknown one.
     let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZSJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6Im1lIiwiZXhwIjo0MTAyNDQ0ODAwLCJzdWIiOiJhbmEifQ.AAAA";
     server.client().with_key(token).get("/v1/threads").await.error(401);
-    let asked = tokio::time::timeout(PATIENCE, asked).await.unwrap().unwrap();
-    assert!(asked.starts_with("CONNECT issuer.invalid:443 HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.to_ascii_lowercase().contains("proxy-authorization: basic "), "{asked}");
+    let request = tokio::time::timeout(PATIENCE, request).await.unwrap().unwrap();
+    assert!(request.starts_with("CONNECT issuer.invalid:443 HTTP/1.1\r\n"), "{request}");
+    assert!(request.to_ascii_lowercase().contains("proxy-authorization: basic "), "{request}");
 }

@@ -1,4 +1,4 @@
-//! A proxy that loses replies: it lets every third POST be carried out, and then cuts the connection.
+//! A proxy that loses responses: it closes the connection of every third POST after the server has executed it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     posts: Arc<AtomicUsize>,
-    cut: Arc<AtomicUsize>,
+    lost: Arc<AtomicUsize>,
 }
 
 impl Proxy {
     pub(crate) async fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let proxy = Self { address, posts: Arc::default(), cut: Arc::default() };
+        let proxy = Self { address, posts: Arc::default(), lost: Arc::default() };
         let accepting = proxy.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -29,12 +29,12 @@ impl Proxy {
         proxy
     }
 
-    /// How many replies were lost.
-    pub(crate) fn cut(&self) -> usize {
-        self.cut.load(Ordering::SeqCst)
+    /// Returns how many responses were lost.
+    pub(crate) fn lost_responses(&self) -> usize {
+        self.lost.load(Ordering::SeqCst)
     }
 
-    /// Passes one request on, and its reply back, unless that is lost.
+    /// Forwards one request, and its response unless that is to be lost.
     async fn pass(&self, mut client: TcpStream, server: SocketAddr) {
         let Some(request) = read_request(&mut client).await else { return };
         let mut upstream = TcpStream::connect(server).await.unwrap();
@@ -43,15 +43,15 @@ impl Proxy {
         upstream.read_to_end(&mut reply).await.unwrap();
         let is_post = request.starts_with(b"POST ");
         if is_post && (self.posts.fetch_add(1, Ordering::SeqCst) + 1).is_multiple_of(3) {
-            self.cut.fetch_add(1, Ordering::SeqCst);
+            self.lost.fetch_add(1, Ordering::SeqCst);
             return;
         }
-        // A client that went away needs no reply.
+        // The client may have disconnected.
         drop(client.write_all(&reply).await);
     }
 }
 
-/// Reads a request to its end, and has its connection closed after it.
+/// Reads a complete request, and adds `connection: close`.
 async fn read_request(client: &mut TcpStream) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
@@ -65,8 +65,8 @@ async fn read_request(client: &mut TcpStream) -> Option<Vec<u8>> {
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
         });
         if bytes.len() >= end + 4 + length.unwrap_or(0) {
-            let kept = head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("connection:"));
-            let head: Vec<&str> = kept.collect();
+            let lines = head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("connection:"));
+            let head: Vec<&str> = lines.collect();
             let head = format!("{}\r\nconnection: close\r\n\r\n", head.join("\r\n"));
             return Some([head.as_bytes(), &bytes[end + 4..]].concat());
         }

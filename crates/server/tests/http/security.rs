@@ -6,10 +6,10 @@ use threadkeep::TenantId;
 use threadkeep_server::{KeyError, KeyRole, Keys, NewKey, Quota, RateLimit, ServerOptions, TokenIssuer};
 
 use crate::TestServer;
-use crate::server::{Parts, new_key, send};
+use crate::server::{TestConfig, new_key, send};
 
 #[tokio::test]
-async fn without_a_key_only_this_machine_may_call() {
+async fn without_keys_only_this_machine_may_call() {
     let server = TestServer::start().await;
     let client = server.client();
     client.get("/v1/threads").await.expect(200);
@@ -34,7 +34,7 @@ async fn without_a_key_only_this_machine_may_call() {
 }
 
 #[tokio::test]
-async fn once_there_was_a_key_nobody_calls_without_a_good_one() {
+async fn a_valid_key_is_required_once_one_was_created() {
     let server = TestServer::start().await;
     let (keys, tenant) = (Keys::new(&server.memory), TenantId::new("acme").unwrap());
     let (record, secret) = keys.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();
@@ -54,18 +54,22 @@ async fn once_there_was_a_key_nobody_calls_without_a_good_one() {
     with(rotated.as_str()).await.expect(200);
     keys.revoke(&tenant, &record.id).await.unwrap();
     assert_eq!(with(rotated.as_str()).await.code(401), "invalid_key");
-    assert_eq!(client.get("/v1/threads").await.code(401), "invalid_key", "it is not open again");
+    assert_eq!(
+        client.get("/v1/threads").await.code(401),
+        "invalid_key",
+        "revoking the last key does not open the server"
+    );
     assert!(matches!(keys.rotate(&tenant, &record.id).await, Err(KeyError::Invalid(_))));
     let other = TenantId::new("other").unwrap();
     assert!(matches!(keys.revoke(&other, &record.id).await, Err(KeyError::Unknown(_))));
     let internal = NewKey { tenant: TenantId::internal(), ..new_key("acme", None, &[KeyRole::Read]) };
     assert!(matches!(keys.create(internal).await, Err(KeyError::Invalid(_))));
-    let kept = format!("{:?}", keys.list(None).await.unwrap());
-    assert!(!kept.contains(&rotated.as_str()[20..]), "the secret is kept nowhere");
+    let listed = format!("{:?}", keys.list(None).await.unwrap());
+    assert!(!listed.contains(&rotated.as_str()[20..]), "the secret is not stored");
 }
 
 #[tokio::test]
-async fn an_expired_key_is_refused() {
+async fn expired_keys_are_rejected() {
     let server = TestServer::start().await;
     let keys = Keys::new(&server.memory);
     let expires_at = Some(server.memory.now().plus_ms(-1));
@@ -76,7 +80,7 @@ async fn an_expired_key_is_refused() {
 }
 
 #[tokio::test]
-async fn roles_say_what_a_key_may_do() {
+async fn roles_limit_what_a_key_may_do() {
     let server = TestServer::start().await;
     let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
     let writer = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
@@ -96,9 +100,9 @@ async fn roles_say_what_a_key_may_do() {
     assert_eq!(admin.post("/v1/erase", erase).await.expect(200)["threads"], 1);
 }
 
-/// Naming a user is no leave to erase that user.
+/// Acting on behalf of a user does not permit erasing that user.
 #[tokio::test]
-async fn whoever_names_a_user_erases_that_user_only_as_an_administrator() {
+async fn erasing_a_named_user_requires_an_administrator() {
     let server = TestServer::start().await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let application = server.keyed("acme", None, &[KeyRole::Write]).await;
@@ -114,12 +118,12 @@ async fn whoever_names_a_user_erases_that_user_only_as_an_administrator() {
     assert_eq!(
         ana.as_user("ana").post("/v1/erase", erase).await.expect(200)["threads"],
         1,
-        "the key is the user's own"
+        "the key belongs to the user"
     );
 }
 
 #[tokio::test]
-async fn a_tenants_key_acts_for_the_tenant_or_for_a_user_that_is_named() {
+async fn tenant_keys_act_for_the_tenant_or_a_named_user() {
     let server = TestServer::start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
@@ -135,9 +139,9 @@ async fn a_tenants_key_acts_for_the_tenant_or_for_a_user_that_is_named() {
     assert_eq!(tenant.post("/v1/threads", json!({})).await.expect(201)["owner"], "tenant");
 }
 
-/// What another process writes to the file counts with the next request, however often the key was good before.
+/// Changes that another process writes to the file apply to the next request, even if the key is cached.
 #[tokio::test]
-async fn a_key_that_was_changed_through_another_handle_is_refused_at_once() {
+async fn changes_of_keys_by_other_processes_apply_immediately() {
     let server = TestServer::start().await;
     let elsewhere = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
     let tenant = TenantId::new("acme").unwrap();
@@ -156,9 +160,9 @@ async fn a_key_that_was_changed_through_another_handle_is_refused_at_once() {
     assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
 }
 
-/// A key stays known over what this server appends, and over nothing else.
+/// Appends by this server do not invalidate cached keys; all changes of keys do.
 #[tokio::test]
-async fn a_key_is_refused_at_once_however_much_is_appended_with_it() {
+async fn changes_of_keys_apply_immediately_between_appends() {
     let server = TestServer::start().await;
     let (here, tenant) = (Keys::new(&server.memory), TenantId::new("acme").unwrap());
     let elsewhere = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
@@ -182,7 +186,7 @@ async fn a_key_is_refused_at_once_however_much_is_appended_with_it() {
 }
 
 #[tokio::test]
-async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
+async fn rate_limited_keys_receive_retry_after() {
     let server = TestServer::start().await;
     let keys = Keys::new(&server.memory);
     let rate_limit = Some(RateLimit { per_minute: 3 });
@@ -201,16 +205,16 @@ async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
     other.get("/v1/threads").await.expect(200);
 }
 
-/// Without any key, all programs of this machine share what is set for all; nothing is set by itself.
+/// Without keys, all local callers share the configured limits; by default there are none.
 #[tokio::test]
-async fn programs_of_this_machine_are_counted_together() {
+async fn local_callers_share_rate_limits() {
     let options = |rate: Option<u32>, quota: Option<u32>| ServerOptions {
         rate_limit: rate.map(|per_minute| RateLimit { per_minute }),
         quota: quota.map(|per_day| Quota { per_day }),
-        ..Parts::default().options
+        ..TestConfig::default().options
     };
     for (options, code) in [(options(Some(3), None), "rate_limited"), (options(None, Some(3)), "quota_exceeded")] {
-        let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+        let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
         let client = server.client();
         for user in ["ana", "ben", "eve"] {
             client.as_user(user).get("/v1/threads").await.expect(200);
@@ -221,7 +225,7 @@ async fn programs_of_this_machine_are_counted_together() {
 }
 
 #[tokio::test]
-async fn the_days_requests_are_counted_across_a_restart_and_instances() {
+async fn quotas_are_counted_across_restarts_and_instances() {
     let server = TestServer::start().await;
     let keys = Keys::new(&server.memory);
     let new =
@@ -236,7 +240,7 @@ async fn the_days_requests_are_counted_across_a_restart_and_instances() {
         call(&server).await.expect(200);
     }
     // Another instance over the same store, as after a restart.
-    let restarted = TestServer::over(server.memory.clone(), Parts::default()).await;
+    let restarted = TestServer::over(server.memory.clone(), TestConfig::default()).await;
     for _ in 0..2 {
         call(&restarted).await.expect(200);
     }
@@ -251,13 +255,13 @@ async fn the_days_requests_are_counted_across_a_restart_and_instances() {
 }
 
 #[tokio::test]
-async fn never_more_than_the_days_requests_are_given() {
+async fn concurrent_requests_never_exceed_the_quota() {
     let server = TestServer::start().await;
     let keys = Keys::new(&server.memory);
     let new =
         threadkeep_server::NewKey { quota: Some(Quota { per_day: 230 }), ..new_key("acme", None, &[KeyRole::Read]) };
     let (_, secret) = keys.create(new).await.unwrap();
-    let other = TestServer::over(server.memory.clone(), Parts::default()).await;
+    let other = TestServer::over(server.memory.clone(), TestConfig::default()).await;
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..8 {
         let client = if caller % 2 == 0 { server.client() } else { other.client() }.with_key(secret.as_str());
@@ -273,18 +277,18 @@ async fn never_more_than_the_days_requests_are_given() {
     assert_eq!(answered, 230, "of 320");
 }
 
-/// Signed with SECRET by an independent program: user `ana`, good until 2100.
+/// Signed with SECRET by an independent program: user `ana`, valid until 2100.
 const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjQxMDI0NDQ4MDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.T3TveMbm4Y_Nsm7AR-bvV-B_wK8QxPglbucARcNiSkY";
-/// The same, good until 2023.
+/// The same, valid until 2023.
 const OLD_TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjE3MDAwMDAwMDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.OBLO2eu96TBqsoK2wiZSKJIxQ-HaK7CipYgSYTK5hMA";
 const SECRET: &str = "a secret that has 32 bytes or more";
 
 #[tokio::test]
-async fn an_issuers_token_is_its_users() {
+async fn tokens_act_for_their_user() {
     let tenant = TenantId::new("acme").unwrap();
     let issuer = TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", tenant).unwrap();
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     assert!(TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::internal()).is_err());
     let ana = server.stranger().with_key(TOKEN);
     let thread = ana.new_thread().await;

@@ -1,4 +1,4 @@
-//! A server of a test's own, and clients of it.
+//! A server for tests, and its clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::compat::LOOKUPS;
-use crate::held::Holder;
+use crate::pausable_store::StoreControl;
 
-/// How long anything is waited for before a test fails.
+/// The timeout of everything that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The token of tests' servers, while they have no key.
+/// The local token of test servers, which is valid as long as they have no key.
 pub(crate) const TOKEN: &str = "tkl_dGhlIHRva2VuIG9mIGFsbCBzZXJ2ZXJzIG9mIHRlc3Q";
 
 pub(crate) struct TestServer {
@@ -32,19 +32,19 @@ pub(crate) struct TestServer {
     database: Option<Database>,
 }
 
-/// What a test's server is made of.
-pub(crate) struct Parts {
+/// The configuration of a test server.
+pub(crate) struct TestConfig {
     pub(crate) options: ServerOptions,
     pub(crate) model: Option<Arc<dyn ChatModel>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) assistants: Vec<Definition>,
-    /// Which of their tools answer the documents' endpoints.
+    /// The tools of the assistants that serve compatibility endpoints.
     pub(crate) lookups: &'static [Lookup],
-    /// Doors beside those of every server.
+    /// Doors in addition to the built-in ones.
     pub(crate) doors: Vec<Door>,
 }
 
-impl Default for Parts {
+impl Default for TestConfig {
     fn default() -> Self {
         let local_access = LocalAccess::Token(LocalToken::new(TOKEN).unwrap());
         let options = ServerOptions { local_access, sweep_every: None, ..ServerOptions::default() };
@@ -53,56 +53,56 @@ impl Default for Parts {
 }
 
 impl TestServer {
-    /// A server over a SQLite file, open to the holder of its token.
+    /// Starts a server over a SQLite file that accepts [`TOKEN`].
     pub(crate) async fn start() -> Self {
-        Self::start_with(Parts::default()).await
+        Self::start_with(TestConfig::default()).await
     }
 
-    pub(crate) async fn start_with(parts: Parts) -> Self {
+    pub(crate) async fn start_with(config: TestConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
         let memory = threadkeep::open(&url).await.unwrap();
-        Self { folder: Some(folder), ..Self::over(memory, parts).await }
+        Self { folder: Some(folder), ..Self::over(memory, config).await }
     }
 
-    /// A server over a SQLite file whose answers a test may hold back.
-    pub(crate) async fn start_held(holder: &Holder, parts: Parts) -> Self {
+    /// Starts a server over a SQLite file whose calls a test can pause.
+    pub(crate) async fn start_with_control(store_control: &StoreControl, config: TestConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
-        let memory = Memory::new(holder.over(threadkeep::open_backend(&url).await.unwrap()));
-        Self { folder: Some(folder), ..Self::over(memory, parts).await }
+        let memory = Memory::new(store_control.over(threadkeep::open_backend(&url).await.unwrap()));
+        Self { folder: Some(folder), ..Self::over(memory, config).await }
     }
 
-    /// A server over a database of its own; `None` where PostgreSQL is left out.
-    pub(crate) async fn start_over_postgres(parts: Parts) -> Option<Self> {
+    /// Starts a server over its own PostgreSQL database; `None` if tests over PostgreSQL are skipped.
+    pub(crate) async fn start_over_postgres(config: TestConfig) -> Option<Self> {
         let database = threadkeep_postgres_server::Server::shared()?.create_database().await;
         let memory = threadkeep::open(&database.url()).await.unwrap();
-        Some(Self { database: Some(database), ..Self::over(memory, parts).await })
+        Some(Self { database: Some(database), ..Self::over(memory, config).await })
     }
 
-    /// Where the file lies that [`TestServer::start`] made.
+    /// Returns the URL of the file that [`TestServer::start`] created.
     pub(crate) fn store_url(&self) -> String {
         let folder = self.folder.as_ref().expect("it was started over a file");
         format!("sqlite:{}", folder.path().join("store.db").display())
     }
 
-    /// A server over a memory, which may have others.
-    pub(crate) async fn over(memory: Memory, parts: Parts) -> Self {
+    /// Starts a server over a memory, which may have other servers.
+    pub(crate) async fn over(memory: Memory, config: TestConfig) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut server = Server::new(memory.clone(), parts.options);
-        if let Some(model) = parts.model {
+        let mut server = Server::new(memory.clone(), config.options);
+        if let Some(model) = config.model {
             server = server.with_model(model);
         }
-        if let Some(embedder) = parts.embedder {
+        if let Some(embedder) = config.embedder {
             server = server.with_embedder(embedder);
         }
         let assistants = Server::assistants();
-        for assistant in parts.assistants {
-            assistants.put_with_lookups(Agent::new(memory.clone(), assistant), parts.lookups).unwrap();
+        for assistant in config.assistants {
+            assistants.put_with_lookups(Agent::new(memory.clone(), assistant), config.lookups).unwrap();
         }
         server = server.with_assistants(assistants);
-        for door in parts.doors {
+        for door in config.doors {
             server = server.with_door(door).unwrap();
         }
         let (stop, stopped) = oneshot::channel::<()>();
@@ -110,17 +110,17 @@ impl TestServer {
         Self { memory, address, stop: Some(stop), running, folder: None, database: None }
     }
 
-    /// The file of the store.
+    /// Returns the file of the store.
     pub(crate) fn file(&self) -> std::path::PathBuf {
         self.folder.as_ref().unwrap().path().join("store.db")
     }
 
-    /// The database of the store.
+    /// Returns the database of the store.
     pub(crate) fn database(&self) -> &Database {
         self.database.as_ref().unwrap()
     }
 
-    /// Where the database of the store is.
+    /// Returns the URL of the store's database.
     pub(crate) fn database_url(&self) -> String {
         self.database.as_ref().unwrap().url()
     }
@@ -129,30 +129,30 @@ impl TestServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// A client with the token, which is good while there is no key.
+    /// Returns a client with the token, which is valid as long as there is no key.
     pub(crate) fn client(&self) -> Client {
         Client { key: Some(TOKEN.to_owned()), ..self.stranger() }
     }
 
-    /// A client without a key and without the token.
+    /// Returns a client without credentials.
     pub(crate) fn stranger(&self) -> Client {
-        // The client cannot be made without one, whether it speaks TLS or not.
+        // Creating a client requires a provider, even without TLS.
         drop(rustls::crypto::ring::default_provider().install_default());
         Client { http: reqwest::Client::new(), base: self.url(""), key: None, user: None }
     }
 
-    /// A client with a key of its own.
+    /// Creates a key, and returns a client with it.
     pub(crate) async fn keyed(&self, tenant: &str, user: Option<&str>, roles: &[KeyRole]) -> Client {
         let (_, secret) = Keys::new(&self.memory).create(new_key(tenant, user, roles)).await.unwrap();
         Client { key: Some(secret.as_str().to_owned()), ..self.client() }
     }
 
-    /// Asks the server to stop.
-    pub(crate) fn ask_to_stop(&mut self) {
+    /// Requests the shutdown of the server.
+    pub(crate) fn request_shutdown(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Waits until it has stopped.
+    /// Waits until the server has stopped.
     pub(crate) async fn stopped(self) -> Result<(), ServeError> {
         let ended = tokio::time::timeout(PATIENCE, self.running).await.unwrap().unwrap();
         drop(self.folder);
@@ -180,7 +180,7 @@ pub(crate) struct Client {
     user: Option<String>,
 }
 
-/// An answer that was read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -193,7 +193,7 @@ impl Client {
         Self { key: Some(key.to_owned()), ..self }
     }
 
-    /// The same client on behalf of a user.
+    /// Returns this client on behalf of a user.
     pub(crate) fn as_user(&self, user: &str) -> Self {
         Self { user: Some(user.to_owned()), ..self.clone() }
     }
@@ -226,19 +226,19 @@ impl Client {
         send(self.request(method, path).json(&body)).await
     }
 
-    /// Makes a thread and gives its id.
+    /// Creates a thread and returns its id.
     pub(crate) async fn new_thread(&self) -> String {
         let answer = self.post("/v1/threads", serde_json::json!({})).await;
         answer.expect(201)["id"].as_str().unwrap().to_owned()
     }
 
-    /// Adds a user's message.
+    /// Appends a message of a user.
     pub(crate) async fn say(&self, thread: &str, text: &str) -> Value {
         let body = serde_json::json!({ "messages": [{ "role": "user", "text": text }] });
         self.post(&format!("/v1/threads/{thread}/messages"), body).await.expect(201)
     }
 
-    /// The words of a thread, oldest first.
+    /// Returns the texts of a thread's messages, oldest first.
     pub(crate) async fn texts(&self, thread: &str) -> Vec<String> {
         let page = self.get(&format!("/v1/threads/{thread}/messages?order=asc&limit=1000")).await.expect(200);
         page["data"].as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
@@ -252,14 +252,14 @@ pub(crate) async fn send(request: RequestBuilder) -> Answer {
 }
 
 impl Answer {
-    /// The body of an answer that must have this status.
+    /// Returns the body; panics unless the response has this status.
     #[track_caller]
     pub(crate) fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         if self.text.is_empty() { Value::Null } else { serde_json::from_str(&self.text).unwrap() }
     }
 
-    /// The error of an answer that must have this status, in the one form.
+    /// Returns the error in the standard format; panics unless the response has this status.
     #[track_caller]
     pub(crate) fn error(&self, status: u16) -> Value {
         let error = self.expect(status)["error"].take();
@@ -268,7 +268,7 @@ impl Answer {
         error
     }
 
-    /// The code of an error.
+    /// Returns the code of the error; panics unless the response has this status.
     #[track_caller]
     pub(crate) fn code(&self, status: u16) -> String {
         self.error(status)["code"].as_str().unwrap().to_owned()

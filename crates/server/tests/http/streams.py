@@ -1,4 +1,4 @@
-"""What the official Python client sees of a stream that is cut and taken up again. Prints JSON; streams.rs says what it must be."""
+"""Interrupts and resumes streams with the official Python client. Prints JSON, which streams.rs checks."""
 
 import json
 import sys
@@ -8,26 +8,26 @@ import openai
 api = openai.OpenAI(base_url=sys.argv[1], max_retries=0)
 
 
-def told(events, until=None):
-    """The events up to one of a kind, then the connection is closed."""
-    heard = []
+def read(events, until=None):
+    """Reads the events through the first of a type, then closes the connection."""
+    received = []
     for event in events:
-        heard.append(event)
+        received.append(event)
         if until and event.type == until:
             events.close()
             break
-    return heard
+    return received
 
 
-def taken_up(**request):
-    """Cuts a stream at its first words, and takes it up behind them. What is not in the background is there once it is over."""
+def resumed(**request):
+    """Interrupts a stream at its first delta, and resumes it there. Foreground responses can be resumed once they are complete."""
     until = "response.output_text.delta" if request.get("background") else None
-    first = told(api.responses.create(input="hello there", stream=True, **request), until)
-    words = next(place for place, event in enumerate(first) if event.type == "response.output_text.delta")
-    first = first[: words + 1]
+    first = read(api.responses.create(input="hello there", stream=True, **request), until)
+    first_delta = next(place for place, event in enumerate(first) if event.type == "response.output_text.delta")
+    first = first[: first_delta + 1]
     cursor, response = first[-1].sequence_number, first[0].response.id
-    rest = told(api.responses.retrieve(response, stream=True, starting_after=cursor))
-    again = told(api.responses.retrieve(response, stream=True))
+    rest = read(api.responses.retrieve(response, stream=True, starting_after=cursor))
+    again = read(api.responses.retrieve(response, stream=True))
     return {
         "numbers": [event.sequence_number for event in first + rest],
         "kinds": [event.type for event in first + rest],
@@ -38,4 +38,4 @@ def taken_up(**request):
     }
 
 
-print(json.dumps({"background": taken_up(background=True), "plain": taken_up(), "assistant": taken_up(model="threadkeep/keeper", background=True)}))
+print(json.dumps({"background": resumed(background=True), "plain": resumed(), "assistant": resumed(model="threadkeep/keeper", background=True)}))

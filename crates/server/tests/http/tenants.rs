@@ -1,20 +1,21 @@
-//! Another tenant's or user's ids, keys and cursors answer exactly as those that nobody has, on every route there is.
+//! Isolation between tenants and users: on every route, identifiers of another tenant or user get the same response as identifiers
+//! that do not exist.
 
 use serde_json::{Value, json};
-use threadkeep_server::{KeyRole, Owned, Probe, Server, TenantCase};
+use threadkeep_server::{KeyRole, OwnedIds, Probe, Server, TenantCase};
 
 use crate::Client;
 use crate::assistants::keeper;
-use crate::server::{Answer, Parts, TestServer, send};
-use crate::v1::parts_with_model;
+use crate::server::{Answer, TestConfig, TestServer, send};
+use crate::v1::config_with_model;
 
-/// A server with everything that can be asked.
-async fn served() -> TestServer {
+/// Starts a server with a model and an assistant.
+async fn start() -> TestServer {
     let assistants = vec![keeper("keeper").0];
-    TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await
+    TestServer::start_with(TestConfig { assistants, ..config_with_model().0 }).await
 }
 
-pub(crate) async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer {
+pub(crate) async fn send_probe(client: &Client, method: &str, probe: &Probe) -> Answer {
     let mut request = client.request(method, &probe.path);
     if let Some(body) = &probe.body {
         request = request.json(body);
@@ -25,8 +26,8 @@ pub(crate) async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer 
     send(request).await
 }
 
-/// What a caller can tell from an answer, without what differs between any two.
-fn told(answer: &Answer) -> (u16, String) {
+/// Returns status and body of a response, without values that differ between any two responses.
+fn comparable(answer: &Answer) -> (u16, String) {
     let Ok(mut body) = serde_json::from_str::<Value>(&answer.text) else { return (answer.status, answer.text.clone()) };
     if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
         error.remove("request_id");
@@ -39,51 +40,51 @@ fn told(answer: &Answer) -> (u16, String) {
     (answer.status, body.to_string())
 }
 
-/// The answer to the one is the answer to the other, but for the names that were asked for.
+/// Whether two responses are the same except for the names in their requests.
 pub(crate) fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
-    let blank = |answer: &Answer| {
-        let (status, text) = told(answer);
+    let redacted = |answer: &Answer| {
+        let (status, text) = comparable(answer);
         (status, names.iter().fold(text, |text, name| text.replace(name.as_str(), "…")))
     };
-    blank(found) == blank(unknown)
+    redacted(found) == redacted(unknown)
 }
 
-/// The cases of all doors.
-fn cases(owned: &Owned) -> Vec<TenantCase> {
+/// Returns the cases of all doors.
+fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
     Server::doors().iter().flat_map(|door| door.tenant_cases(owned)).collect()
 }
 
-/// Every name that a probe may hold.
-fn names(owned: &Owned) -> Vec<String> {
-    let nobody = Owned::nobody();
+/// Returns every name that can occur in a probe.
+fn names(owned: &OwnedIds) -> Vec<String> {
+    let unknown = OwnedIds::nonexistent();
     let mut names = Vec::new();
-    for Owned { thread, message, responses, completion, .. } in [owned, &nobody] {
+    for OwnedIds { thread, message, responses, completion, .. } in [owned, &unknown] {
         names.extend(responses.iter().chain([completion, thread]).cloned());
         names.extend([thread, message].map(|id| id.replace('-', "")));
-        // What the words of a response without a conversation are called by.
+        // The prefix of message ids in a response without a conversation.
         names.push(responses[0]["resp_".len()..][..28].to_owned());
     }
     names
 }
 
-/// Something of every kind, owned by a user.
-async fn own(client: &Client, tenant: &Client, user: &'static str) -> Owned {
+/// Creates a resource of every kind, owned by a user.
+async fn create_resources(client: &Client, tenant: &Client, user: &'static str) -> OwnedIds {
     let opened = client.post("/v1/threads", json!({ "key": "web:1" })).await.expect(201);
     let thread = opened["id"].as_str().unwrap().to_owned();
-    let said = client.say(&thread, "The stove burns paraffin.").await;
-    let message = said["messages"][0]["id"].as_str().unwrap().to_owned();
+    let appended = client.say(&thread, "The stove burns paraffin.").await;
+    let message = appended["messages"][0]["id"].as_str().unwrap().to_owned();
     client.new_thread().await;
     let base = format!("/v1/threads/{thread}");
     client.post(&format!("{base}/context"), json!({ "turn": "t-1" })).await.expect(200);
-    for path in ["/v1/documents/notes/a", "/v1/documents/notes/b", "/v1/preferences/home"] {
+    for path in ["/v1/records/notes/a", "/v1/records/notes/b", "/v1/preferences/home"] {
         client.send("PUT", path, json!({ "value": "mine" })).await.expect(200);
     }
-    client.send("PUT", &format!("{base}/documents/notes/a"), json!({ "value": "mine" })).await.expect(200);
-    tenant.send("PUT", "/v1/documents/notes/a", json!({ "value": "ours" })).await.expect(200);
+    client.send("PUT", &format!("{base}/records/notes/a"), json!({ "value": "mine" })).await.expect(200);
+    tenant.send("PUT", "/v1/records/notes/a", json!({ "value": "ours" })).await.expect(200);
     let next = |page: Value| page["next"].as_str().unwrap().to_owned();
     let threads = next(client.get("/v1/threads?order=created&limit=1").await.expect(200));
-    let documents = next(client.get("/v1/documents/notes?limit=1").await.expect(200));
-    let cursors = vec![("threads", threads), ("documents", documents)];
+    let records = next(client.get("/v1/records/notes?limit=1").await.expect(200));
+    let cursors = vec![("threads", threads), ("records", records)];
     let mut responses = Vec::new();
     for conversation in [Value::Null, json!(format!("conv_{}", thread.replace('-', "")))] {
         let body = json!({ "input": "hello", "conversation": conversation });
@@ -92,74 +93,78 @@ async fn own(client: &Client, tenant: &Client, user: &'static str) -> Owned {
     }
     let body = json!({ "messages": [{ "role": "user", "content": "hello" }], "store": true });
     let completion = client.post("/v1/chat/completions", body).await.expect(200);
-    let asked = json!({ "text": "delete lamp", "thread": thread });
-    let turn = client.post("/v1/agents/keeper/turns", asked).await.expect(200);
+    let request = json!({ "text": "delete lamp", "thread": thread });
+    let turn = client.post("/v1/agents/keeper/turns", request).await.expect(200);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (approval, turn) = (text(&turn["approvals"][0]["id"]), text(&turn["turn"]));
     let completion = text(&completion["id"]);
-    Owned { approval, turn, responses, completion, thread, message, key: "web:1".to_owned(), cursors, user }
+    OwnedIds { approval, turn, responses, completion, thread, message, key: "web:1".to_owned(), cursors, user }
 }
 
 #[test]
 fn every_route_has_a_case() {
     for door in Server::doors() {
-        assert_eq!(door.uncased(), [], "{}", door.name());
+        assert_eq!(door.routes_without_cases(), [], "{}", door.name());
     }
     let doors = Server::doors();
     let without = doors.last().unwrap().clone().cases(|_| Vec::new());
-    assert_eq!(without.uncased().len(), without.routes().len(), "a door without cases has none for any route");
+    assert_eq!(without.routes_without_cases().len(), without.routes().len(), "without cases, all routes are reported");
 }
 
 #[tokio::test]
-async fn what_is_another_tenants_answers_as_what_is_nobodys() {
-    let server = served().await;
+async fn resources_of_other_tenants_appear_not_to_exist() {
+    let server = start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Admin]).await;
-    let owned = own(&ana, &tenant, "ana").await;
+    let owned = create_resources(&ana, &tenant, "ana").await;
     let before = content(&ana).await;
     for user in [None, Some("eve")] {
         let stranger = server.keyed("other", user, &[KeyRole::Admin]).await;
         for case in cases(&owned) {
-            for (theirs, nobodys) in case.probes {
+            for (existing, nonexistent) in case.probes {
                 let (method, path) = case.route;
-                let (found, unknown) = (ask(&stranger, method, &theirs).await, ask(&stranger, method, &nobodys).await);
+                let (found, unknown) =
+                    (send_probe(&stranger, method, &existing).await, send_probe(&stranger, method, &nonexistent).await);
                 let is_same = is_same(&found, &unknown, &names(&owned));
-                assert!(is_same, "{method} {path} {theirs:?} of {user:?}: {found:?} {unknown:?}");
+                assert!(is_same, "{method} {path} {existing:?} of {user:?}: {found:?} {unknown:?}");
             }
         }
     }
-    assert_eq!(content(&ana).await, before, "nothing of it was touched");
+    assert_eq!(content(&ana).await, before, "the owner's data is unchanged");
 }
 
 #[tokio::test]
-async fn what_is_another_users_answers_as_what_is_nobodys() {
-    let server = served().await;
+async fn resources_of_other_users_appear_not_to_exist() {
+    let server = start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write, KeyRole::Approve]).await;
-    let owned = own(&ana, &tenant, "ana").await;
+    let owned = create_resources(&ana, &tenant, "ana").await;
     let before = content(&ana).await;
     let eve = server.keyed("acme", Some("eve"), &[KeyRole::Write, KeyRole::Approve]).await;
     for case in cases(&owned) {
         let (method, path) = case.route;
-        // An id is unique in its tenant: one that is taken cannot be had, and a deleted one neither. The tenant's
-        // documents are for all its users to read.
+        // Ids are unique in a tenant: an id in use, or of a deleted thread, cannot be taken. All users of a tenant can read its
+        // records.
         if (method, path) == ("POST", "/v1/threads") {
-            assert_eq!(ask(&eve, method, &case.probes[0].0).await.code(404), "not_found");
+            assert_eq!(send_probe(&eve, method, &case.probes[0].0).await.code(404), "not_found");
             continue;
         }
-        for (theirs, nobodys) in case.probes.iter().filter(|(theirs, _)| !theirs.path.contains("owner=tenant")) {
-            let (found, unknown) = (ask(&eve, method, theirs).await, ask(&eve, method, nobodys).await);
+        for (existing, nonexistent) in
+            case.probes.iter().filter(|(existing, _)| !existing.path.contains("owner=tenant"))
+        {
+            let (found, unknown) =
+                (send_probe(&eve, method, existing).await, send_probe(&eve, method, nonexistent).await);
             let is_same = is_same(&found, &unknown, &names(&owned));
-            assert!(is_same, "{method} {path} {theirs:?}: {found:?} {unknown:?}");
+            assert!(is_same, "{method} {path} {existing:?}: {found:?} {unknown:?}");
         }
     }
-    assert_eq!(content(&ana).await, before, "nothing of it was touched");
+    assert_eq!(content(&ana).await, before, "the owner's data is unchanged");
 }
 
-/// Everything that the owner has, but for the header of the export.
+/// Returns all data of the owner, without the header of the export.
 async fn content(owner: &Client) -> Vec<String> {
     let exported = owner.get("/v1/export").await;
     assert_eq!(exported.status, 200);
-    let shared = owner.get("/v1/documents/notes?owner=tenant").await;
+    let shared = owner.get("/v1/records/notes?owner=tenant").await;
     exported.text.lines().skip(1).map(str::to_owned).chain([shared.text]).collect()
 }

@@ -1,4 +1,4 @@
-//! TLS, met by a real client that trusts the certificate and by one that does not.
+//! TLS with real clients: one trusts the certificate, another does not.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::TestServer;
 use crate::log::Log;
-use crate::server::{PATIENCE, Parts, TOKEN};
+use crate::server::{PATIENCE, TOKEN, TestConfig};
 
 fn files(folder: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -18,14 +18,14 @@ fn files(folder: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf, S
 }
 
 #[tokio::test]
-async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
+async fn only_clients_that_trust_the_certificate_are_served() {
     drop(rustls::crypto::ring::default_provider().install_default());
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key, pem) = files(folder.path());
     let tls = Some(Tls::from_pem_files(&certificate, &key).unwrap());
     let read_timeout = Duration::from_millis(300);
-    let options = ServerOptions { tls, read_timeout, sweep_every: None, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { tls, read_timeout, sweep_every: None, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let port = server.address.port();
     let url = format!("https://localhost:{port}/v1/threads");
     let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
@@ -34,20 +34,20 @@ async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
     let get = || trusting.get(&url).bearer_auth(TOKEN);
     let answer = get().send().await.unwrap();
     assert_eq!(answer.status(), 200);
-    // A page of this server calls over https.
+    // Pages of this server have an https origin.
     let own = get().header("origin", format!("https://localhost:{port}")).send().await.unwrap();
     assert_eq!(own.status(), 200);
     let other = reqwest::Client::builder().no_proxy().resolve("localhost", server.address).build().unwrap();
-    assert!(other.get(&url).send().await.is_err(), "it does not trust the certificate");
-    assert!(other.get(format!("http://localhost:{port}/v1/threads")).send().await.is_err(), "it speaks no TLS");
-    // Who says nothing is sent away.
+    assert!(other.get(&url).send().await.is_err(), "the client does not trust the certificate");
+    assert!(other.get(format!("http://localhost:{port}/v1/threads")).send().await.is_err(), "plain HTTP is rejected");
+    // A client that sends nothing is disconnected.
     let mut silent = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let read = tokio::time::timeout(PATIENCE, silent.read(&mut [0; 16])).await.unwrap();
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
     assert_eq!(get().send().await.unwrap().status(), 200);
 }
 
-/// Writes a certificate with a serial number of its own, and its key. Gives it in PEM.
+/// Writes a certificate with a serial number, and its key. Returns the certificate in PEM format.
 fn renew(folder: &std::path::Path, serial: &[u8]) -> String {
     let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     params.serial_number = Some(rcgen::SerialNumber::from(serial.to_vec()));
@@ -58,54 +58,54 @@ fn renew(folder: &std::path::Path, serial: &[u8]) -> String {
     made.pem()
 }
 
-/// New connections see a renewed certificate, those that are open go on, and what is broken changes nothing.
+/// New connections use a renewed certificate, open connections are not affected, and invalid files are ignored.
 #[tokio::test]
-async fn a_renewed_certificate_is_shown_without_a_restart() {
+async fn renewed_certificates_are_used_without_a_restart() {
     const FIRST: [u8; 8] = *b"\x11serial1";
     const SECOND: [u8; 8] = *b"\x11serial2";
     drop(rustls::crypto::ring::default_provider().install_default());
-    let (log, _heard) = Log::begin();
+    let (log, _guard) = Log::begin();
     let folder = tempfile::tempdir().unwrap();
     let first = renew(folder.path(), &FIRST);
     let tls = Tls::from_pem_files(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
-    let options = ServerOptions { tls: Some(tls), sweep_every: None, ..Parts::default().options };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options = ServerOptions { tls: Some(tls), sweep_every: None, ..TestConfig::default().options };
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let url = format!("https://localhost:{}/v1/threads", server.address.port());
     let client = |pem: &str| {
         let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
         let client = reqwest::Client::builder().tls_certs_only([root]).no_proxy().tls_info(true);
         client.resolve("localhost", server.address).build().unwrap()
     };
-    // Whether the server shows a certificate of this number to a client that trusts it.
-    let shows = async |client: &reqwest::Client, serial: &[u8]| {
+    // Whether the server presents the certificate with a serial number to a client that trusts it.
+    let presents = async |client: &reqwest::Client, serial: &[u8]| {
         let Ok(answer) = client.get(&url).bearer_auth(TOKEN).send().await else { return false };
         assert_eq!(answer.status(), 200);
-        let shown = answer.extensions().get::<reqwest::tls::TlsInfo>().unwrap().peer_certificate().unwrap();
-        shown.windows(serial.len()).any(|bytes| bytes == serial)
+        let certificate = answer.extensions().get::<reqwest::tls::TlsInfo>().unwrap().peer_certificate().unwrap();
+        certificate.windows(serial.len()).any(|bytes| bytes == serial)
     };
     let open = client(&first);
-    assert!(shows(&open, &FIRST).await);
+    assert!(presents(&open, &FIRST).await);
 
     std::fs::write(folder.path().join("cert.pem"), "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
         .unwrap();
-    log.wait_for("a renewed certificate cannot be used").await;
-    assert!(shows(&client(&first), &FIRST).await, "the one before goes on");
+    log.wait_for("the changed TLS certificate or key is invalid").await;
+    assert!(presents(&client(&first), &FIRST).await, "the previous certificate stays in use");
     let second = renew(folder.path(), &SECOND);
     let other_key = rcgen::KeyPair::generate().unwrap().serialize_pem();
     let key = std::fs::read_to_string(folder.path().join("key.pem")).unwrap();
     std::fs::write(folder.path().join("key.pem"), other_key).unwrap();
-    log.wait_for("the certificate and the key cannot be used together").await;
-    assert!(shows(&client(&first), &FIRST).await);
+    log.wait_for("the private key does not match the certificate or has an unsupported type").await;
+    assert!(presents(&client(&first), &FIRST).await);
 
     std::fs::write(folder.path().join("key.pem"), key).unwrap();
-    log.wait_for("the certificate was renewed").await;
-    assert!(shows(&client(&second), &SECOND).await);
-    assert!(!shows(&client(&first), &FIRST).await, "nobody is shown the old one");
-    assert!(shows(&open, &FIRST).await, "an open connection goes on");
+    log.wait_for("reloaded the TLS certificate").await;
+    assert!(presents(&client(&second), &SECOND).await);
+    assert!(!presents(&client(&first), &FIRST).await, "the old certificate is no longer presented");
+    assert!(presents(&open, &FIRST).await, "open connections are not affected");
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_named() {
+async fn errors_name_the_invalid_file() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key, _) = files(folder.path());
     let elsewhere = tempfile::tempdir().unwrap();

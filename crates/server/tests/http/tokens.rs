@@ -1,4 +1,4 @@
-//! Tokens whose keys an issuer publishes: what a real server of keys saw, and who was let in.
+//! Tokens of issuers that publish their keys, tested with a real HTTP server of keys.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use threadkeep_server::{ServerOptions, TokenIssuer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::server::{Answer, Parts};
+use crate::server::{Answer, TestConfig};
 use crate::{Client, TestServer};
 
 const ISSUER: &str = "https://issuer";
@@ -87,27 +87,27 @@ fn claims() -> Value {
         "user_metadata": { "tenant": "other" }, "app_metadata": { "tenant": "other" } })
 }
 
-/// A server that publishes keys and counts how often it was asked.
+/// A server that publishes keys and counts requests.
 struct Publisher {
     url: String,
     set: Arc<Mutex<Option<String>>>,
-    asked: Arc<AtomicUsize>,
+    fetches: Arc<AtomicUsize>,
 }
 
 impl Publisher {
     async fn of(keys: &[&Key]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/.well-known/jwks.json", listener.local_addr().unwrap());
-        let publisher = Self { url, set: Arc::default(), asked: Arc::default() };
+        let publisher = Self { url, set: Arc::default(), fetches: Arc::default() };
         publisher.publish(keys);
-        let (set, asked) = (Arc::clone(&publisher.set), Arc::clone(&publisher.asked));
+        let (set, fetches) = (Arc::clone(&publisher.set), Arc::clone(&publisher.fetches));
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut head = vec![0; 4096];
                 let length = stream.read(&mut head).await.unwrap();
                 let request = String::from_utf8_lossy(&head[..length]).into_owned();
                 assert!(request.starts_with("GET /.well-known/jwks.json "), "{request}");
-                asked.fetch_add(1, Ordering::SeqCst);
+                fetches.fetch_add(1, Ordering::SeqCst);
                 let set = set.lock().unwrap().clone();
                 let (status, body) = set.map_or(("503 Down", String::new()), |set| ("200 OK", set));
                 let length = body.len();
@@ -124,8 +124,8 @@ impl Publisher {
         *self.set.lock().unwrap() = Some(json!({ "keys": keys }).to_string());
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    fn fetches(&self) -> usize {
+        self.fetches.load(Ordering::SeqCst)
     }
 }
 
@@ -134,8 +134,8 @@ fn issuer(location: &str) -> TokenIssuer {
 }
 
 async fn server(issuer: TokenIssuer) -> TestServer {
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
-    TestServer::start_with(Parts { options, ..Parts::default() }).await
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
+    TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await
 }
 
 async fn call(client: &Client, token: &str) -> Answer {
@@ -148,26 +148,30 @@ async fn keys_are_fetched_once_and_again_when_they_are_rotated() {
     let publisher = Publisher::of(&[&old]).await;
     let server = server(issuer(&publisher.url)).await;
     let client = server.client();
-    assert_eq!(publisher.asked(), 0, "nobody came yet");
+    assert_eq!(publisher.fetches(), 0, "no token was sent yet");
     for _ in 0..5 {
         call(&client, &old.token(&claims())).await.expect(200);
     }
-    assert_eq!(publisher.asked(), 1);
+    assert_eq!(publisher.fetches(), 1);
     publisher.publish(&[&new]);
     call(&client, &new.token(&claims())).await.expect(200);
-    assert_eq!(publisher.asked(), 2, "an unknown key is looked for");
-    assert_eq!(call(&client, &old.token(&claims())).await.code(401), "invalid_key", "it is no more published");
+    assert_eq!(publisher.fetches(), 2, "an unknown key is fetched");
+    assert_eq!(call(&client, &old.token(&claims())).await.code(401), "invalid_key", "the key is no longer published");
     for _ in 0..100 {
-        assert_eq!(call(&client, &Key::ec("nobody's").token(&claims())).await.code(401), "invalid_key");
+        assert_eq!(call(&client, &Key::ec("unknown").token(&claims())).await.code(401), "invalid_key");
     }
-    assert!((3..=5).contains(&publisher.asked()), "{} times, whatever tokens name", publisher.asked());
-    // The issuer is down: what is known goes on.
+    assert!(
+        (3..=5).contains(&publisher.fetches()),
+        "{} fetches, regardless of the keys that tokens name",
+        publisher.fetches()
+    );
+    // The issuer is down: cached keys remain valid.
     *publisher.set.lock().unwrap() = None;
     call(&client, &new.token(&claims())).await.expect(200);
 }
 
 #[tokio::test]
-async fn what_is_not_for_us_is_refused_without_asking_the_issuer() {
+async fn tokens_with_wrong_claims_are_rejected_without_fetching_keys() {
     let key = Key::ec("a");
     let publisher = Publisher::of(&[&key]).await;
     let server = server(issuer(&publisher.url)).await;
@@ -189,12 +193,12 @@ async fn what_is_not_for_us_is_refused_without_asking_the_issuer() {
         lacking.as_object_mut().unwrap().remove(claim);
         assert_eq!(call(&client, &key.token(&lacking)).await.code(401), "invalid_key", "without {claim}");
     }
-    assert_eq!(publisher.asked(), 0);
+    assert_eq!(publisher.fetches(), 0);
     call(&client, &key.token(&claims())).await.expect(200);
 }
 
 #[tokio::test]
-async fn a_key_is_good_for_its_own_algorithm_only() {
+async fn keys_are_valid_for_their_own_algorithm_only() {
     let (ec, ed) = (Key::ec("ec"), Key::ed("ed"));
     let publisher = Publisher::of(&[&ec, &ed]).await;
     let server = server(issuer(&publisher.url)).await;
@@ -211,7 +215,7 @@ async fn a_key_is_good_for_its_own_algorithm_only() {
     ] {
         assert_eq!(call(&client, &key.token_as(&header, &claims())).await.code(401), "invalid_key", "{header}");
     }
-    // A public key is no secret to sign with.
+    // A public key must not be accepted as the secret of an HMAC.
     let header = json!({ "alg": "HS256", "kid": "ec" });
     let signed = format!("{}.{}", text(header.to_string().as_bytes()), text(claims().to_string().as_bytes()));
     let public = ec.public().to_string();
@@ -221,7 +225,7 @@ async fn a_key_is_good_for_its_own_algorithm_only() {
 }
 
 #[tokio::test]
-async fn supabases_roles_are_users_and_the_application() {
+async fn roles_of_supabase_map_to_users_and_the_application() {
     let key = Key::ec("a");
     let publisher = Publisher::of(&[&key]).await;
     let role = |role: &str| {
@@ -237,11 +241,11 @@ async fn supabases_roles_are_users_and_the_application() {
     for refused in ["anon", "service_role", "supabase_admin", ""] {
         assert_eq!(call(&client, &role(refused)).await.code(401), "invalid_key", "{refused}");
     }
-    // The tenant is the configured one, whatever metadata says: its key sees the thread.
+    // The tenant is the configured one, regardless of metadata: its key sees the thread.
     let mut issuer = issuer(&publisher.url);
-    issuer.takes_service_role = true;
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
-    let other = TestServer::over(server_of_users.memory.clone(), Parts { options, ..Parts::default() }).await;
+    issuer.accepts_service_role = true;
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
+    let other = TestServer::over(server_of_users.memory.clone(), TestConfig { options, ..TestConfig::default() }).await;
     let service = other.client().with_key(&role("service_role"));
     let listed = service.get("/v1/threads").await.expect(200);
     assert_eq!(listed["data"][0]["id"], opened["id"]);
@@ -249,12 +253,12 @@ async fn supabases_roles_are_users_and_the_application() {
     assert_eq!(call(&other.client(), &role("anon")).await.code(401), "invalid_key");
 }
 
-/// Signed with a key of 2,048 bits by an independent program: user `ana`, good until 2100.
+/// Signed with a key of 2,048 bits by an independent program: user `ana`, valid until 2100.
 const RSA_TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6InJzYSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjQxMDI0NDQ4MDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.bgRgyadpaW_AJXtNE-J25MygnyzuYas_q2e_Y7PoIJcqArmQy8VIQd7J3I27_VTryNnqqRsdJWR0nIwGTF_cJ31aUsuJRzzzglf6fv6XIFEoLpSf1oPw4sEMlCjWiovuYffLYPJtzsuekH9X_xl-3yoQIKc9WHY6viFd1DAL2SoqDBguMF6L8xYQqTJlQNDpSwiqlRlZcULLhch6qgEj6FG78F2dR0A3BE8bwzSFpRMWDedOiQuXSZdVUtgTVZIvsABjvW1F7nHz9fYdWbd0Z6CNh-qLv-QcoBH4fFG7NM2WBjj12maCCCMmVJJGJZdrmabkICP-kDAtRnUPrgdiaA";
 const RSA_MODULUS: &str = "s0tqdC5x0EERjLvoRkNx-qVKUVvE6K_lw37uuk_tXXs_vbzKDD1kLbS45tFEp6Mg-bqTgv_1ezTkRJKi4PGnJBM_48R4RQOaoNYZlJU_U5Kjw9dTgLzqHKF8gAJ2jTAZX_j_8DFAIsenXSApmaYwFsWKSidRX30xFjdNch5poCs4k3p8M-adV0-7HGJJwnJekHlZjWAGd-yuA6Bar6FnM1-k50LplJFjqrvShtLOjymyX9fvz7DsVzv95Bq6LJcR53spld4CE-2yc0SsPj4S6gCueGjj0NFIoG1Ruy5A1jnXHuxtVW1EfH2GT5HzyiPOzFvvbw-FY3cHBmZwvQGERw";
 
 #[tokio::test]
-async fn keys_are_read_from_a_file_too() {
+async fn keys_can_be_read_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jwks.json");
     let set = |n: &str| json!({ "keys": [{ "kty": "oct", "k": "AAAA" }, { "kty": "RSA", "kid": "rsa", "n": n, "e": "AQAB" }] });

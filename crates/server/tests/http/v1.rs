@@ -10,6 +10,7 @@ mod exchange;
 mod live;
 mod messages;
 mod model;
+mod openai;
 mod records;
 mod repeats;
 mod responses;
@@ -18,6 +19,5 @@ mod shutdown_timed_out;
 mod streams;
 mod threads;
 mod turns;
-mod wire;
 
-pub(crate) use model::{Echo, Lengths, parts_with_model, with_model, with_model_over_postgres};
+pub(crate) use model::{Echo, Lengths, config_with_model, with_model, with_model_over_postgres};

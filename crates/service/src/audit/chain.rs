@@ -1,9 +1,9 @@
-//! The chain of the audit log: each record names the hash of the one before it, so that whoever kept a hash can tell
-//! whether anything up to it was changed, removed or put in between.
+//! The hash chain of the audit log. Each record contains the hash of the previous record, so that anyone who has stored the hash of a
+//! record can detect whether that record or an earlier one was changed, removed or inserted.
 //!
-//! All instances append to one thread, each at the position behind the record that it read: of two that append at once one
-//! is refused by the store and reads again. The hash of a record is the SHA-256 of its stored text, in which the hash of
-//! the one before stands. Records of earlier versions lie in threads of their own and are not in the chain.
+//! All instances append to one thread, each at the position after the last record that the instance read. Of two concurrent appends,
+//! the store rejects one; that instance then reads the last record again and retries. The hash of a record is the SHA-256 of its stored
+//! text, which contains the hash of the previous record. Records of earlier versions are in separate threads, outside the chain.
 
 use std::time::Duration;
 
@@ -17,40 +17,40 @@ use threadkeep::{
 use super::{AuditLog, AuditRecord, PAGE};
 use crate::hex::hex;
 
-/// The key of the thread that holds the chain.
+/// The key of the thread with the chain.
 const KEY: &str = "audit:chain";
-/// What the first record names as the hash of the one before.
-const NONE_BEFORE: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// How often an append is tried that others get in the way of.
+/// The previous hash in the first record.
+const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// The maximum number of attempts of an append that conflicts with others.
 const ATTEMPTS: usize = 64;
-/// Findings that are told; a log that was replaced as a whole has as many as records.
+/// The maximum number of reported findings. A log that was replaced completely would have a finding for each record.
 const FINDINGS: usize = 100;
 
-/// What holds of a log.
+/// The result of verifying a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AuditVerification {
-    /// Records in the chain.
+    /// The number of records in the chain.
     pub records: u64,
-    /// Records of earlier versions, which no chain covers.
+    /// The number of records of earlier versions, which are not in the chain.
     pub unchained: u64,
-    /// The hash of the newest record; none for an empty chain.
+    /// The hash of the newest record; `None` for an empty chain.
     pub head: Option<String>,
-    /// What does not hold together; nothing where the log is as it was written.
+    /// The inconsistencies, at most 100; empty for an intact log.
     pub findings: Vec<AuditFinding>,
 }
 
-/// Something in a log that is not as it was written.
+/// An inconsistency in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditFinding {
-    /// The record, counted from 1, where one can be named.
+    /// The number of the record, counted from 1, if the finding is about a single record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<u64>,
-    /// What is wrong.
+    /// A description.
     pub detail: String,
 }
 
 impl AuditVerification {
-    fn find(&mut self, record: Option<u64>, detail: impl Into<String>) {
+    fn add_finding(&mut self, record: Option<u64>, detail: impl Into<String>) {
         if self.findings.len() < FINDINGS {
             self.findings.push(AuditFinding { record, detail: detail.into() });
         }
@@ -58,67 +58,72 @@ impl AuditVerification {
 }
 
 impl AuditLog {
-    /// The hash of the newest record: whoever keeps it can hold the log against it later. None for an empty chain.
+    /// Returns the hash of the newest record, which can be passed to [`AuditLog::verify`] later; `None` for an empty chain.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn head(&self) -> Result<Option<String>, MemoryError> {
         let Some(thread) = self.find_chain().await? else { return Ok(None) };
         let newest = self.memory.newest(&self.scope, thread, 1).await?;
-        Ok(newest.last().map(|message| hash(&message.plain_text())))
+        Ok(newest.last().map(|message| hash_record(&message.plain_text())))
     }
 
-    /// Reads the whole log and holds it together: every record against the one before, the chain against its positions,
-    /// and, with `head`, against a hash that was told earlier.
+    /// Verifies the whole log: that each record contains the hash of the previous record, that no position is missing, and, if `head` is
+    /// given, that a record has this hash. `head` is a hash that [`AuditLog::head`] returned earlier.
     ///
     /// # Errors
-    /// Those of the store. What is wrong with the log itself is a finding.
+    /// The errors of the store. Inconsistencies in the log are findings, not errors.
     pub async fn verify(&self, head: Option<&str>) -> Result<AuditVerification, MemoryError> {
-        let mut walk = Walk { head, is_head_seen: false, position: 0, verification: AuditVerification::default() };
-        let mut began_at = None;
+        let mut verifier =
+            ChainVerifier { head, is_head_seen: false, position: 0, verification: AuditVerification::default() };
+        let mut started_at = None;
         if let Some(thread) = self.find_chain().await? {
             loop {
                 let query =
-                    MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(walk.position, PAGE) };
+                    MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(verifier.position, PAGE) };
                 let page = self.memory.messages(&self.scope, thread, &query).await?;
-                began_at = began_at.or_else(|| page.messages.first().map(|message| message.created_at));
-                page.messages.iter().for_each(|message| walk.take(message));
+                started_at = started_at.or_else(|| page.messages.first().map(|message| message.created_at));
+                page.messages.iter().for_each(|message| verifier.verify(message));
                 if !page.more {
-                    walk.end(page.positions.seq);
+                    verifier.add_missing(page.positions.seq);
                     break;
                 }
             }
         }
-        let Walk { is_head_seen, mut verification, .. } = walk;
+        let ChainVerifier { is_head_seen, mut verification, .. } = verifier;
         if head.is_some() && !is_head_seen {
-            verification
-                .find(None, "no record has the hash that was given: the log was cut, changed, or is another one");
+            verification.add_finding(
+                None,
+                "no record has the hash of the given head: the log was truncated or changed, or it is another log",
+            );
         }
-        let (unchained, late) = self.count_unchained(began_at).await?;
+        let (unchained, late) = self.count_unchained(started_at).await?;
         verification.unchained = unchained;
         if late > 0 {
-            verification.find(None, format!("{late} records were written beside the chain after it began"));
+            verification.add_finding(None, format!("{late} records were written outside the chain after its start"));
         }
         Ok(verification)
     }
 
     /// Appends a record to the chain.
     pub(crate) async fn write(&self, record: &AuditRecord) -> Result<(), MemoryError> {
-        // One at a time in this process: they would only refuse each other.
-        let _turn = self.writing.lock().await;
+        // Without this lock, concurrent appends in this process would conflict with each other.
+        let _lock = self.writing.lock().await;
         let thread = self.memory.open_by_key(&self.scope, KEY).await?.thread.id;
         for attempt in 0..ATTEMPTS {
             let page = self.memory.messages(&self.scope, thread, &MessageQuery::newest(1)).await?;
             let newest = page.messages.last();
-            let previous = newest.map_or_else(|| NONE_BEFORE.to_owned(), |message| hash(&message.plain_text()));
+            let previous = newest.map_or_else(|| NO_PREVIOUS.to_owned(), |message| hash_record(&message.plain_text()));
             let record = AuditRecord { previous: Some(previous), ..record.clone() };
             let text = serde_json::to_string(&record)
-                .map_err(|_| MemoryError::Invalid { field: "audit", reason: "it has no JSON form" })?;
+                .map_err(|_| MemoryError::Invalid { field: "audit", reason: "it cannot be represented in JSON" })?;
             let draft = Draft::new(Content::text(Role::System, text));
             let options =
                 AppendOptions { expected: Some(Expected::Seq(page.positions.seq)), ..AppendOptions::default() };
             match self.memory.append_all(&self.scope, thread, vec![draft], &options).await {
-                Err(error) if matches!(error.conflict(), Some(Conflict::Seq { .. })) => pause(attempt).await,
+                Err(error) if matches!(error.conflict(), Some(Conflict::Seq { .. })) => {
+                    wait_before_retry(attempt).await
+                }
                 appended => return appended.map(drop),
             }
         }
@@ -129,8 +134,8 @@ impl AuditLog {
         Ok(self.memory.find_thread_by_key(&self.scope, KEY).await?.map(|thread| thread.id))
     }
 
-    /// How many records lie beside the chain, and how many of them came after it began.
-    async fn count_unchained(&self, began_at: Option<Timestamp>) -> Result<(u64, u64), MemoryError> {
+    /// Counts the records outside the chain. Returns their number, and how many of them were written after the start of the chain.
+    async fn count_unchained(&self, started_at: Option<Timestamp>) -> Result<(u64, u64), MemoryError> {
         let (mut count, mut late) = (0, 0);
         for thread in self.threads().await? {
             if thread.key.as_ref().is_some_and(|key| key.as_str() == KEY) {
@@ -140,7 +145,7 @@ impl AuditLog {
             loop {
                 let page = self.memory.messages(&self.scope, thread.id, &MessageQuery::following(after, PAGE)).await?;
                 count += page.messages.len() as u64;
-                let is_late = |message: &&Message| began_at.is_some_and(|began_at| message.created_at > began_at);
+                let is_late = |message: &&Message| started_at.is_some_and(|started_at| message.created_at > started_at);
                 late += page.messages.iter().filter(is_late).count() as u64;
                 after = page.messages.last().map_or(after, |message| message.seq);
                 if !page.more {
@@ -152,60 +157,59 @@ impl AuditLog {
     }
 }
 
-/// Goes through the chain, record by record.
-struct Walk<'a> {
+/// Verifies the chain, record by record.
+struct ChainVerifier<'a> {
     head: Option<&'a str>,
     is_head_seen: bool,
-    /// Of the record that was taken last.
+    /// The position of the last verified record.
     position: u64,
     verification: AuditVerification,
 }
 
-impl Walk<'_> {
-    fn take(&mut self, message: &Message) {
-        self.miss(message.seq - 1);
+impl ChainVerifier<'_> {
+    fn verify(&mut self, message: &Message) {
+        self.add_missing(message.seq - 1);
         let (text, position) = (message.plain_text(), message.seq);
-        let before = self.verification.head.take();
-        let before = before.as_deref().unwrap_or(NONE_BEFORE);
+        let previous = self.verification.head.take();
+        let previous = previous.as_deref().unwrap_or(NO_PREVIOUS);
         match serde_json::from_str::<AuditRecord>(&text) {
-            Ok(record) if record.previous.as_deref() == Some(before) => {}
+            Ok(record) if record.previous.as_deref() == Some(previous) => {}
             Ok(_) => {
-                let detail = "it does not follow the record before it: one of the two was changed";
-                self.verification.find(Some(position), detail);
+                let detail = "its hash of the previous record does not match: one of the two was changed";
+                self.verification.add_finding(Some(position), detail);
             }
-            Err(_) => self.verification.find(Some(position), "it is no record of the audit log"),
+            Err(_) => self.verification.add_finding(Some(position), "it is not a record of the audit log"),
         }
-        let hash = hash(&text);
+        let hash = hash_record(&text);
         self.is_head_seen |= self.head.is_some_and(|head| head.eq_ignore_ascii_case(&hash));
         self.verification.records += 1;
         self.verification.head = Some(hash);
         self.position = position;
     }
 
-    /// Tells that records are missing up to a position, where they are.
-    fn miss(&mut self, last: u64) {
+    /// Adds a finding if records between the last verified one and `last` (inclusive) are missing.
+    fn add_missing(&mut self, last: u64) {
         let first = self.position + 1;
         if first <= last {
-            let detail =
-                if first == last { "it is missing".to_owned() } else { format!("it is missing, as all up to {last}") };
-            self.verification.find(Some(first), detail);
+            let detail = if first == last {
+                "it is missing".to_owned()
+            } else {
+                format!("it is missing, and so are all records up to {last}")
+            };
+            self.verification.add_finding(Some(first), detail);
         }
-    }
-
-    fn end(&mut self, last: u64) {
-        self.miss(last);
     }
 }
 
-/// Lets others have their turn, longer the more of them there seem to be.
-async fn pause(attempt: usize) {
+/// Waits for a random duration that increases with the number of attempts.
+async fn wait_before_retry(attempt: usize) {
     let mut byte = [0];
-    // Without randomness they only wait alike.
+    // If there are no random bytes, all concurrent writers wait for the same time.
     getrandom::fill(&mut byte).unwrap_or_default();
     let steps = u64::from(byte[0]) * (1 + attempt.min(10) as u64);
     tokio::time::sleep(Duration::from_micros(40 * steps)).await;
 }
 
-fn hash(text: &str) -> String {
+fn hash_record(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }

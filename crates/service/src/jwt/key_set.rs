@@ -1,7 +1,7 @@
-//! A set of public keys that an issuer publishes (JWKS): read from a file or a URL, kept for a while, read again when a
-//! token names a key that is not in it.
+//! The published keys of an issuer (JWKS). They are read from a file or a URL and cached. They are read again when they are old or when
+//! a token names an unknown key.
 //!
-//! How often it is read is bounded, whatever tokens name: nobody can make this server flood an issuer.
+//! The frequency of reads is limited, so that clients cannot make the server flood an issuer with requests.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -17,21 +17,23 @@ use super::signature::PublicKey;
 use crate::outgoing::{self, OutgoingProxy};
 use crate::rate::{RateLimit, RateLimits};
 
-/// How long a set is taken for what it was.
-const FRESH: Duration = Duration::from_secs(600);
-/// How long it is used when it cannot be read again.
-const GOOD: Duration = Duration::from_secs(24 * 3600);
-/// How often it is read at most.
-const READS: RateLimit = RateLimit { per_minute: 4 };
+/// The age after which the set is refreshed.
+const REFRESH_AGE: Duration = Duration::from_secs(600);
+/// The age up to which the set is still used if it cannot be refreshed.
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// The maximum frequency of reads.
+const READ_LIMIT: RateLimit = RateLimit { per_minute: 4 };
 const TIMEOUT: Duration = Duration::from_secs(5);
-const BYTES: usize = 256 * 1024;
-const KEYS: usize = 100;
+/// The maximum size of a set, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
+/// The maximum number of keys; further keys of a set are ignored.
+const MAX_KEYS: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct KeySet {
     source: Source,
-    known: RwLock<Known>,
-    /// Held by the one who reads, so that the others wait for what is read.
+    cache: RwLock<CachedKeys>,
+    /// Locked while the set is read, so that concurrent callers wait for the result.
     reading: Mutex<RateLimits>,
 }
 
@@ -42,81 +44,81 @@ enum Source {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct CachedKeys {
     keys: Arc<Vec<PublicKey>>,
     read_at: Option<Instant>,
 }
 
-/// Why a set was not read. It holds nothing that the other side sent.
+/// Why reading a set failed. Errors contain no data from the response.
 #[derive(Debug, thiserror::Error)]
-enum Unread {
-    #[error("it cannot be read")]
+enum ReadError {
+    #[error("cannot read the file")]
     File(#[from] std::io::Error),
-    #[error("it cannot be fetched")]
+    #[error("the HTTP request failed")]
     Fetch(#[source] reqwest::Error),
-    #[error("the answer was {0}")]
+    #[error("the response has status {0}")]
     Status(u16),
-    #[error("it has more than {BYTES} bytes")]
-    Long,
-    #[error("it is no set of keys")]
-    Shape,
+    #[error("the set exceeds {MAX_BYTES} bytes")]
+    TooLong,
+    #[error("not a JSON Web Key Set")]
+    Format,
 }
 
 impl KeySet {
-    pub(super) fn at(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Self, IssuerError> {
+    pub(super) fn new(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Self, IssuerError> {
         let is_url = location.starts_with("http://") || location.starts_with("https://");
         let source = if is_url { from_url(location, proxy)? } else { Source::File(PathBuf::from(location)) };
-        Ok(Self { source, known: RwLock::default(), reading: Mutex::default() })
+        Ok(Self { source, cache: RwLock::default(), reading: Mutex::default() })
     }
 
-    /// Finds the key that a token names, or the only one where it names none.
+    /// Finds the key with an id. Without an id, returns the only key of the set, or `None` if the set has several keys.
     pub(super) async fn find(self: &Arc<Self>, id: Option<&str>) -> Option<PublicKey> {
-        let (known, now) = (self.known(), Instant::now());
-        let found = known.find(id).filter(|_| known.is_younger(GOOD, now));
+        let (cached, now) = (self.cached(), Instant::now());
+        let found = cached.find(id).filter(|_| cached.is_younger_than(MAX_AGE, now));
         if found.is_some() {
-            if !known.is_younger(FRESH, now) {
-                // Nobody waits for an issuer whose keys are known.
+            if !cached.is_younger_than(REFRESH_AGE, now) {
+                // The set is refreshed in the background, because the cached key can still be used.
                 let this = Arc::clone(self);
-                tokio::spawn(async move { this.read_again(known.read_at).await });
+                tokio::spawn(async move { this.refresh(cached.read_at).await });
             }
             return found;
         }
-        self.read_again(known.read_at).await;
-        self.known().find(id)
+        self.refresh(cached.read_at).await;
+        self.cached().find(id)
     }
 
-    /// Reads the set, unless somebody did since `seen`, or it was read too often.
-    async fn read_again(&self, seen: Option<Instant>) {
+    /// Reads the set again, unless it was already read again after `last_read_at` or was read too often.
+    async fn refresh(&self, last_read_at: Option<Instant>) {
         let limits = self.reading.lock().await;
-        if self.known().read_at != seen || limits.count("", READS, Instant::now()).is_err() {
+        if self.cached().read_at != last_read_at || limits.count("", READ_LIMIT, Instant::now()).is_err() {
             return;
         }
         match self.read().await {
             Ok(keys) => {
-                let known = Known { keys: Arc::new(keys), read_at: Some(Instant::now()) };
-                *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+                let cached = CachedKeys { keys: Arc::new(keys), read_at: Some(Instant::now()) };
+                *self.cache.write().unwrap_or_else(PoisonError::into_inner) = cached;
             }
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                tracing::warn!(%error, cause, "the keys of an issuer were not read; those that are known go on");
+                tracing::warn!(%error, cause, "cannot read the keys of a token issuer; using the cached keys");
             }
         }
     }
 
-    async fn read(&self) -> Result<Vec<PublicKey>, Unread> {
+    async fn read(&self) -> Result<Vec<PublicKey>, ReadError> {
         let bytes = match &self.source {
-            Source::File(path) => bounded_file(path)?,
+            Source::File(path) => read_file(path)?,
             Source::Url { url, client } => fetch(client, url.clone()).await?,
         };
-        parse(&bytes).ok_or(Unread::Shape)
+        parse(&bytes).ok_or(ReadError::Format)
     }
 
-    fn known(&self) -> Known {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn cached(&self) -> CachedKeys {
+        self.cache.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Known {
+impl CachedKeys {
     fn find(&self, id: Option<&str>) -> Option<PublicKey> {
         match id {
             Some(id) => self.keys.iter().find(|key| key.id.as_deref() == Some(id)).cloned(),
@@ -124,54 +126,54 @@ impl Known {
         }
     }
 
-    fn is_younger(&self, age: Duration, now: Instant) -> bool {
+    fn is_younger_than(&self, age: Duration, now: Instant) -> bool {
         self.read_at.is_some_and(|read_at| now.saturating_duration_since(read_at) < age)
     }
 }
 
-/// Keys decide who is let in, so they come over TLS, or from this machine.
+/// Creates a source for a URL. Keys determine who is authenticated, so they must be fetched over TLS or from this machine.
 fn from_url(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Source, IssuerError> {
     let url = Url::parse(location).map_err(|_| IssuerError::Location)?;
-    if url.scheme() != "https" && !outgoing::is_here(&url) {
+    if url.scheme() != "https" && !outgoing::is_local(&url) {
         return Err(IssuerError::Location);
     }
     let client = outgoing::client(&url, proxy, TIMEOUT).ok_or(IssuerError::Client)?;
     Ok(Source::Url { url, client })
 }
 
-async fn fetch(client: &reqwest::Client, url: Url) -> Result<Vec<u8>, Unread> {
-    let mut answer = client.get(url).header("accept", "application/json").send().await?;
-    if !answer.status().is_success() {
-        return Err(Unread::Status(answer.status().as_u16()));
+async fn fetch(client: &reqwest::Client, url: Url) -> Result<Vec<u8>, ReadError> {
+    let mut response = client.get(url).header("accept", "application/json").send().await?;
+    if !response.status().is_success() {
+        return Err(ReadError::Status(response.status().as_u16()));
     }
     let mut bytes = Vec::new();
-    while let Some(piece) = answer.chunk().await? {
-        if bytes.len() + piece.len() > BYTES {
-            return Err(Unread::Long);
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len() + chunk.len() > MAX_BYTES {
+            return Err(ReadError::TooLong);
         }
-        bytes.extend_from_slice(&piece);
+        bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
 }
 
-/// A small file that is seldom read: nobody waits long.
-fn bounded_file(path: &std::path::Path) -> Result<Vec<u8>, Unread> {
+/// Reads a file synchronously, because it is small and rarely read.
+fn read_file(path: &std::path::Path) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
-    let most = u64::try_from(BYTES).unwrap_or(u64::MAX);
-    std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > BYTES { Err(Unread::Long) } else { Ok(bytes) }
+    let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+    std::fs::File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_BYTES { Err(ReadError::TooLong) } else { Ok(bytes) }
 }
 
-impl From<reqwest::Error> for Unread {
+impl From<reqwest::Error> for ReadError {
     fn from(error: reqwest::Error) -> Self {
-        // An address may hold a password.
+        // A URL may contain a password.
         Self::Fetch(error.without_url())
     }
 }
 
-/// The keys that sign tokens; others are passed over.
+/// Parses a set. Ignores keys that cannot verify signatures of tokens. Returns `None` if `bytes` are not a JSON Web Key Set.
 pub(super) fn parse(bytes: &[u8]) -> Option<Vec<PublicKey>> {
     let set: Value = serde_json::from_slice(bytes).ok()?;
     let keys = set.get("keys")?.as_array()?;
-    Some(keys.iter().take(KEYS).filter_map(PublicKey::read).collect())
+    Some(keys.iter().take(MAX_KEYS).filter_map(PublicKey::read).collect())
 }

@@ -1,24 +1,24 @@
-//! Signatures of tokens. The algorithm belongs to the key: a token that names another is refused.
+//! Verification of token signatures. The algorithm is a property of the key: tokens with another algorithm are rejected.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
 use serde::Deserialize;
 
-/// A public key that signs tokens.
+/// A public key that verifies tokens.
 #[derive(Clone, Debug)]
 pub(super) struct PublicKey {
-    /// What a token calls it.
+    /// The key id (`kid`).
     pub(super) id: Option<String>,
-    /// The only algorithm that it is good for.
+    /// The only algorithm with which the key may be used.
     pub(super) algorithm: &'static str,
     material: Material,
 }
 
 #[derive(Clone)]
 enum Material {
-    Rsa { modulus: Vec<u8>, exponent: Vec<u8>, how: &'static RsaParameters },
-    Other { key: Vec<u8>, how: &'static dyn VerificationAlgorithm },
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8>, parameters: &'static RsaParameters },
+    Other { key: Vec<u8>, algorithm: &'static dyn VerificationAlgorithm },
 }
 
 impl std::fmt::Debug for Material {
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Material {
     }
 }
 
-/// A JSON Web Key (RFC 7517), as far as it matters.
+/// A JSON Web Key (RFC 7517), with only the members that are used here.
 #[derive(Debug, Deserialize)]
 struct Jwk {
     kty: String,
@@ -64,7 +64,7 @@ const RSA: [(&str, &RsaParameters); 6] = [
 ];
 
 impl PublicKey {
-    /// Reads a key; `None` for one that signs no tokens: of another kind or use, or a secret that was published.
+    /// Reads a key. Returns `None` if it cannot verify tokens: it has an unsupported type, is for another use, or is a published secret.
     pub(super) fn read(jwk: &serde_json::Value) -> Option<Self> {
         let jwk = Jwk::deserialize(jwk).ok()?;
         let is_for_signing = jwk.usage.as_deref().is_none_or(|usage| usage == "sig")
@@ -73,42 +73,50 @@ impl PublicKey {
             return None;
         }
         let (algorithm, material) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            // A key that names no algorithm has that of its kind which everybody knows.
+            // RS256 is the default for RSA keys that name no algorithm.
             ("RSA", _) => {
                 let named = jwk.alg.as_deref().unwrap_or("RS256");
-                let (algorithm, how) = RSA.into_iter().find(|(name, _)| *name == named)?;
-                (algorithm, Material::Rsa { modulus: bytes(&jwk.n)?, exponent: bytes(&jwk.e)?, how })
+                let (algorithm, parameters) = RSA.into_iter().find(|(name, _)| *name == named)?;
+                (
+                    algorithm,
+                    Material::Rsa { modulus: decode_member(&jwk.n)?, exponent: decode_member(&jwk.e)?, parameters },
+                )
             }
-            ("EC", Some("P-256")) => ("ES256", point(&jwk, 32, &signature::ECDSA_P256_SHA256_FIXED)?),
-            ("EC", Some("P-384")) => ("ES384", point(&jwk, 48, &signature::ECDSA_P384_SHA384_FIXED)?),
-            ("OKP", Some("Ed25519")) => ("EdDSA", Material::Other { key: bytes(&jwk.x)?, how: &signature::ED25519 }),
+            ("EC", Some("P-256")) => ("ES256", curve_point(&jwk, 32, &signature::ECDSA_P256_SHA256_FIXED)?),
+            ("EC", Some("P-384")) => ("ES384", curve_point(&jwk, 48, &signature::ECDSA_P384_SHA384_FIXED)?),
+            ("OKP", Some("Ed25519")) => {
+                ("EdDSA", Material::Other { key: decode_member(&jwk.x)?, algorithm: &signature::ED25519 })
+            }
             _ => return None,
         };
-        let is_own = jwk.alg.as_deref().is_none_or(|named| named == algorithm);
-        is_own.then_some(Self { id: jwk.kid, algorithm, material })
+        let is_consistent = jwk.alg.as_deref().is_none_or(|named| named == algorithm);
+        is_consistent.then_some(Self { id: jwk.kid, algorithm, material })
     }
 
-    /// Whether it signed a text.
-    pub(super) fn signed(&self, text: &str, signature: &[u8]) -> bool {
+    /// Whether `signature` is a valid signature of `text`.
+    pub(super) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
         let verified = match &self.material {
-            Material::Rsa { modulus, exponent, how } => {
+            Material::Rsa { modulus, exponent, parameters } => {
                 let key = RsaPublicKeyComponents { n: modulus, e: exponent };
-                key.verify(how, text.as_bytes(), signature)
+                key.verify(parameters, text.as_bytes(), signature)
             }
-            Material::Other { key, how } => UnparsedPublicKey::new(*how, key).verify(text.as_bytes(), signature),
+            Material::Other { key, algorithm } => {
+                UnparsedPublicKey::new(*algorithm, key).verify(text.as_bytes(), signature)
+            }
         };
         verified.is_ok()
     }
 }
 
-/// A point of a curve, uncompressed.
-fn point(jwk: &Jwk, length: usize, how: &'static dyn VerificationAlgorithm) -> Option<Material> {
-    let (x, y) = (bytes(&jwk.x)?, bytes(&jwk.y)?);
-    let is_whole = x.len() == length && y.len() == length;
-    is_whole.then(|| Material::Other { key: [vec![4], x, y].concat(), how })
+/// Returns the key on an elliptic curve, encoded as an uncompressed point. Returns `None` if a coordinate does not have `length` bytes.
+fn curve_point(jwk: &Jwk, length: usize, algorithm: &'static dyn VerificationAlgorithm) -> Option<Material> {
+    let (x, y) = (decode_member(&jwk.x)?, decode_member(&jwk.y)?);
+    let has_valid_length = x.len() == length && y.len() == length;
+    has_valid_length.then(|| Material::Other { key: [vec![4], x, y].concat(), algorithm })
 }
 
-fn bytes(text: &str) -> Option<Vec<u8>> {
+/// Decodes a base64url member of a key; `None` if it is invalid or empty.
+fn decode_member(text: &str) -> Option<Vec<u8>> {
     BASE64_URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| !bytes.is_empty())
 }
 
@@ -119,22 +127,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_has_one_algorithm() {
-        let rsa = |rest: serde_json::Value| {
+    fn key_has_one_algorithm() {
+        let rsa_algorithm = |members: serde_json::Value| {
             let mut jwk = json!({ "kty": "RSA", "kid": "a", "n": "AQAB", "e": "AQAB" });
-            jwk.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            jwk.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
             PublicKey::read(&jwk).map(|key| key.algorithm)
         };
-        assert_eq!(rsa(json!({})), Some("RS256"));
-        assert_eq!(rsa(json!({ "alg": "PS384", "use": "sig", "key_ops": ["verify"] })), Some("PS384"));
-        for refused in
+        assert_eq!(rsa_algorithm(json!({})), Some("RS256"));
+        assert_eq!(rsa_algorithm(json!({ "alg": "PS384", "use": "sig", "key_ops": ["verify"] })), Some("PS384"));
+        for rejected in
             [json!({ "alg": "HS256" }), json!({ "alg": "none" }), json!({ "use": "enc" }), json!({ "n": "" })]
         {
-            assert_eq!(rsa(refused.clone()), None, "{refused}");
+            assert_eq!(rsa_algorithm(rejected.clone()), None, "{rejected}");
         }
-        assert!(rsa(json!({ "key_ops": ["encrypt"] })).is_none());
+        assert!(rsa_algorithm(json!({ "key_ops": ["encrypt"] })).is_none());
         let secret = json!({ "kty": "oct", "k": "c2VjcmV0", "alg": "HS256" });
-        assert!(PublicKey::read(&secret).is_none(), "a published secret is none");
+        assert!(PublicKey::read(&secret).is_none(), "a published secret is not accepted as a key");
+
         let short = json!({ "kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB" });
         assert!(PublicKey::read(&short).is_none());
     }

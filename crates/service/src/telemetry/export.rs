@@ -8,32 +8,33 @@ use tokio::task::JoinHandle;
 use super::TelemetryOptions;
 use crate::outgoing;
 
-/// Spans that wait; a collector that is away costs no more memory than this.
-const WAITING: usize = 2_048;
-/// Spans that go together.
+/// The maximum number of queued spans, which limits the memory used while the collector is unavailable.
+const QUEUE_CAPACITY: usize = 2_048;
+/// The maximum number of spans in one request.
 const BATCH: usize = 512;
-const EVERY: Duration = Duration::from_secs(2);
+/// The maximum time between two attempts to send spans.
+const INTERVAL: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends spans to a collector, many together, beside the requests.
+/// Exports spans to a collector in batches, in the background.
 #[derive(Debug)]
 pub(super) struct Exporter {
     spans: std::sync::Mutex<Option<mpsc::Sender<Value>>>,
-    sending: Mutex<Option<JoinHandle<()>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Exporter {
-    /// `None` where nothing can be sent from here.
+    /// Starts the background task. Returns `None` if the URL or the proxy is invalid.
     pub(super) fn start(options: &TelemetryOptions) -> Option<Self> {
         let url = Url::parse(&format!("{}/v1/traces", options.endpoint.trim_end_matches('/'))).ok()?;
         let client = outgoing::client(&url, options.proxy.as_ref(), TIMEOUT)?;
-        let sender = Sender { client, url, options: options.clone() };
-        let (spans, waiting) = mpsc::channel(WAITING);
-        let sending = tokio::spawn(sender.run(waiting));
-        Some(Self { spans: std::sync::Mutex::new(Some(spans)), sending: Mutex::new(Some(sending)) })
+        let sender = BatchSender { client, url, options: options.clone() };
+        let (spans, queue) = mpsc::channel(QUEUE_CAPACITY);
+        let task = tokio::spawn(sender.run(queue));
+        Some(Self { spans: std::sync::Mutex::new(Some(spans)), task: Mutex::new(Some(task)) })
     }
 
-    /// Gives a span away. Where too many wait it is lost: no request waits for a collector.
+    /// Queues a span. If the queue is full, the span is dropped, so that requests never wait for the collector.
     pub(super) fn send(&self, span: Value) {
         let spans = self.spans.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(spans) = spans.as_ref() {
@@ -41,48 +42,49 @@ impl Exporter {
         }
     }
 
-    /// Sends what waits, and ends.
+    /// Exports all queued spans and ends the background task. Stops waiting after [`TIMEOUT`].
     pub(super) async fn flush(&self) {
         drop(self.spans.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
-        if let Some(sending) = self.sending.lock().await.take() {
-            drop(tokio::time::timeout(TIMEOUT, sending).await);
+        if let Some(task) = self.task.lock().await.take() {
+            drop(tokio::time::timeout(TIMEOUT, task).await);
         }
     }
 }
 
-struct Sender {
+struct BatchSender {
     client: reqwest::Client,
     url: Url,
     options: TelemetryOptions,
 }
 
-impl Sender {
-    async fn run(self, mut waiting: mpsc::Receiver<Value>) {
-        let mut ticks = tokio::time::interval(EVERY);
+impl BatchSender {
+    async fn run(self, mut queue: mpsc::Receiver<Value>) {
+        let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut spans = Vec::new();
         let mut was_failing = false;
         loop {
-            let is_over = tokio::select! {
-                count = waiting.recv_many(&mut spans, BATCH) => count == 0,
+            let is_closed = tokio::select! {
+                count = queue.recv_many(&mut spans, BATCH) => count == 0,
                 _ = ticks.tick() => false,
             };
-            if is_over && spans.is_empty() {
+            if is_closed && spans.is_empty() {
                 return;
             }
-            if is_over || spans.len() >= BATCH || (!spans.is_empty() && waiting.is_empty()) {
-                let sent = self.send(std::mem::take(&mut spans)).await;
-                if !sent && !was_failing {
-                    tracing::warn!("traces cannot be sent; they are lost until the collector takes them again");
+            if is_closed || spans.len() >= BATCH || (!spans.is_empty() && queue.is_empty()) {
+                let is_sent = self.send(std::mem::take(&mut spans)).await;
+                if !is_sent && !was_failing {
+                    tracing::warn!("cannot export traces; spans are dropped until the collector accepts them again");
                 }
-                was_failing = !sent;
+                was_failing = !is_sent;
             }
-            if is_over {
+            if is_closed {
                 return;
             }
         }
     }
 
+    /// Sends spans to the collector. Returns whether the collector accepted them.
     async fn send(&self, spans: Vec<Value>) -> bool {
         let attribute = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
         let body = json!({ "resourceSpans": [{
@@ -97,6 +99,6 @@ impl Sender {
         for (name, value) in &self.options.headers {
             request = request.header(name, value);
         }
-        request.send().await.is_ok_and(|answer| answer.status().is_success())
+        request.send().await.is_ok_and(|response| response.status().is_success())
     }
 }

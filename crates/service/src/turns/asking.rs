@@ -1,193 +1,202 @@
-//! Asking an assistant, once for each request that is meant once.
+//! Asking an assistant. Retries of a request do not start another turn.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
-use threadkeep::memory::turns::Waiting;
+use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{
-    Agent, AgentError, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
+    Agent, AgentError, Conflict, Message, MessageRef, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
     TurnStatus,
 };
 use tokio::sync::watch;
 
-use super::{Answered, resume, stopping};
+use super::{TurnResult, resume, stopping};
 use crate::error::Result;
-use crate::repeats::{Attempt, WINDOW_MS};
+use crate::repeats::{Attempt, RETRY_WINDOW_MS};
 use crate::service::Service;
 
-/// Messages from the end of a thread among which a turn that may be repeated begins.
-const LOOK: usize = 200;
-/// How long a repeated request waits for the turn that its first try began.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// The number of messages at the end of a thread that are searched for the question of the first attempt.
+const NEWEST_MESSAGES: usize = 200;
+/// How long a retried request waits for the turn that the first attempt started.
+const RETRY_WAIT: Duration = Duration::from_secs(600);
 
 /// A question to an assistant in a thread.
 #[derive(Clone, Debug)]
 pub struct AskRequest {
-    /// Where it is asked.
+    /// The service.
     pub service: Service,
-    /// Who is asked.
+    /// The assistant.
     pub agent: Agent,
-    /// On whose behalf.
+    /// The scope of the caller.
     pub scope: Scope,
-    /// The thread, which is there.
+    /// The thread, which must exist.
     pub thread: ThreadId,
-    /// What is asked. Its idempotency key is set from the attempt.
+    /// The question. Its idempotency key is set from the attempt.
     pub ask: TurnRequest,
-    /// What tells whether it was asked before.
+    /// This attempt of the request.
     pub attempt: Attempt,
-    /// Whether the thread was made for this question alone, and goes with the answer.
-    pub is_passing: bool,
+    /// Whether the thread was created only for this question, so that it is deleted after the answer.
+    pub is_ephemeral: bool,
 }
 
 impl AskRequest {
-    /// Has it answered, or gives the turn that this request had before.
-    pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
-        // A request that has a key may come again, and a turn that waits goes on in its thread: it goes when it expires.
-        let is_over = self.is_passing && self.attempt.key().is_none();
+    /// Runs the turn, or returns the turn of an earlier attempt.
+    pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
+        // A thread is not deleted but expires if the request may be retried with its key, or if its turn waits for an approval.
+        let deletes_thread = self.is_ephemeral && self.attempt.key().is_none();
         let (memory, scope, thread) = (self.agent.memory().clone(), self.scope.clone(), self.thread);
-        let answered = Box::pin(self.answer_once(events)).await;
-        let is_waiting = matches!(&answered, Ok(answered) if answered.turn.status == TurnStatus::WaitingForApproval);
-        if is_over
+        let result = Box::pin(self.run_or_find(events)).await;
+        let is_waiting = matches!(&result, Ok(result) if result.turn.status == TurnStatus::WaitingForApproval);
+        if deletes_thread
             && !is_waiting
             && let Err(error) = memory.delete_thread(&scope, thread).await
         {
-            tracing::warn!(%error, "a thread that is over stays until it expires");
+            tracing::warn!(%error, "cannot delete a thread that was created for a single question; it will expire");
         }
-        answered
+        result
     }
 
-    async fn answer_once(mut self, events: EventSink<'_>) -> Result<Answered> {
-        self.ask.is_ephemeral = self.is_passing;
+    async fn run_or_find(mut self, events: EventSink<'_>) -> Result<TurnResult> {
+        self.ask.is_ephemeral = self.is_ephemeral;
         if let Some(key) = self.attempt.key() {
-            self.ask.idempotency_key = Some(self.own(key));
-            let answered = Box::pin(self.ask(events)).await?;
-            self.check_same(&answered).await?;
-            return Ok(answered);
+            self.ask.idempotency_key = Some(self.user_key(key));
+            let result = Box::pin(self.ask(events)).await?;
+            self.check_same_request(&result).await?;
+            return Ok(result);
         }
         if self.attempt.is_retry()
-            && let Some(answered) = self.first_try().await?
+            && let Some(result) = self.find_first_attempt().await?
         {
-            return Ok(answered);
+            return Ok(result);
         }
         Box::pin(self.ask(events)).await
     }
 
-    /// The id of the turn that this will be, by the request's own key or else by the one that is given.
-    pub fn name_turn(&mut self, or: String) -> String {
+    /// Returns the id that the turn will have. It is derived from the key of the request. If the request has no key, `default_key` is
+    /// set as its idempotency key.
+    pub fn determine_turn_id(&mut self, default_key: String) -> String {
         let key = match self.attempt.key() {
-            Some(key) => self.own(key),
-            None => self.ask.idempotency_key.insert(or).clone(),
+            Some(key) => self.user_key(key),
+            None => self.ask.idempotency_key.insert(default_key).clone(),
         };
         turn_of_key(self.thread, &key)
     }
 
-    /// A key as this user's: those who share a thread may choose the same.
-    fn own(&self, key: &str) -> String {
+    /// Makes a key specific to the user, because users who share a thread may choose the same key.
+    fn user_key(&self, key: &str) -> String {
         format!("http\n{}\n{key}", self.user())
     }
 
-    async fn ask(&self, events: EventSink<'_>) -> Result<Answered> {
-        let (begun, running) = watch::channel(None);
-        let mut hear = |event: TurnEvent| {
+    async fn ask(&self, events: EventSink<'_>) -> Result<TurnResult> {
+        let (started, running) = watch::channel(None);
+        let mut forward = |event: TurnEvent| {
             if let TurnEvent::Started { turn, .. } = &event {
-                begun.send_replace(Some(turn.clone()));
+                started.send_replace(Some(turn.clone()));
             }
             events(event);
         };
-        let answering = self.agent.chat_with(&self.scope, self.thread, self.ask.clone(), &mut hear);
+        let chat = self.agent.chat_with(&self.scope, self.thread, self.ask.clone(), &mut forward);
         let turn = tokio::select! {
-            turn = answering => turn?,
-            never = self.heed(running) => match never {},
+            turn = chat => turn?,
+            never = self.stop_on_request(running) => match never {},
         };
-        let replayed = begun.borrow().is_none();
-        Ok(Answered { turn, replayed })
+        let replayed = started.borrow().is_none();
+        Ok(TurnResult { turn, replayed })
     }
 
-    /// Stops the turn once somebody asked for it, from when it is known by its name.
-    async fn heed(&self, mut running: watch::Receiver<Option<String>>) -> Infallible {
-        let begun = running.wait_for(Option::is_some).await.ok().and_then(|turn| turn.clone());
-        match begun {
-            Some(turn) => stopping::heed(&self.service, &self.scope, self.thread, &turn, &self.ask.stop).await,
+    /// Waits until the id of the turn is known, then stops the turn when a client requests that. Never returns.
+    async fn stop_on_request(&self, mut running: watch::Receiver<Option<String>>) -> Infallible {
+        let turn = running.wait_for(Option::is_some).await.ok().and_then(|turn| turn.clone());
+        match turn {
+            Some(turn) => {
+                stopping::stop_on_request(&self.service, &self.scope, self.thread, &turn, &self.ask.stop).await
+            }
             None => std::future::pending().await,
         }
     }
 
-    /// Refuses a key that was used for another question, or for another assistant.
-    async fn check_same(&self, answered: &Answered) -> Result<()> {
-        let Answered { turn, replayed: true } = answered else { return Ok(()) };
-        let asked = turn.stored.first().map(|stored| MessageName::Seq(stored.seq));
-        let asked = self.agent.memory().find_messages(&self.scope, self.thread, asked.as_slice()).await?;
-        let is_other = |message: &Message| message.content.role == Role::User && !self.is_asked_by(message);
-        if turn.agent != self.name() || asked.iter().any(is_other) {
+    /// Checks that the request that started the turn asked the same assistant the same question.
+    ///
+    /// # Errors
+    /// `Conflict::IdempotencyKey` if the key was used for another question or another assistant.
+    async fn check_same_request(&self, result: &TurnResult) -> Result<()> {
+        let TurnResult { turn, replayed: true } = result else { return Ok(()) };
+        let question = turn.stored.first().map(|stored| MessageRef::Seq(stored.seq));
+        let question = self.agent.memory().find_messages(&self.scope, self.thread, question.as_slice()).await?;
+        let is_other_question = |message: &Message| message.content.role == Role::User && !self.is_question(message);
+        if turn.agent != self.assistant_name() || question.iter().any(is_other_question) {
             return Err(StoreError::from(Conflict::IdempotencyKey).into());
         }
         Ok(())
     }
 
-    /// The turn that the first try of this request began, where the thread ends with it.
-    async fn first_try(&self) -> Result<Option<Answered>> {
+    /// Returns the turn of the first attempt of this request, if it is the last turn of the thread. Waits until the turn has ended.
+    async fn find_first_attempt(&self) -> Result<Option<TurnResult>> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        let mut waiting: Option<Waiting> = None;
+        let deadline = tokio::time::Instant::now() + RETRY_WAIT;
+        let mut waiting: Option<TurnWaiter> = None;
         loop {
-            let newest = memory.newest(scope, thread, LOOK).await?;
-            let is_question = |message: &&Message| {
+            let newest = memory.newest(scope, thread, NEWEST_MESSAGES).await?;
+            let is_user_message = |message: &&Message| {
                 message.content.role == Role::User && !message.content.metadata.contains_key("approval")
             };
-            let Some(asked) = newest.iter().rfind(is_question).filter(|message| self.is_asked_by(message)) else {
+            let Some(question) = newest.iter().rfind(is_user_message).filter(|message| self.is_question(message))
+            else {
                 return Ok(None);
             };
             let running = match find_running_turn(memory, scope, thread).await? {
                 Some(running) => running,
-                None => match self.turn_at(&newest, asked.seq).await? {
+                None => match self.find_turn(&newest, question.seq).await? {
                     Some(TurnState::Running(running)) => running,
-                    Some(TurnState::Settled(turn)) => return Ok(Some(Answered { turn: *turn, replayed: true })),
+                    Some(TurnState::Settled(turn)) => return Ok(Some(TurnResult { turn: *turn, replayed: true })),
                     _ => return Ok(None),
                 },
             };
             if tokio::time::Instant::now() > deadline {
                 return Err(AgentError::Busy.into());
             }
-            // Where its driver is gone, it goes on here.
+            // If the task that drove the turn has ended, the turn is resumed here.
             resume(&self.service, &self.agent, scope, thread, &running.turn).await?;
             match &mut waiting {
-                // What happened before this moment is seen by another look.
-                None => waiting = Some(Waiting::begin(memory, scope, thread).await),
+                // The first iteration only subscribes to changes; the next one reads the state again, so that none is missed.
+                None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
                 Some(waiting) => waiting.wait(None).await,
             }
         }
     }
 
-    /// The turn of the question at a position, where these newest messages of the thread end with it.
-    async fn turn_at(&self, newest: &[Message], asked: u64) -> Result<Option<TurnState>> {
+    /// Returns the turn that starts with the question at a position, if it is the turn of the last of these newest messages of the
+    /// thread. Returns `None` if the last message is too old for this request to be a retry.
+    async fn find_turn(&self, newest: &[Message], question: u64) -> Result<Option<TurnState>> {
         let memory = self.agent.memory();
-        let Some(tail) = newest.last().filter(|tail| tail.created_at.plus_ms(WINDOW_MS) >= memory.now()) else {
+        let Some(last) = newest.last().filter(|last| last.created_at.plus_ms(RETRY_WINDOW_MS) >= memory.now()) else {
             return Ok(None);
         };
-        let Some(turn) = tail.content.metadata.get("turn").and_then(|turn| turn.as_str()) else { return Ok(None) };
+        let Some(turn) = last.content.metadata.get("turn").and_then(|turn| turn.as_str()) else { return Ok(None) };
         let found = find_turn_state(memory, &self.scope, self.thread, turn).await?;
-        let is_it = |found: &TurnState| match found {
+        let is_same = |found: &TurnState| match found {
             TurnState::Settled(turn) => {
                 let seqs = (turn.stored.first().map(|stored| stored.seq), turn.stored.last().map(|stored| stored.seq));
-                turn.agent == self.name() && seqs == (Some(asked), Some(tail.seq))
+                turn.agent == self.assistant_name() && seqs == (Some(question), Some(last.seq))
             }
             _ => true,
         };
-        Ok(found.filter(is_it))
+        Ok(found.filter(is_same))
     }
 
-    /// Whether a message is this question.
-    fn is_asked_by(&self, message: &Message) -> bool {
+    /// Whether a message is the question of this request.
+    fn is_question(&self, message: &Message) -> bool {
         let author = message.content.author.as_deref();
-        let is_own = author.is_none_or(|author| author == self.ask.author.as_deref().unwrap_or(self.user()));
-        is_own && message.plain_text() == self.ask.text.as_str()
+        let is_same_author = author.is_none_or(|author| author == self.ask.author.as_deref().unwrap_or(self.user()));
+        is_same_author && message.plain_text() == self.ask.text.as_str()
     }
 
-    fn name(&self) -> &str {
+    fn assistant_name(&self) -> &str {
         &self.agent.assistant().definition().name
     }
 
+    /// Returns the user of the scope; empty for the scope of a tenant.
     fn user(&self) -> &str {
         match &self.scope {
             Scope::Tenant(_) => "",

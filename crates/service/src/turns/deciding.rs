@@ -1,71 +1,73 @@
-//! Deciding about an approval; its turn goes on by that.
+//! Deciding on an approval, which resumes its turn.
 
 use std::time::Duration;
 
 use threadkeep::agent::{
     Approval, ApprovalState, Decision, EventSink, Stop, TurnState, find_approval, find_turn_state,
 };
-use threadkeep::memory::turns::Waiting;
+use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
-use super::{Answered, resume, stopping};
+use super::{TurnResult, resume, stopping};
 use crate::error::{Error, Result};
 use crate::repeats::Attempt;
 use crate::service::Service;
 
-/// How long a repeated decision waits for the turn that the first one took up.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a retried decision waits for the turn that the first decision resumed.
+const RETRY_WAIT: Duration = Duration::from_secs(600);
 
-/// A decision.
+/// A decision on an approval.
 #[derive(Debug)]
 pub struct DecisionRequest {
-    /// Where it is decided.
+    /// The service.
     pub service: Service,
-    /// The assistant that asks for leave.
+    /// The assistant that requested the approval.
     pub agent: Agent,
-    /// On whose behalf.
+    /// The scope of the caller.
     pub scope: Scope,
     /// The thread of the turn.
     pub thread: ThreadId,
-    /// The approval.
+    /// The id of the approval.
     pub approval: String,
-    /// The turn that goes on.
+    /// The id of the turn to resume.
     pub turn: String,
-    /// What is decided.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Who decides.
+    /// The name of the person who decides.
     pub by: String,
-    /// What tells whether it was decided before.
+    /// This attempt of the request.
     pub attempt: Attempt,
 }
 
 impl DecisionRequest {
-    /// Decides and goes on with the turn. A decision that is repeated, with a key or by a client that says so, gets the
-    /// turn of the first.
-    pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
+    /// Decides and resumes the turn. If the approval is already decided and the request may be a retry, returns the turn that the first
+    /// decision resumed.
+    pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
         let stop = Stop::new();
         let decision =
             Decision { approval: approval.clone(), verdict: verdict.clone(), by: by.clone(), stop: stop.clone() };
-        let decided = tokio::select! {
-            decided = agent.decide_with(scope, *thread, decision, events) => decided,
-            never = stopping::heed(service, scope, *thread, turn, &stop) => match never {},
+        let result = tokio::select! {
+            result = agent.decide_with(scope, *thread, decision, events) => result,
+            never = stopping::stop_on_request(service, scope, *thread, turn, &stop) => match never {},
         };
-        match decided {
-            Ok(turn) => Ok(Answered { turn, replayed: false }),
+        match result {
+            Ok(turn) => Ok(TurnResult { turn, replayed: false }),
             Err(closed @ AgentError::ApprovalClosed { .. }) if attempt.key().is_some() || attempt.is_retry() => {
-                self.decided_before(closed.into()).await
+                self.find_first_decision(closed.into()).await
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn decided_before(&self, closed: Error) -> Result<Answered> {
+    /// Waits for the turn that the first decision resumed, if that decision was the same as this one. Otherwise returns the error
+    /// `closed`.
+    async fn find_first_decision(&self, closed: Error) -> Result<TurnResult> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let found = find_approval(memory, scope, thread, &self.approval).await?;
-        let Some(approval) = found.filter(|approval| self.is_made_by(approval)) else { return Err(closed) };
-        let over = tokio::time::timeout(PATIENCE, async {
-            let mut waiting = Waiting::begin(memory, scope, thread).await;
+        let Some(approval) = found.filter(|approval| self.agrees_with(approval)) else { return Err(closed) };
+        let wait_for_turn = tokio::time::timeout(RETRY_WAIT, async {
+            let mut waiting = TurnWaiter::begin(memory, scope, thread).await;
             loop {
                 match find_turn_state(memory, scope, thread, &approval.turn).await? {
                     Some(TurnState::Running(_)) => {}
@@ -76,12 +78,12 @@ impl DecisionRequest {
                 waiting.wait(None).await;
             }
         });
-        let turn = over.await.map_err(|_| Error::from(AgentError::Busy))??;
-        turn.map(|turn| Answered { turn, replayed: true }).ok_or(closed)
+        let turn = wait_for_turn.await.map_err(|_| Error::from(AgentError::Busy))??;
+        turn.map(|turn| TurnResult { turn, replayed: true }).ok_or(closed)
     }
 
-    /// Whether an approval stands as this decision made it.
-    fn is_made_by(&self, approval: &Approval) -> bool {
+    /// Whether an approval is in the state in which this decision would leave it.
+    fn agrees_with(&self, approval: &Approval) -> bool {
         let is_denied = approval.state == ApprovalState::Denied;
         let is_same = match &self.verdict {
             Verdict::Approve => !is_denied && approval.changed.is_none(),

@@ -1,13 +1,14 @@
-//! Going on with turns that were cut off: by a crash of this server, of another instance, or of another program.
+//! Resuming turns that were interrupted by a crash of this server, of another instance or of another program.
 //!
-//! Every instance looks for them, from its start on, and takes a few at a time. Of several that try one gets a turn; what
-//! decides is the version of the turn's record, not a clock. A call of a model is not made again: its thread is freed.
+//! Every instance polls for interrupted turns and resumes a few of them concurrently. If several instances try to resume a turn, one of
+//! them gets it, by compare-and-set on the turn's record. Interrupted model calls that no assistant made are not repeated; their threads
+//! are unlocked.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use threadkeep::agent::{InterruptedTurn, Stop, list_interrupted_turns};
-use threadkeep::memory::turns::{TurnKind, remove_cut_completion};
+use threadkeep::memory::turns::{TurnKind, remove_interrupted_completion};
 use threadkeep::{Agent, AgentError, Scope, ThreadId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -15,68 +16,76 @@ use tokio::task::JoinHandle;
 use super::stopping;
 use crate::service::Service;
 
-/// Turns that are gone on with at a time.
-const AT_ONCE: usize = 4;
-/// How often it is looked for others.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The maximum number of turns that an instance resumes concurrently.
+const MAX_CONCURRENT: usize = 4;
+/// The time between two polls for interrupted turns.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The turns that this instance goes on with.
+/// Limits the turns that this instance resumes concurrently.
 #[derive(Clone, Debug)]
-pub(crate) struct Resumed(Arc<Semaphore>);
+pub(crate) struct Resumptions(Arc<Semaphore>);
 
-impl Resumed {
+impl Resumptions {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(AT_ONCE)))
+        Self(Arc::new(Semaphore::new(MAX_CONCURRENT)))
     }
 
-    /// Waits until none is on its way.
-    pub(crate) async fn over(&self) {
-        drop(self.0.acquire_many(u32::try_from(AT_ONCE).unwrap_or(u32::MAX)).await);
+    /// Waits until no resumed turn is running.
+    pub(crate) async fn finished(&self) {
+        drop(self.0.acquire_many(u32::try_from(MAX_CONCURRENT).unwrap_or(u32::MAX)).await);
     }
 }
 
-/// Goes on with what was cut off, from now on.
+/// Starts to resume interrupted turns periodically, until the service is asked to stop.
 pub(crate) fn start(service: &Service) -> JoinHandle<()> {
     let service = service.clone();
     tokio::spawn(async move {
         while !service.is_stopping() {
-            if let Err(error) = look(&service).await {
-                tracing::warn!(%error, "it is not known which turns were cut off; the next look makes up for it");
+            if let Err(error) = poll(&service).await {
+                tracing::warn!(%error, "cannot list interrupted turns; will retry");
             }
             tokio::select! {
                 () = service.stopped() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
             }
         }
     })
 }
 
-/// Begins to go on with as many as may be.
-async fn look(service: &Service) -> Result<(), AgentError> {
-    let (calls, cut): (Vec<_>, Vec<_>) =
-        list_interrupted_turns(service.memory()).await?.into_iter().partition(|cut| cut.kind == TurnKind::Completion);
-    for cut in calls {
-        if let Err(error) = remove_cut_completion(service.memory(), &cut.scope, cut.thread).await {
-            tracing::warn!(%error, "a thread that a call of a model left could not be freed");
+/// Starts to resume interrupted turns, as many as the limit allows.
+async fn poll(service: &Service) -> Result<(), AgentError> {
+    let (completions, turns): (Vec<_>, Vec<_>) =
+        list_interrupted_turns(service.memory()).await?.into_iter().partition(|turn| turn.kind == TurnKind::Completion);
+    for completion in completions {
+        let InterruptedTurn { scope, thread, .. } = &completion;
+        if let Err(error) = remove_interrupted_completion(service.memory(), scope, *thread).await {
+            tracing::warn!(%error, "cannot unlock a thread after an interrupted model call");
         }
     }
-    let served = cut.into_iter().filter_map(|cut| Some((service.assistants().find(&cut.assistant)?, cut)));
-    for (agent, cut) in served {
-        let Ok(permit) = Arc::clone(&service.resumed().0).try_acquire_owned() else { break };
-        tokio::spawn(go_on(service.clone(), agent, cut, permit));
+    let resumable = turns.into_iter().filter_map(|turn| Some((service.assistants().find(&turn.assistant)?, turn)));
+    for (agent, turn) in resumable {
+        let Ok(permit) = Arc::clone(&service.resumptions().0).try_acquire_owned() else { break };
+        tokio::spawn(resume_in_background(service.clone(), agent, turn, permit));
     }
     Ok(())
 }
 
-async fn go_on(service: Service, agent: Agent, cut: InterruptedTurn, permit: OwnedSemaphorePermit) {
-    tracing::info!(assistant = cut.assistant, "going on with a turn that was cut off");
-    if let Err(error) = resume(&service, &agent, &cut.scope, cut.thread, &cut.turn).await {
-        tracing::warn!(%error, assistant = cut.assistant, "a turn could not be gone on with");
+async fn resume_in_background(
+    service: Service,
+    agent: Agent,
+    interrupted: InterruptedTurn,
+    permit: OwnedSemaphorePermit,
+) {
+    let InterruptedTurn { scope, thread, turn, assistant, .. } = &interrupted;
+    tracing::info!(assistant, "resuming an interrupted turn");
+    if let Err(error) = resume(&service, &agent, scope, *thread, turn).await {
+        tracing::warn!(%error, assistant, "cannot resume an interrupted turn");
     }
     drop(permit);
 }
 
-/// Goes on with a turn whose driver may be gone, until it is over or asked to stop. One that is driven is left alone.
+/// Resumes a turn and runs it until it ends, waits for an approval, or a client requests a stop. Does nothing if another task drives
+/// the turn.
 pub async fn resume(
     service: &Service,
     agent: &Agent,
@@ -84,20 +93,20 @@ pub async fn resume(
     thread: ThreadId,
     turn: &str,
 ) -> Result<(), AgentError> {
-    let mut watched = service.watch().turn(agent, thread);
-    let (stop, mut unheard) = (Stop::new(), |_| {});
+    let mut call = service.instrumentation().start_turn(agent, thread);
+    let (stop, mut ignore_events) = (Stop::new(), |_| {});
     let resuming = async {
         tokio::select! {
-            resumed = agent.resume_with(scope, thread, &stop, &mut unheard) => resumed,
-            never = stopping::heed(service, scope, thread, turn, &stop) => match never {},
+            resumed = agent.resume_with(scope, thread, &stop, &mut ignore_events) => resumed,
+            never = stopping::stop_on_request(service, scope, thread, turn, &stop) => match never {},
         }
     };
-    let resumed = Box::pin(watched.around(resuming)).await;
+    let resumed = Box::pin(call.in_scope(resuming)).await;
     match resumed.as_deref() {
-        // Another one drives it.
-        Ok([]) => watched.pass_over(),
-        Ok([.., turn]) => watched.told(turn),
-        Err(_) => watched.failed("not_resumed"),
+        // Another task drives the turn.
+        Ok([]) => call.discard(),
+        Ok([.., turn]) => call.set_turn_outcome(turn),
+        Err(_) => call.set_failed("not_resumed"),
     }
     resumed.map(drop)
 }

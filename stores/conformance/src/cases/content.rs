@@ -1,4 +1,4 @@
-//! What is said comes back as it was said.
+//! Reading returns exactly what was written.
 
 use threadkeep_core::{
     Batch, Content, ImageReference, Map, NewMessage, OpenThread, Part, RecordOwner, RecordWrite, Replacement, Role,
@@ -6,12 +6,13 @@ use threadkeep_core::{
 };
 
 use crate::conversation::Conversation;
-use crate::given::{
-    adds, ana, at, batch, json, message_id, note, put, says, spoken, system, thread_id, thread_key, user, user_id,
+use crate::fixtures::{
+    ana, appending, at, batch, json, message_id, message_with, note_write, put, system, thread_id, thread_key, user,
+    user_id, user_message,
 };
-use crate::run::Stage;
+use crate::run::TestEnv;
 
-/// Texts that have broken stores before.
+/// Texts that often break stores: Unicode edge cases, control characters, and syntax of SQL, JSON and the codec.
 pub(crate) const TEXTS: [&str; 16] = [
     "",
     " ",
@@ -31,11 +32,11 @@ pub(crate) const TEXTS: [&str; 16] = [
     "ﷺ ẞ ſ İ ı Ⅷ ﬁ",
 ];
 
-/// Content with every member, and with numbers that are easily lost.
-pub(crate) fn full() -> Content {
+/// Content with every field set, and with numbers that easily lose precision.
+pub(crate) fn full_content() -> Content {
     let fields = r#"{"rank_score": 1150.5, "similarity": 0.234, "big": 18446744073709551615, "small": -9223372036854775808,
         "tiny": 5e-324, "huge": 1.7976931348623157e308, "third": 0.1, "nothing": null, "deep": [[[{"z": 1, "a": 2}]]]}"#;
-    let fields: Map = serde_json::from_str(fields).expect("the cases write JSON well");
+    let fields: Map = serde_json::from_str(fields).expect("valid JSON");
     let call =
         ToolCall { id: "call_1".to_owned(), name: "get".to_owned(), arguments: json("{ \"b\":1,\n\t\"a\":1.0 }") };
     let result = ToolResult { call_id: "call_1".to_owned(), output: "{\"ok\": true}".to_owned(), is_error: true };
@@ -75,45 +76,48 @@ pub(crate) fn full() -> Content {
     }
 }
 
-/// A wire item whose every byte counts.
+/// JSON that changes if it is reformatted.
 const RAW: &str = "{ \"b\" : 1,\t\"a\":[ 1.0,1.00 , 1e2 ],\n \"é\":\"\\u00e9\\/\\ud83d\\ude87\", \"a\" : null  }";
 
-pub(super) async fn content_comes_back_whole(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let mut contents = vec![full(), Content::empty(Role::User), Content::empty(Role::System)];
+pub(super) async fn content_round_trips(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    let mut contents = vec![full_content(), Content::empty(Role::User), Content::empty(Role::System)];
     for role in Role::ALL {
         contents.push(Content::text(role, "plain"));
         contents.push(Content { agent: Some("a".to_owned()), ..Content::text(role, "plain") });
     }
     contents.push(Content { parts: vec![Part::Text(String::new()); 2], ..Content::empty(Role::User) });
-    let messages = (1..).zip(&contents).map(|(number, content)| spoken(number, content.clone())).collect();
-    conversation.commit(&adds(messages), at(1)).await;
+    let messages = (1..).zip(&contents).map(|(number, content)| message_with(number, content.clone())).collect();
+    conversation.commit(&appending(messages), at(1)).await;
     let read: Vec<_> = conversation.messages(at(2)).await.into_iter().map(|message| message.content).collect();
     assert_eq!(read, contents);
-    let replace = vec![Replacement { id: message_id(2), content: full() }];
+    let replace = vec![Replacement { id: message_id(2), content: full_content() }];
     conversation.commit(&Batch { replace, ..batch("replace") }, at(3)).await;
-    assert_eq!(conversation.messages(at(4)).await[1].content, full());
+    assert_eq!(conversation.messages(at(4)).await[1].content, full_content());
 }
 
-pub(super) async fn raw_items_keep_every_byte(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn raw_items_keep_every_byte(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let raw = Part::Raw { format: "openai.responses".to_owned(), json: json(RAW) };
     let content = Content { parts: vec![raw], data: Some(json(RAW)), ..Content::empty(Role::Assistant) };
-    let keeps =
-        Batch { append: vec![spoken(1, content)], put: vec![put(system("run"), "journal", RAW)], ..batch("keeps") };
-    conversation.commit(&keeps, at(1)).await;
+    let raw_batch = Batch {
+        append: vec![message_with(1, content)],
+        put: vec![put(system("run"), "journal", RAW)],
+        ..batch("keeps")
+    };
+    conversation.commit(&raw_batch, at(1)).await;
     let read = &conversation.messages(at(2)).await[0].content;
-    let Part::Raw { json, .. } = &read.parts[0] else { panic!("another part: {:?}", read.parts) };
+    let Part::Raw { json, .. } = &read.parts[0] else { panic!("unexpected part: {:?}", read.parts) };
     assert_eq!((json.as_str(), read.data.as_ref().map(|data| data.as_str())), (RAW, Some(RAW)));
     let owner = RecordOwner::Thread(conversation.id);
-    let record = subject.client.find_record(&ana(), &owner, &system("run"), "journal", at(2)).await;
-    assert_eq!(record.expect("reading works").expect("it is there").value.as_str(), RAW);
+    let record = store.client.find_record(&ana(), &owner, &system("run"), "journal", at(2)).await;
+    assert_eq!(record.expect("reading works").expect("the record exists").value.as_str(), RAW);
 }
 
-pub(super) async fn numbers_come_back_exactly(stage: &Stage<'_>) {
-    let subject = stage.open().await;
+pub(super) async fn numbers_round_trip_exactly(env: &TestEnv<'_>) {
+    let store = env.open().await;
     let numbers = [
         "1150.5",
         "0.234",
@@ -127,10 +131,12 @@ pub(super) async fn numbers_come_back_exactly(stage: &Stage<'_>) {
         "1e-7",
     ];
     let json: String = numbers.join(", ");
-    let map: Map = serde_json::from_str(&format!("{{\"numbers\": [{json}]}}")).expect("the cases write JSON well");
+    let map: Map = serde_json::from_str(&format!("{{\"numbers\": [{json}]}}")).expect("valid JSON");
     let open = OpenThread { metadata: map.clone(), state: map.clone(), ..OpenThread::new(&ana(), thread_id(1)) };
-    let conversation = Conversation::open_as(&subject.client, &ana(), &open, at(0)).await;
-    conversation.commit(&adds(vec![spoken(1, Content { metadata: map.clone(), ..full() })]), at(1)).await;
+    let conversation = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
+    conversation
+        .commit(&appending(vec![message_with(1, Content { metadata: map.clone(), ..full_content() })]), at(1))
+        .await;
     let thread = conversation.thread(at(2)).await;
     assert_eq!((&thread.metadata, &thread.state), (&map, &map));
     let message = &conversation.messages(at(2)).await[0];
@@ -139,12 +145,12 @@ pub(super) async fn numbers_come_back_exactly(stage: &Stage<'_>) {
     assert_eq!(message.content.sources[0].score, Some(1150.5));
 }
 
-pub(super) async fn all_writing_of_the_world_is_kept(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn unicode_text_round_trips(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    let messages = (1..).zip(TEXTS).map(|(number, text)| says(number, text)).collect();
-    conversation.commit(&adds(messages), at(1)).await;
+    let messages = (1..).zip(TEXTS).map(|(number, text)| user_message(number, text)).collect();
+    conversation.commit(&appending(messages), at(1)).await;
     assert_eq!(conversation.texts(at(2)).await, TEXTS);
     for (number, text) in (1..).zip(TEXTS) {
         let mut metadata = Map::new();
@@ -159,18 +165,18 @@ pub(super) async fn all_writing_of_the_world_is_kept(stage: &Stage<'_>) {
         let thread = conversation.thread(at(3)).await;
         assert_eq!((thread.title.as_deref(), &thread.metadata, &thread.state), (Some(text), &metadata, &metadata));
     }
-    // Names may hold whatever is no control character.
+    // Names may contain all characters except control characters.
     let names = TEXTS.into_iter().filter(|text| !text.is_empty() && !text.chars().any(char::is_control));
     for (number, name) in (100..).zip(names) {
         let scope = user(&format!("tenant {name}"), name);
         let open = OpenThread::new(&scope, thread_id(number)).with_key(thread_key(name));
         let conversation = Conversation::open_as(client, &scope, &open, at(4)).await;
-        let called = NewMessage { external_id: Some(name.to_owned()), ..says(1, name) };
-        let commit = Batch { put: vec![put(system(name), name, "1")], append: vec![called], ..batch(name) };
+        let with_external_id = NewMessage { external_id: Some(name.to_owned()), ..user_message(1, name) };
+        let commit = Batch { put: vec![put(system(name), name, "1")], append: vec![with_external_id], ..batch(name) };
         conversation.commit(&commit, at(5)).await;
         assert_eq!(conversation.thread(at(6)).await.key, Some(thread_key(name)));
         assert_eq!(conversation.messages(at(6)).await[0].external_id.as_deref(), Some(name));
-        let write = RecordWrite { namespace: system(name), ..note(RecordOwner::User(user_id(name)), name, "2") };
+        let write = RecordWrite { namespace: system(name), ..note_write(RecordOwner::User(user_id(name)), name, "2") };
         client.write_record(&scope, &write, at(6)).await.expect("writing works");
         for (owner, value) in [(write.owner.clone(), "2"), (RecordOwner::Thread(conversation.id), "1")] {
             let found = client.find_record(&scope, &owner, &system(name), name, at(7)).await.expect("reading works");
@@ -179,28 +185,28 @@ pub(super) async fn all_writing_of_the_world_is_kept(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn long_messages_are_kept(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn long_messages_round_trip(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let long = |number: u128| format!("{number} {}", "añ🚇 ".repeat(140_000));
     assert!(long(1).len() > 1024 * 1024);
     for number in 1..=5 {
-        conversation.commit(&adds(vec![says(number, &long(number))]), at(1)).await;
+        conversation.commit(&appending(vec![user_message(number, &long(number))]), at(1)).await;
     }
     let texts = conversation.texts(at(2)).await;
     assert!(texts.iter().zip(1..).all(|(text, number)| *text == long(number)) && texts.len() == 5);
 }
 
 // S1.41
-pub(super) async fn what_a_caller_gets_is_a_copy(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.commit(&adds(vec![spoken(1, full())]), at(1)).await;
+pub(super) async fn returned_values_are_copies(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    conversation.commit(&appending(vec![message_with(1, full_content())]), at(1)).await;
     let mut messages = conversation.messages(at(2)).await;
     messages[0].content.parts.clear();
     messages[0].content.metadata.insert("changed".to_owned(), true.into());
     let mut thread = conversation.thread(at(2)).await;
     thread.metadata.insert("changed".to_owned(), true.into());
-    assert_eq!(conversation.messages(at(2)).await[0].content, full());
+    assert_eq!(conversation.messages(at(2)).await[0].content, full_content());
     assert_eq!(conversation.thread(at(2)).await.metadata, Map::new());
 }

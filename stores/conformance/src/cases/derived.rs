@@ -1,20 +1,20 @@
-//! Derived records: written beside commits, and no change of their thread.
+//! Derived records, which are written without a commit and do not change their thread.
 
 use std::time::Duration;
 
 use futures::StreamExt;
 use threadkeep_core::{
     Batch, Conflict, DerivedWrite, Kind, Namespace, OpenThread, Owner, Record, RecordCondition, RecordOwner,
-    RecordState, StoreError, Tagged, ThreadPatch, WakeUp, limits,
+    RecordState, StoreError, TaggedNumber, ThreadPatch, WakeUp, limits,
 };
 
 use super::erasure::{MARKER, assert_erased};
 use crate::conversation::Conversation;
-use crate::given::{
-    acme, adds, ana, assert_error, at, batch, ben, derives, json, message_id, named, numbered_conflict_of, put, says,
-    thread_id, user,
+use crate::fixtures::{
+    acme, ana, appending, assert_error, at, batch, ben, derived_write, json, message_id, numbered_conflict_of, put,
+    record_name, thread_id, user, user_message,
 };
-use crate::run::Stage;
+use crate::run::TestEnv;
 
 impl Conversation {
     async fn try_derive(&self, write: &DerivedWrite, seconds: i64) -> threadkeep_core::Result<u64> {
@@ -23,7 +23,7 @@ impl Conversation {
     }
 
     async fn derive(&self, write: &DerivedWrite) -> u64 {
-        self.try_derive(write, 2).await.expect("the derived document is written")
+        self.try_derive(write, 2).await.expect("the derived record is written")
     }
 
     async fn derived(&self) -> Option<Record> {
@@ -34,47 +34,50 @@ impl Conversation {
 }
 
 fn conflict_at(actual: Option<u64>) -> Conflict {
-    Conflict::Record { namespace: Namespace::derived(), key: "k".to_owned(), actual: actual.map(Tagged::from) }
+    Conflict::Record { namespace: Namespace::derived(), key: "k".to_owned(), actual: actual.map(TaggedNumber::from) }
 }
 
-pub(super) async fn a_derived_write_is_no_change_of_its_thread(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.say(1..=3, at(1)).await;
-    let cursor = subject.client.list_changed_threads(&ana(), None, 5, at(1)).await.expect("reading works").cursor;
+pub(super) async fn a_derived_write_does_not_change_its_thread(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    conversation.append(1..=3, at(1)).await;
+    let cursor = store.client.list_changed_threads(&ana(), None, 5, at(1)).await.expect("reading works").cursor;
     let (thread, changes) = (conversation.thread(at(2)).await, conversation.changes(0, at(2)).await);
     let commits = conversation.dump(limits::PAGE).await.remove(0).commits;
-    let mut wake_ups = subject.client.wake_ups().await.expect("listening works");
+    let mut wake_ups = store.client.wake_ups().await.expect("subscribing works");
 
-    let version = conversation.derive(&derives(1, None, r#"{"odd" :  [1.50]}"#)).await;
-    let found = conversation.derived().await.expect("the document is there");
+    let version = conversation.derive(&derived_write(1, None, r#"{"odd" :  [1.50]}"#)).await;
+    let found = conversation.derived().await.expect("the record exists");
     assert_eq!((found.version, found.value, found.expires_at), (version, json(r#"{"odd" :  [1.50]}"#), None));
-    conversation.derive(&derives(1, Some(version), "2")).await;
-    assert_eq!(conversation.derived().await.expect("the document is there").value, json("2"));
+    conversation.derive(&derived_write(1, Some(version), "2")).await;
+    assert_eq!(conversation.derived().await.expect("the record exists").value, json("2"));
 
     assert_eq!(conversation.thread(at(2)).await, thread);
     assert_eq!(conversation.changes(0, at(2)).await, changes);
     assert_eq!(conversation.dump(limits::PAGE).await.remove(0).commits, commits);
-    let changed = subject.client.list_changed_threads(&ana(), Some(&cursor), 5, at(2)).await;
+    let changed = store.client.list_changed_threads(&ana(), Some(&cursor), 5, at(2)).await;
     assert_eq!(changed.expect("reading works").threads, []);
-    let batch = Batch { expected: Some(threadkeep_core::Expected::Change(1.into())), ..adds(vec![says(4, "four")]) };
+    let batch = Batch {
+        expected: Some(threadkeep_core::Expected::Change(1.into())),
+        ..appending(vec![user_message(4, "four")])
+    };
     assert_eq!(conversation.commit(&batch, at(3)).await.change, 2);
-    if !stage.is_weak() {
-        // The commit's hint is the first one.
+    if !env.has_faults() {
+        // The wake-up of the commit is the first one.
         let first = tokio::time::timeout(Duration::from_secs(10), wake_ups.next()).await.expect("a commit wakes");
         assert!(matches!(first, Some(WakeUp::Thread { change: Some(2), .. } | WakeUp::Anything)), "{first:?}");
     }
-    assert_eq!(subject.client.verify().await.expect("verifying works").findings, []);
+    assert_eq!(store.client.verify().await.expect("verifying works").findings, []);
 }
 
-pub(super) async fn it_is_made_at_its_change_alone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn a_derived_write_requires_the_current_change(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     for change in 1..=3 {
-        conversation.say(u128::from(change)..=u128::from(change), at(1)).await;
+        conversation.append(u128::from(change)..=u128::from(change), at(1)).await;
         for other in [0, change - 1, change + 1, u64::MAX] {
-            // The change is looked at before the version, which is wrong too.
-            let refused = conversation.try_derive(&derives(other, Some(9), "1"), 2).await;
+            // The change is checked before the version, which is wrong as well.
+            let refused = conversation.try_derive(&derived_write(other, Some(9), "1"), 2).await;
             assert_eq!(
                 numbered_conflict_of(refused),
                 Conflict::Change { expected: other.into(), actual: change.into() }
@@ -82,26 +85,26 @@ pub(super) async fn it_is_made_at_its_change_alone(stage: &Stage<'_>) {
         }
         assert_eq!(conversation.derived().await.is_some(), change > 1);
         let version = conversation.derived().await.map(|found| found.version);
-        conversation.derive(&derives(change, version, &change.to_string())).await;
+        conversation.derive(&derived_write(change, version, &change.to_string())).await;
     }
 }
 
-pub(super) async fn it_is_made_over_its_version_alone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let refused = conversation.try_derive(&derives(0, Some(1), "1"), 2).await;
+pub(super) async fn a_derived_write_requires_the_current_version(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    let refused = conversation.try_derive(&derived_write(0, Some(1), "1"), 2).await;
     assert_eq!(numbered_conflict_of(refused), conflict_at(None));
-    let first = conversation.derive(&derives(0, None, "1")).await;
-    let second = conversation.derive(&derives(0, Some(first), "2")).await;
+    let first = conversation.derive(&derived_write(0, None, "1")).await;
+    let second = conversation.derive(&derived_write(0, Some(first), "2")).await;
     for wrong in [None, Some(0), Some(first), Some(second + 1)] {
-        let refused = conversation.try_derive(&derives(0, wrong, "3"), 2).await;
+        let refused = conversation.try_derive(&derived_write(0, wrong, "3"), 2).await;
         assert_eq!(numbered_conflict_of(refused), conflict_at(Some(second)));
     }
-    assert_eq!(conversation.derived().await.expect("the document is there").value, json("2"));
-    // A commit that scrubs it requires the version that it looked at.
+    assert_eq!(conversation.derived().await.expect("the record exists").value, json("2"));
+    // A commit that scrubs the record requires the version that it has read.
     let scrub = |version: u64, key: &str| Batch {
         require: vec![RecordCondition {
-            name: named(Namespace::derived(), "k"),
+            name: record_name(Namespace::derived(), "k"),
             state: RecordState::Version(version.into()),
         }],
         put: vec![put(Namespace::derived(), "k", "0")],
@@ -115,20 +118,20 @@ pub(super) async fn it_is_made_over_its_version_alone(stage: &Stage<'_>) {
     assert_eq!(conversation.derived().await.map(|found| found.version), Some(1));
 }
 
-pub(super) async fn versions_never_come_back_whoever_writes(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn versions_are_never_reused_by_any_writer(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let (mut change, mut version, mut seen) = (0, None, Vec::new());
     for round in 0..6 {
         for _ in 0..3 {
-            version = Some(conversation.derive(&derives(change, version, "1")).await);
+            version = Some(conversation.derive(&derived_write(change, version, "1")).await);
             seen.extend(version);
         }
-        let name = named(Namespace::derived(), "k");
+        let name = record_name(Namespace::derived(), "k");
         let batch = match round % 3 {
             0 => Batch { put: vec![put(Namespace::derived(), "k", "2")], ..batch(&format!("put {round}")) },
             1 => Batch { delete: vec![name], ..batch(&format!("delete {round}")) },
-            _ => adds(vec![says(round, "more")]),
+            _ => appending(vec![user_message(round, "more")]),
         };
         change = conversation.commit(&batch, at(2)).await.change;
         version = conversation.derived().await.map(|found| found.version);
@@ -138,67 +141,67 @@ pub(super) async fn versions_never_come_back_whoever_writes(stage: &Stage<'_>) {
         }
     }
     let distinct: std::collections::BTreeSet<_> = seen.iter().collect();
-    assert_eq!(distinct.len(), seen.len(), "a version came back: {seen:?}");
+    assert_eq!(distinct.len(), seen.len(), "a version was reused: {seen:?}");
 }
 
-pub(super) async fn only_who_may_change_a_thread_derives(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let own = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn derived_writes_require_full_access(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let own = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     for stranger in [ben(), user("globex", "ana")] {
-        let refused = own.seen_by(&stranger).try_derive(&derives(7, Some(7), "1"), 2).await;
+        let refused = own.in_scope(&stranger).try_derive(&derived_write(7, Some(7), "1"), 2).await;
         assert_error!(refused, StoreError::NotFound(Kind::Thread));
     }
     let unknown = Conversation { id: thread_id(9), ..own.clone() };
-    assert_error!(unknown.try_derive(&derives(0, None, "1"), 2).await, StoreError::NotFound(Kind::Thread));
-    own.seen_by(&acme()).derive(&derives(0, None, "1")).await;
+    assert_error!(unknown.try_derive(&derived_write(0, None, "1"), 2).await, StoreError::NotFound(Kind::Thread));
+    own.in_scope(&acme()).derive(&derived_write(0, None, "1")).await;
     assert!(own.derived().await.is_some());
 
     let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), thread_id(2)) };
-    let shared = Conversation::open_as(&subject.client, &acme(), &open, at(0)).await;
-    let refused = shared.seen_by(&ben()).try_derive(&derives(7, Some(7), "1"), 2).await;
+    let shared = Conversation::open_as(&store.client, &acme(), &open, at(0)).await;
+    let refused = shared.in_scope(&ben()).try_derive(&derived_write(7, Some(7), "1"), 2).await;
     assert_error!(refused, StoreError::Denied(_));
-    shared.derive(&derives(0, None, "1")).await;
-    assert!(shared.seen_by(&ben()).derived().await.is_some());
+    shared.derive(&derived_write(0, None, "1")).await;
+    assert!(shared.in_scope(&ben()).derived().await.is_some());
 }
 
-pub(super) async fn a_thread_that_is_over_derives_nothing(stage: &Stage<'_>) {
-    let subject = stage.open().await;
+pub(super) async fn derived_writes_require_a_live_thread(env: &TestEnv<'_>) {
+    let store = env.open().await;
     let open = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(1)) };
-    let expiring = Conversation::open_as(&subject.client, &ana(), &open, at(0)).await;
-    assert!(expiring.try_derive(&derives(0, None, "1"), 9).await.is_ok());
-    assert_error!(expiring.try_derive(&derives(0, None, "1"), 10).await, StoreError::NotFound(Kind::Thread));
-    let deleted = Conversation::open(&subject.client, &ana(), 2, at(0)).await;
-    subject.client.delete_thread(&ana(), deleted.id, at(1)).await.expect("the thread is there");
-    assert_error!(deleted.try_derive(&derives(0, None, "1"), 2).await, StoreError::NotFound(Kind::Thread));
+    let expiring = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
+    assert!(expiring.try_derive(&derived_write(0, None, "1"), 9).await.is_ok());
+    assert_error!(expiring.try_derive(&derived_write(0, None, "1"), 10).await, StoreError::NotFound(Kind::Thread));
+    let deleted = Conversation::open(&store.client, &ana(), 2, at(0)).await;
+    store.client.delete_thread(&ana(), deleted.id, at(1)).await.expect("the thread exists");
+    assert_error!(deleted.try_derive(&derived_write(0, None, "1"), 2).await, StoreError::NotFound(Kind::Thread));
 }
 
-pub(super) async fn derived_records_have_limits(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let of_bytes = |bytes: usize| derives(0, None, &format!("\"{}\"", "x".repeat(bytes - 2)));
-    let over = conversation.try_derive(&of_bytes(limits::DOCUMENT_BYTES + 1), 2).await;
-    assert_error!(over, StoreError::LimitExceeded { limit: "document", .. });
-    let named = |key: &str| DerivedWrite { key: key.to_owned(), ..derives(0, None, "1") };
+pub(super) async fn derived_records_have_limits(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    let of_bytes = |bytes: usize| derived_write(0, None, &format!("\"{}\"", "x".repeat(bytes - 2)));
+    let over = conversation.try_derive(&of_bytes(limits::RECORD_BYTES + 1), 2).await;
+    assert_error!(over, StoreError::LimitExceeded { limit: "record", .. });
+    let with_key = |key: &str| DerivedWrite { key: key.to_owned(), ..derived_write(0, None, "1") };
     for bad in ["", "a\0b"] {
-        assert_error!(conversation.try_derive(&named(bad), 2).await, StoreError::Invalid { .. });
+        assert_error!(conversation.try_derive(&with_key(bad), 2).await, StoreError::Invalid { .. });
     }
     let long = "x".repeat(limits::KEY_BYTES + 1);
-    assert_error!(conversation.try_derive(&named(&long), 2).await, StoreError::LimitExceeded { .. });
-    let worn = derives(0, Some(u64::MAX), "1");
-    assert_error!(conversation.try_derive(&worn, 2).await, StoreError::LimitExceeded { .. });
+    assert_error!(conversation.try_derive(&with_key(&long), 2).await, StoreError::LimitExceeded { .. });
+    let exhausted = derived_write(0, Some(u64::MAX), "1");
+    assert_error!(conversation.try_derive(&exhausted, 2).await, StoreError::LimitExceeded { .. });
     assert!(conversation.derived().await.is_none());
-    conversation.derive(&of_bytes(limits::DOCUMENT_BYTES)).await;
-    conversation.derive(&named(&"x".repeat(limits::KEY_BYTES))).await;
+    conversation.derive(&of_bytes(limits::RECORD_BYTES)).await;
+    conversation.derive(&with_key(&"x".repeat(limits::KEY_BYTES))).await;
 }
 
-pub(super) async fn derived_records_go_with_their_thread(stage: &Stage<'_>) {
+pub(super) async fn derived_records_are_removed_with_their_thread(env: &TestEnv<'_>) {
     for deletes in [true, false] {
-        let subject = stage.open().await;
-        let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-        conversation.derive(&derives(0, None, &format!("\"The {MARKER} are here\""))).await;
-        assert_erased(&subject, &conversation, async || {
+        let store = env.open().await;
+        let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+        conversation.derive(&derived_write(0, None, &format!("\"The {MARKER} are here\""))).await;
+        assert_erased(&store, &conversation, async || {
             if deletes {
-                subject.client.delete_thread(&ana(), conversation.id, at(3)).await.expect("the thread is there");
+                store.client.delete_thread(&ana(), conversation.id, at(3)).await.expect("the thread exists");
             } else {
                 let patch = ThreadPatch { expires_at: Some(Some(at(40))), ..ThreadPatch::default() };
                 conversation.commit(&Batch { patch, ..batch("expire") }, at(3)).await;
@@ -208,13 +211,13 @@ pub(super) async fn derived_records_go_with_their_thread(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn a_derived_record_moves_with_its_thread(stage: &Stage<'_>) {
-    let from = stage.open().await;
+pub(super) async fn derived_records_are_dumped_with_their_thread(env: &TestEnv<'_>) {
+    let from = env.open().await;
     let source = Conversation::open(&from.client, &ana(), 1, at(0)).await;
-    source.say(1..=3, at(1)).await;
-    let first = source.derive(&derives(1, None, "1")).await;
-    let second = source.derive(&derives(1, Some(first), r#"{"odd" :  [1.50]}"#)).await;
-    let to = stage.open().await;
+    source.append(1..=3, at(1)).await;
+    let first = source.derive(&derived_write(1, None, "1")).await;
+    let second = source.derive(&derived_write(1, Some(first), r#"{"odd" :  [1.50]}"#)).await;
+    let to = env.open().await;
     let chunks = source.dump(2).await;
     for chunk in &chunks {
         to.client.restore_thread(acme().tenant_id(), source.id, chunk).await.expect("restoring works");
@@ -223,28 +226,29 @@ pub(super) async fn a_derived_record_moves_with_its_thread(stage: &Stage<'_>) {
     assert_eq!(target.dump(2).await, chunks);
     assert_eq!(target.derived().await, source.derived().await);
     assert_eq!(
-        numbered_conflict_of(target.try_derive(&derives(1, Some(first), "2"), 2).await),
+        numbered_conflict_of(target.try_derive(&derived_write(1, Some(first), "2"), 2).await),
         conflict_at(Some(second))
     );
-    let third = target.derive(&derives(1, Some(second), "2")).await;
+    let third = target.derive(&derived_write(1, Some(second), "2")).await;
     assert!(![first, second].contains(&third));
     assert_eq!(to.client.verify().await.expect("verifying works").findings, []);
 }
 
-pub(super) async fn one_of_many_that_derive_wins(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn one_concurrent_derived_write_wins(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let mut version = None;
     for round in 0..5 {
         let writers = (0..16).map(|writer| {
-            let (conversation, write) = (conversation.clone(), derives(0, version, &format!("[{round},{writer}]")));
+            let (conversation, write) =
+                (conversation.clone(), derived_write(0, version, &format!("[{round},{writer}]")));
             tokio::spawn(async move { conversation.try_derive(&write, 2).await })
         });
         let answers = futures::future::join_all(writers).await;
-        let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("the writer ends")).collect();
+        let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("the writer does not panic")).collect();
         let won: Vec<_> = answers.iter().flatten().copied().collect();
-        let found = conversation.derived().await.expect("the document is there").version;
-        assert_eq!(won, [found], "two writers wrote over one version");
+        let found = conversation.derived().await.expect("the record exists").version;
+        assert_eq!(won, [found], "two writers replaced the same version");
         for lost in answers.into_iter().filter(Result::is_err) {
             assert_eq!(numbered_conflict_of(lost), conflict_at(Some(found)));
         }
@@ -253,12 +257,12 @@ pub(super) async fn one_of_many_that_derive_wins(stage: &Stage<'_>) {
     assert_eq!(conversation.thread(at(3)).await.positions.change, 0);
 }
 
-/// One derives from a message again and again, another erases it: nothing that was derived from it is left.
-pub(super) async fn an_erasure_and_a_derived_write_race(stage: &Stage<'_>) {
-    let subject = stage.open().await;
+/// Two writers repeatedly derive a record from a message while another erases it. No text derived from it remains.
+pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'_>) {
+    let store = env.open().await;
     for round in 0..8 {
-        let conversation = Conversation::open(&subject.client, &ana(), round, at(0)).await;
-        conversation.say(1..=1, at(1)).await;
+        let conversation = Conversation::open(&store.client, &ana(), round, at(0)).await;
+        conversation.append(1..=1, at(1)).await;
         let deriving = (0..2).map(|_| {
             let conversation = conversation.clone();
             tokio::spawn(async move {
@@ -267,10 +271,10 @@ pub(super) async fn an_erasure_and_a_derived_write_race(stage: &Stage<'_>) {
                         (conversation.thread(at(2)).await.positions.change, conversation.texts(at(2)).await);
                     let version = conversation.derived().await.map(|found| found.version);
                     let derived = texts.first().map_or("none", String::as_str);
-                    match conversation.try_derive(&derives(change, version, &format!("\"{derived}\"")), 2).await {
+                    match conversation.try_derive(&derived_write(change, version, &format!("\"{derived}\"")), 2).await {
                         Ok(_) if change > 1 => return,
                         Ok(_) | Err(StoreError::Conflict(_)) => tokio::task::yield_now().await,
-                        Err(error) => panic!("a writer met {error:?}"),
+                        Err(error) => panic!("unexpected error of a writer: {error:?}"),
                     }
                 }
             })
@@ -281,38 +285,38 @@ pub(super) async fn an_erasure_and_a_derived_write_race(stage: &Stage<'_>) {
             let state = found.map_or(RecordState::Absent, |found| RecordState::Version((found.version).into()));
             let erase = Batch {
                 erase: vec![message_id(1)],
-                require: vec![RecordCondition { name: named(Namespace::derived(), "k"), state }],
+                require: vec![RecordCondition { name: record_name(Namespace::derived(), "k"), state }],
                 put: vec![put(Namespace::derived(), "k", "\"none\"")],
                 ..batch(&format!("erase {attempt}"))
             };
             match conversation.try_commit(&erase, at(2)).await {
                 Ok(_) => break,
                 Err(StoreError::Conflict(Conflict::Record { .. })) => {}
-                Err(error) => panic!("the erasure met {error:?}"),
+                Err(error) => panic!("unexpected error of the erasure: {error:?}"),
             }
         }
-        // From the erasure on, not only in the end.
+        // This holds from the erasure on, not only at the end.
         assert_eq!(conversation.derived().await.map(|found| found.value), Some(json("\"none\"")));
         for writer in deriving {
-            writer.await.expect("the writer ends");
+            writer.await.expect("the writer does not panic");
         }
         assert_eq!(conversation.derived().await.map(|found| found.value), Some(json("\"none\"")));
         assert_eq!(conversation.thread(at(3)).await.positions.change, 2);
     }
 }
 
-pub(super) async fn derived_text_that_was_scrubbed_is_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.say(1..=3, at(1)).await;
+pub(super) async fn scrubbed_derived_text_is_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    conversation.append(1..=3, at(1)).await;
     let marked = format!("\"The {MARKER} are here\"");
-    let first = conversation.derive(&derives(1, None, &marked)).await;
-    assert_erased(&subject, &conversation, async || {
-        // Written over by another derived write, and then scrubbed by a commit.
-        let second = conversation.derive(&derives(1, Some(first), &format!("[{marked}]"))).await;
+    let first = conversation.derive(&derived_write(1, None, &marked)).await;
+    assert_erased(&store, &conversation, async || {
+        // The record is replaced by another derived write, and then scrubbed by a commit.
+        let second = conversation.derive(&derived_write(1, Some(first), &format!("[{marked}]"))).await;
         let state = RecordState::Version(second.into());
         let scrub = Batch {
-            require: vec![RecordCondition { name: named(Namespace::derived(), "k"), state }],
+            require: vec![RecordCondition { name: record_name(Namespace::derived(), "k"), state }],
             put: vec![put(Namespace::derived(), "k", "\"none\"")],
             ..batch("scrub")
         };

@@ -1,4 +1,4 @@
-//! After erasing and sweeping, no byte of the text is found in any of the store's files.
+//! After an erasure and a sweep, the store's files do not contain the text any more.
 
 use threadkeep_core::{
     Batch, Content, Map, NewMessage, OpenThread, PutRecord, RecordOwner, RecordWrite, Replacement, Role, ThreadPatch,
@@ -7,63 +7,64 @@ use threadkeep_core::{
 
 use super::search::query_for;
 use crate::conversation::Conversation;
-use crate::given::{
-    adds, ana, app, at, batch, json, message_id, named, note, put, says, spoken, thread_id, thread_key, user_id,
+use crate::fixtures::{
+    ana, app, appending, at, batch, json, message_id, message_with, note_write, put, record_name, thread_id,
+    thread_key, user_id, user_message,
 };
-use crate::run::{Stage, Subject};
+use crate::run::{TestEnv, TestStore};
 
-/// A word that is in no other text, and that an index keeps in another form.
+/// A word that is in no other text. A search index stores its stem.
 pub(super) const MARKER: &str = "Quixotryzzlings";
 
 fn marked() -> String {
     format!("The {MARKER} are here")
 }
 
-/// Whether the marker is anywhere in the files, as it was said or as an index has it.
-fn files_hold_marker(subject: &Subject) -> bool {
+/// Whether the files contain the marker or its stem.
+fn files_contain_marker(store: &TestStore) -> bool {
     let stem = text::terms(MARKER).remove(0);
     assert!(stem.len() < MARKER.len() && MARKER.to_lowercase().starts_with(&stem));
-    subject.files_hold(stem.as_bytes())
+    store.files_contain(stem.as_bytes())
 }
 
-/// Sweeps, and checks that the marker was there and is gone.
-pub(super) async fn assert_erased(subject: &Subject, conversation: &Conversation, erase: impl AsyncFnOnce()) {
-    subject.client.catch_up_fully().await;
-    assert!(!subject.has_files() || files_hold_marker(subject), "the marker is not in the files as plain text");
+/// Asserts that the files contain the marker before `erase`, and do not after `erase` and a sweep.
+pub(super) async fn assert_erased(store: &TestStore, conversation: &Conversation, erase: impl AsyncFnOnce()) {
+    store.client.catch_up_fully().await;
+    assert!(!store.has_files() || files_contain_marker(store), "the marker is not stored as plain text");
     erase().await;
-    subject.client.catch_up_fully().await;
-    subject.client.sweep(at(50)).await.expect("sweeping works");
-    assert!(!files_hold_marker(subject), "bytes of the text are left in the files");
-    let found = subject.client.search(&conversation.scope, &query_for(MARKER), at(50)).await;
+    store.client.catch_up_fully().await;
+    store.client.sweep(at(50)).await.expect("sweeping works");
+    assert!(!files_contain_marker(store), "the files still contain the text");
+    let found = store.client.search(&conversation.scope, &query_for(MARKER), at(50)).await;
     let found = found.expect("searching works");
     assert_eq!((found.hits, found.frequencies), (Vec::new(), vec![0]));
-    let report = subject.client.verify().await.expect("verifying works");
+    let report = store.client.verify().await.expect("verifying works");
     assert_eq!(report.findings, []);
 }
 
-/// A thread with a hundred plain messages around the marked one, number 50.
-async fn marked_thread(subject: &Subject) -> Conversation {
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.say(1..=49, at(1)).await;
-    conversation.commit(&adds(vec![says(50, &marked())]), at(1)).await;
-    conversation.say(51..=100, at(1)).await;
+/// Creates a thread with 100 messages. Number 50 contains the marker.
+async fn marked_thread(store: &TestStore) -> Conversation {
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    conversation.append(1..=49, at(1)).await;
+    conversation.commit(&appending(vec![user_message(50, &marked())]), at(1)).await;
+    conversation.append(51..=100, at(1)).await;
     conversation
 }
 
-pub(super) async fn erased_text_is_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = marked_thread(&subject).await;
-    assert_erased(&subject, &conversation, async || {
+pub(super) async fn erased_text_is_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = marked_thread(&store).await;
+    assert_erased(&store, &conversation, async || {
         conversation.commit(&Batch { erase: vec![message_id(50)], ..batch("erase") }, at(2)).await;
     })
     .await;
     assert_eq!(conversation.texts(at(51)).await.len(), 99);
 }
 
-pub(super) async fn replaced_text_is_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = marked_thread(&subject).await;
-    assert_erased(&subject, &conversation, async || {
+pub(super) async fn replaced_text_is_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = marked_thread(&store).await;
+    assert_erased(&store, &conversation, async || {
         let replace = vec![Replacement { id: message_id(50), content: Content::text(Role::User, "nothing") }];
         conversation.commit(&Batch { replace, ..batch("replace") }, at(2)).await;
     })
@@ -71,18 +72,18 @@ pub(super) async fn replaced_text_is_gone(stage: &Stage<'_>) {
     assert_eq!(conversation.texts(at(51)).await.len(), 100);
 }
 
-pub(super) async fn trimmed_text_is_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = marked_thread(&subject).await;
-    assert_erased(&subject, &conversation, async || {
+pub(super) async fn trimmed_text_is_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = marked_thread(&store).await;
+    assert_erased(&store, &conversation, async || {
         conversation.commit(&Batch { trim_below: Some(60), ..batch("trim") }, at(2)).await;
     })
     .await;
     assert_eq!(conversation.texts(at(51)).await.len(), 41);
 }
 
-/// A thread that holds the marker in every place that there is.
-async fn thoroughly_marked(subject: &Subject) -> Conversation {
+/// Creates a thread with the marker in every field.
+async fn thread_with_markers(store: &TestStore) -> Conversation {
     let marked_map = || Map::from_iter([(MARKER.to_owned(), marked().into())]);
     let open = OpenThread {
         title: Some(marked()),
@@ -90,69 +91,72 @@ async fn thoroughly_marked(subject: &Subject) -> Conversation {
         state: marked_map(),
         ..OpenThread::new(&ana(), thread_id(1)).with_key(thread_key(MARKER))
     };
-    let conversation = Conversation::open_as(&subject.client, &ana(), &open, at(0)).await;
+    let conversation = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
     let content =
         Content { metadata: marked_map(), agent: Some(MARKER.to_owned()), ..Content::text(Role::User, marked()) };
-    let called = NewMessage { external_id: Some(MARKER.to_owned()), ..spoken(1, content) };
-    let everywhere =
-        Batch { append: vec![called], put: vec![put(app(MARKER), MARKER, &format!("\"{MARKER}\""))], ..batch(MARKER) };
+    let with_external_id = NewMessage { external_id: Some(MARKER.to_owned()), ..message_with(1, content) };
+    let everywhere = Batch {
+        append: vec![with_external_id],
+        put: vec![put(app(MARKER), MARKER, &format!("\"{MARKER}\""))],
+        ..batch(MARKER)
+    };
     conversation.commit(&everywhere, at(1)).await;
     conversation
 }
 
-pub(super) async fn a_deleted_threads_text_is_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = thoroughly_marked(&subject).await;
-    assert_erased(&subject, &conversation, async || {
-        subject.client.delete_thread(&ana(), conversation.id, at(2)).await.expect("the thread is there");
+pub(super) async fn a_deleted_threads_text_is_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = thread_with_markers(&store).await;
+    assert_erased(&store, &conversation, async || {
+        store.client.delete_thread(&ana(), conversation.id, at(2)).await.expect("the thread exists");
     })
     .await;
 }
 
-pub(super) async fn an_expired_threads_text_is_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = thoroughly_marked(&subject).await;
-    assert_erased(&subject, &conversation, async || {
+pub(super) async fn an_expired_threads_text_is_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = thread_with_markers(&store).await;
+    assert_erased(&store, &conversation, async || {
         let patch = ThreadPatch { expires_at: Some(Some(at(40))), ..ThreadPatch::default() };
         conversation.commit(&Batch { patch, ..batch("expire") }, at(2)).await;
     })
     .await;
 }
 
-pub(super) async fn former_titles_are_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
+pub(super) async fn previous_titles_are_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
     let open = OpenThread { title: Some(marked()), ..OpenThread::new(&ana(), thread_id(1)) };
-    let conversation = Conversation::open_as(&subject.client, &ana(), &open, at(0)).await;
-    assert_erased(&subject, &conversation, async || {
+    let conversation = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
+    assert_erased(&store, &conversation, async || {
         let patch = ThreadPatch { title: Some(None), ..ThreadPatch::default() };
         conversation.commit(&Batch { patch, ..batch("title") }, at(2)).await;
     })
     .await;
 }
 
-pub(super) async fn former_records_are_gone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn previous_record_values_are_gone(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let marked = format!("\"{}\"", marked());
     let of_ana = RecordOwner::User(user_id("ana"));
     let puts = ["overwritten", "deleted", "expired"].map(|key| put(app("notes"), key, &marked));
     conversation.commit(&Batch { put: puts.to_vec(), ..batch("put") }, at(1)).await;
     for key in ["overwritten", "deleted", "expired"] {
-        client.write_record(&ana(), &note(of_ana.clone(), key, &marked), at(1)).await.expect("writing works");
+        client.write_record(&ana(), &note_write(of_ana.clone(), key, &marked), at(1)).await.expect("writing works");
     }
-    assert_erased(&subject, &conversation, async || {
+    assert_erased(&store, &conversation, async || {
         let expired = PutRecord { expires_at: Some(at(40)), ..put(app("notes"), "expired", &marked) };
         let puts = vec![put(app("notes"), "overwritten", "1"), expired];
-        let delete = vec![named(app("notes"), "deleted")];
+        let delete = vec![record_name(app("notes"), "deleted")];
         conversation.commit(&Batch { put: puts, delete, ..batch("change") }, at(2)).await;
         for write in [
-            note(of_ana.clone(), "overwritten", "1"),
-            RecordWrite { value: None, ..note(of_ana.clone(), "deleted", "1") },
+            note_write(of_ana.clone(), "overwritten", "1"),
+            RecordWrite { value: None, ..note_write(of_ana.clone(), "deleted", "1") },
             RecordWrite {
                 expires_at: Some(at(40)),
                 value: Some(json(&marked)),
-                ..note(of_ana.clone(), "expired", "1")
+                ..note_write(of_ana.clone(), "expired", "1")
             },
         ] {
             client.write_record(&ana(), &write, at(2)).await.expect("writing works");

@@ -1,36 +1,37 @@
-//! Each limit: what is just at it passes, one more fails and is told which limit it was; NUL is refused everywhere.
+//! A value at a limit is accepted, and a larger one fails with the name of the limit. NUL is rejected everywhere.
 
 use threadkeep_core::{
     Batch, Content, IdempotencyKey, ImageReference, Map, MessageQuery, Namespace, NewMessage, OpenThread, Part,
     PutRecord, RecordCondition, RecordOwner, RecordQuery, RecordState, RecordWrite, Replacement, Role, Source,
-    StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ToolCall, ToolResult, Usage, limits,
+    StoreError, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ThreadRef, ToolCall, ToolResult, Usage, limits,
 };
 
 use super::search::query_for;
 use crate::conversation::Conversation;
-use crate::given::{
-    adds, ana, app, assert_error, at, batch, json, message_id, named, note, put, says, spoken, thread_id, user_id,
+use crate::fixtures::{
+    ana, app, appending, assert_error, at, batch, json, message_id, message_with, note_write, put, record_name,
+    thread_id, user_id, user_message,
 };
-use crate::run::Stage;
+use crate::run::TestEnv;
 
 fn long(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
-/// A map whose JSON has so many bytes.
+/// A map whose JSON has this many bytes.
 fn map_of(bytes: usize) -> Map {
     let mut map = Map::new();
     map.insert("k".to_owned(), long(bytes - r#"{"k":""}"#.len()).into());
     map
 }
 
-/// JSON with so many levels of arrays.
+/// JSON with this many levels of arrays.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
 
-/// Commits what is just at a limit, then what is over it.
-async fn holds(conversation: &Conversation, limit: usize, commit: impl Fn(usize) -> Batch) {
+/// Asserts that a commit above a limit is rejected and that one at the limit is accepted.
+async fn assert_limit(conversation: &Conversation, limit: usize, commit: impl Fn(usize) -> Batch) {
     let before = conversation.thread(at(2)).await.positions;
     let over = commit(limit + 1);
     match conversation.try_commit(&over, at(2)).await {
@@ -38,25 +39,27 @@ async fn holds(conversation: &Conversation, limit: usize, commit: impl Fn(usize)
             assert_eq!((max, actual), (limit as u64, limit as u64 + 1), "{name}");
             assert!(!name.is_empty());
         }
-        other => panic!("{limit} is no limit for {:?}: {other:?}", over.key),
+        other => panic!("{:?} does not have the limit {limit}: {other:?}", over.key),
     }
-    assert_eq!(conversation.thread(at(2)).await.positions, before, "{:?} left something", over.key);
-    let outcome = conversation.try_commit(&commit(limit), at(2)).await.expect("what is just at a limit passes");
+    assert_eq!(conversation.thread(at(2)).await.positions, before, "{:?}: the rejected commit had effects", over.key);
+    let outcome = conversation.try_commit(&commit(limit), at(2)).await.expect("a value at the limit is accepted");
     assert_eq!(outcome.change, before.change + 1);
 }
 
-pub(super) async fn messages_have_limits(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let says_this =
-        |number: u128, content: Content| Batch { append: vec![spoken(number, content)], ..batch(&format!("{number}")) };
-    holds(&conversation, limits::MESSAGE_BYTES, |bytes| {
+pub(super) async fn messages_have_limits(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    let append_content = |number: u128, content: Content| Batch {
+        append: vec![message_with(number, content)],
+        ..batch(&format!("{number}"))
+    };
+    assert_limit(&conversation, limits::MESSAGE_BYTES, |bytes| {
         // The codec adds a version, a role and two quotes.
-        says_this(1, Content::text(Role::User, long(bytes - 4)))
+        append_content(1, Content::text(Role::User, long(bytes - 4)))
     })
     .await;
-    holds(&conversation, limits::PARTS, |count| {
-        says_this(2, Content { parts: vec![Part::Text("a".to_owned()); count], ..Content::empty(Role::User) })
+    assert_limit(&conversation, limits::PARTS, |count| {
+        append_content(2, Content { parts: vec![Part::Text("a".to_owned()); count], ..Content::empty(Role::User) })
     })
     .await;
     let source = Source {
@@ -67,112 +70,112 @@ pub(super) async fn messages_have_limits(stage: &Stage<'_>) {
         distance: None,
         fields: Map::new(),
     };
-    holds(&conversation, limits::SOURCES, |count| {
-        says_this(3, Content { sources: vec![source.clone(); count], ..Content::empty(Role::User) })
+    assert_limit(&conversation, limits::SOURCES, |count| {
+        append_content(3, Content { sources: vec![source.clone(); count], ..Content::empty(Role::User) })
     })
     .await;
-    holds(&conversation, limits::MAP_BYTES, |bytes| {
-        says_this(4, Content { metadata: map_of(bytes), ..Content::empty(Role::User) })
+    assert_limit(&conversation, limits::MAP_BYTES, |bytes| {
+        append_content(4, Content { metadata: map_of(bytes), ..Content::empty(Role::User) })
     })
     .await;
-    holds(&conversation, limits::NAME_BYTES, |bytes| {
-        says_this(5, Content { author: Some(long(bytes)), ..Content::empty(Role::User) })
+    assert_limit(&conversation, limits::NAME_BYTES, |bytes| {
+        append_content(5, Content { author: Some(long(bytes)), ..Content::empty(Role::User) })
     })
     .await;
-    holds(&conversation, limits::NAME_BYTES, |bytes| {
-        says_this(6, Content { agent: Some(long(bytes)), ..Content::empty(Role::User) })
+    assert_limit(&conversation, limits::NAME_BYTES, |bytes| {
+        append_content(6, Content { agent: Some(long(bytes)), ..Content::empty(Role::User) })
     })
     .await;
-    holds(&conversation, limits::KEY_BYTES, |bytes| Batch {
-        append: vec![NewMessage { external_id: Some(long(bytes)), ..says(7, "seven") }],
+    assert_limit(&conversation, limits::KEY_BYTES, |bytes| Batch {
+        append: vec![NewMessage { external_id: Some(long(bytes)), ..user_message(7, "seven") }],
         ..batch("external id")
     })
     .await;
-    holds(&conversation, limits::JSON_DEPTH, |depth| {
-        // The map is a level of its own.
-        let value = serde_json::from_str(&nested(depth - 1)).expect("the cases write JSON well");
+    assert_limit(&conversation, limits::JSON_DEPTH, |depth| {
+        // The map is one level.
+        let value = serde_json::from_str(&nested(depth - 1)).expect("valid JSON");
         let metadata = Map::from_iter([("k".to_owned(), value)]);
-        says_this(8, Content { metadata, ..Content::empty(Role::User) })
+        append_content(8, Content { metadata, ..Content::empty(Role::User) })
     })
     .await;
     assert_eq!(conversation.messages(at(3)).await.len(), 8);
 }
 
-pub(super) async fn commits_have_limits(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    holds(&conversation, limits::COMMIT_MESSAGES, |count| {
-        let messages = (1..=count as u128).map(|number| says(number, "m")).collect();
+pub(super) async fn commits_have_limits(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    assert_limit(&conversation, limits::COMMIT_MESSAGES, |count| {
+        let messages = (1..=count as u128).map(|number| user_message(number, "m")).collect();
         Batch { append: messages, ..batch("messages") }
     })
     .await;
-    conversation.say(1001..=1001, at(1)).await;
-    holds(&conversation, limits::COMMIT_EDITS, |count| {
+    conversation.append(1001..=1001, at(1)).await;
+    assert_limit(&conversation, limits::COMMIT_EDITS, |count| {
         let ids = (1..=count as u128).map(message_id);
         let replace = ids.map(|id| Replacement { id, content: Content::text(Role::User, "r") }).collect();
         Batch { replace, ..batch("replacements") }
     })
     .await;
-    holds(&conversation, limits::COMMIT_EDITS, |count| Batch {
+    assert_limit(&conversation, limits::COMMIT_EDITS, |count| Batch {
         erase: (1..=count as u128).map(message_id).collect(),
         ..batch("erasures")
     })
     .await;
-    holds(&conversation, limits::COMMIT_RECORDS, |count| {
+    assert_limit(&conversation, limits::COMMIT_RECORDS, |count| {
         let puts = (0..count - 20).map(|number| put(app("n"), &format!("{number}"), "1")).collect();
-        let delete = (0..10).map(|number| named(app("n"), &format!("gone {number}"))).collect();
+        let delete = (0..10).map(|number| record_name(app("n"), &format!("gone {number}"))).collect();
         let absent = (0..10).map(|number| RecordCondition {
-            name: named(app("n"), &format!("absent {number}")),
+            name: record_name(app("n"), &format!("absent {number}")),
             state: RecordState::Absent,
         });
-        Batch { put: puts, delete, require: absent.collect(), ..batch("documents") }
+        Batch { put: puts, delete, require: absent.collect(), ..batch("records") }
     })
     .await;
-    holds(&conversation, limits::COMMIT_BYTES, |bytes| {
+    assert_limit(&conversation, limits::COMMIT_BYTES, |bytes| {
         let rest = bytes - 3 * limits::MESSAGE_BYTES;
-        let whole = (1..=3).map(|number| says(2000 + number, &long(limits::MESSAGE_BYTES - 4)));
-        // The last quarter comes in two messages, so that the commit is over its limit and no message is.
+        let whole = (1..=3).map(|number| user_message(2000 + number, &long(limits::MESSAGE_BYTES - 4)));
+        // The last quarter is split into two messages, so that the commit exceeds its limit and no message does.
         let halves = [long(rest / 2 - 4), long(rest - rest / 2 - 4)];
-        let halves = (2010..).zip(halves).map(|(number, text)| says(number, &text));
+        let halves = (2010..).zip(halves).map(|(number, text)| user_message(number, &text));
         Batch { append: whole.chain(halves).collect(), ..batch("bytes") }
     })
     .await;
-    holds(&conversation, limits::KEY_BYTES, |bytes| Batch {
-        append: vec![says(3000, "m")],
-        key: IdempotencyKey::Given(long(bytes)),
+    assert_limit(&conversation, limits::KEY_BYTES, |bytes| Batch {
+        append: vec![user_message(3000, "m")],
+        key: IdempotencyKey::FromCaller(long(bytes)),
         ..batch("key")
     })
     .await;
-    holds(&conversation, limits::DOCUMENT_BYTES, |bytes| Batch {
+    assert_limit(&conversation, limits::RECORD_BYTES, |bytes| Batch {
         put: vec![put(app("n"), "big", &format!("\"{}\"", long(bytes - 2)))],
-        ..batch("document")
+        ..batch("record")
     })
     .await;
-    holds(&conversation, limits::KEY_BYTES, |bytes| Batch {
+    assert_limit(&conversation, limits::KEY_BYTES, |bytes| Batch {
         put: vec![put(app("n"), &long(bytes), "1")],
-        ..batch("document key")
+        ..batch("record key")
     })
     .await;
-    holds(&conversation, limits::NAME_BYTES, |bytes| Batch {
+    assert_limit(&conversation, limits::NAME_BYTES, |bytes| Batch {
         put: vec![put(Namespace::App(long(bytes)), "k", "1")],
         ..batch("namespace")
     })
     .await;
-    holds(&conversation, limits::TITLE_BYTES, |bytes| {
+    assert_limit(&conversation, limits::TITLE_BYTES, |bytes| {
         let patch = ThreadPatch { title: Some(Some(long(bytes))), ..ThreadPatch::default() };
         Batch { patch, ..batch("title") }
     })
     .await;
-    holds(&conversation, limits::MAP_BYTES, |bytes| {
+    assert_limit(&conversation, limits::MAP_BYTES, |bytes| {
         let patch = ThreadPatch { state: Some(map_of(bytes)), ..ThreadPatch::default() };
         Batch { patch, ..batch("state") }
     })
     .await;
 }
 
-pub(super) async fn threads_and_records_have_limits(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn threads_and_records_have_limits(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     type WithSize = fn(OpenThread, usize) -> OpenThread;
     let opens: [(usize, WithSize); 3] = [
         (limits::TITLE_BYTES, |open, bytes| OpenThread { title: Some(long(bytes)), ..open }),
@@ -183,27 +186,28 @@ pub(super) async fn threads_and_records_have_limits(stage: &Stage<'_>) {
         let open = |bytes| make(OpenThread::new(&ana(), thread_id(number)), bytes);
         let over = client.open_thread(&ana(), &open(limit + 1), at(1)).await;
         assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limit as u64);
-        let opened = client.open_thread(&ana(), &open(limit), at(1)).await.expect("what is just at a limit passes");
-        assert!(opened.created, "a refused thread was opened");
+        let opened = client.open_thread(&ana(), &open(limit), at(1)).await.expect("a value at the limit is accepted");
+        assert!(opened.created, "the rejected call created the thread");
     }
     let of_ana = RecordOwner::User(user_id("ana"));
-    let big = |bytes| note(of_ana.clone(), "k", &format!("\"{}\"", long(bytes - 2)));
-    let with_key = |bytes| note(of_ana.clone(), &long(bytes), "1");
-    let in_namespace = |bytes| RecordWrite { namespace: Namespace::App(long(bytes)), ..note(of_ana.clone(), "k", "1") };
+    let big = |bytes| note_write(of_ana.clone(), "k", &format!("\"{}\"", long(bytes - 2)));
+    let with_key = |bytes| note_write(of_ana.clone(), &long(bytes), "1");
+    let in_namespace =
+        |bytes| RecordWrite { namespace: Namespace::App(long(bytes)), ..note_write(of_ana.clone(), "k", "1") };
     let writes: [(usize, &dyn Fn(usize) -> RecordWrite); 3] =
-        [(limits::DOCUMENT_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
+        [(limits::RECORD_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
     for (limit, write) in writes.map(|(limit, write)| (limit, [write(limit), write(limit + 1)])) {
         let over = client.write_record(&ana(), &write[1], at(1)).await;
         assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limit as u64);
-        client.write_record(&ana(), &write[0], at(1)).await.expect("what is just at a limit passes");
+        client.write_record(&ana(), &write[0], at(1)).await.expect("a value at the limit is accepted");
     }
     let all = client.list_records(&ana(), &RecordQuery::of(of_ana), at(2)).await.expect("reading works");
     assert_eq!(all.len(), 3);
 }
 
-pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn pages_have_limits(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let owner = RecordOwner::Thread(conversation.id);
     let tenant = ana().tenant_id().clone();
@@ -212,7 +216,7 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
         let (scope, id, now) = (&ana(), conversation.id, at(1));
         let records = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
         let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
-        let name = ThreadName::Id(id);
+        let name = ThreadRef::Id(id);
         let page = ThreadRead::page(MessageQuery::newest(limit));
         let lists = ThreadRead { lists: vec![records.clone()], ..ThreadRead::default() };
         let answers = [
@@ -224,10 +228,10 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
                 client.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, limit), now).await.map(drop),
             ),
             ("changed threads", client.list_changed_threads(scope, Some(&cursor), limit, now).await.map(drop)),
-            ("changed threads from now", client.list_changed_threads(scope, None, limit, now).await.map(drop)),
+            ("a new cursor of changed threads", client.list_changed_threads(scope, None, limit, now).await.map(drop)),
             ("changes", client.list_changes(scope, id, 0, limit, now).await.map(drop)),
-            ("followed", client.list_changes_with_messages(scope, id, 0, limit, now).await.map(drop)),
-            ("documents", client.list_records(scope, &records, now).await.map(drop)),
+            ("changes with messages", client.list_changes_with_messages(scope, id, 0, limit, now).await.map(drop)),
+            ("records", client.list_records(scope, &records, now).await.map(drop)),
             ("hits", client.search(scope, &query, now).await.map(drop)),
             ("tenants", client.list_tenants(None, limit).await.map(drop)),
             ("driven threads", client.list_driven_threads(None, limit, at(1)).await.map(drop)),
@@ -244,7 +248,7 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
     }
 }
 
-/// Everything that can hold a text, each with a NUL in it.
+/// Contents that each have a NUL in another text field.
 fn contents_with_nul() -> Vec<Content> {
     let empty = || Content::empty(Role::User);
     let nul = || "a\0b".to_owned();
@@ -283,24 +287,27 @@ fn contents_with_nul() -> Vec<Content> {
     ]
 }
 
-pub(super) async fn nul_is_refused_everywhere(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn nul_is_rejected_everywhere(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    conversation.say(1..=1, at(1)).await;
+    conversation.append(1..=1, at(1)).await;
     let nul = || "a\0b".to_owned();
     let map = || Map::from_iter([("k".to_owned(), nul().into())]);
     let patch = |patch| Batch { patch, ..batch("patch") };
     let mut refused = vec![
-        Batch { append: vec![NewMessage { external_id: Some(nul()), ..says(2, "two") }], ..batch("external id") },
-        Batch { append: vec![says(2, "two")], key: IdempotencyKey::Given(nul()), ..batch("key") },
-        Batch { put: vec![put(app("n"), &nul(), "1")], ..batch("document key") },
+        Batch {
+            append: vec![NewMessage { external_id: Some(nul()), ..user_message(2, "two") }],
+            ..batch("external id")
+        },
+        Batch { append: vec![user_message(2, "two")], key: IdempotencyKey::FromCaller(nul()), ..batch("key") },
+        Batch { put: vec![put(app("n"), &nul(), "1")], ..batch("record key") },
         Batch { put: vec![put(Namespace::App(nul()), "k", "1")], ..batch("namespace") },
         Batch { put: vec![put(Namespace::System(nul()), "k", "1")], ..batch("namespace") },
-        Batch { delete: vec![named(app("n"), &nul())], ..batch("deleted key") },
+        Batch { delete: vec![record_name(app("n"), &nul())], ..batch("deleted key") },
         Batch {
-            append: vec![says(2, "two")],
-            require: vec![RecordCondition { name: named(app("n"), &nul()), state: RecordState::Absent }],
+            append: vec![user_message(2, "two")],
+            require: vec![RecordCondition { name: record_name(app("n"), &nul()), state: RecordState::Absent }],
             ..batch("required key")
         },
         patch(ThreadPatch { title: Some(Some(nul())), ..ThreadPatch::default() }),
@@ -308,7 +315,7 @@ pub(super) async fn nul_is_refused_everywhere(stage: &Stage<'_>) {
         patch(ThreadPatch { state: Some(map()), ..ThreadPatch::default() }),
     ];
     for content in contents_with_nul() {
-        refused.push(adds(vec![spoken(2, content.clone())]));
+        refused.push(appending(vec![message_with(2, content.clone())]));
         refused.push(Batch { replace: vec![Replacement { id: message_id(1), content }], ..batch("replace") });
     }
     for batch in refused {
@@ -324,31 +331,31 @@ pub(super) async fn nul_is_refused_everywhere(stage: &Stage<'_>) {
     }
     let of_ana = RecordOwner::User(user_id("ana"));
     for write in [
-        note(of_ana.clone(), &nul(), "1"),
-        RecordWrite { namespace: Namespace::App(nul()), ..note(of_ana.clone(), "k", "1") },
-        RecordWrite { owner: RecordOwner::Thread(conversation.id), ..note(of_ana, "k", "1") },
+        note_write(of_ana.clone(), &nul(), "1"),
+        RecordWrite { namespace: Namespace::App(nul()), ..note_write(of_ana.clone(), "k", "1") },
+        RecordWrite { owner: RecordOwner::Thread(conversation.id), ..note_write(of_ana, "k", "1") },
     ] {
         assert_error!(client.write_record(&ana(), &write, at(3)).await, StoreError::Invalid { .. });
     }
 }
 
-pub(super) async fn nothing_is_named_twice_in_a_commit(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.say(1..=2, at(1)).await;
-    let called = |number| NewMessage { external_id: Some("x".to_owned()), ..says(number, "hello") };
+pub(super) async fn commits_reject_duplicate_names(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    conversation.append(1..=2, at(1)).await;
+    let with_external_id = |number| NewMessage { external_id: Some("x".to_owned()), ..user_message(number, "hello") };
     let replaces = |number| Replacement { id: message_id(number), content: Content::empty(Role::User) };
-    let absent = || RecordCondition { name: named(app("n"), "k"), state: RecordState::Absent };
+    let absent = || RecordCondition { name: record_name(app("n"), "k"), state: RecordState::Absent };
     let put_k = || put(app("n"), "k", "1");
     for batch in [
-        Batch { append: vec![says(3, "a"), says(3, "b")], ..batch("a") },
-        Batch { append: vec![called(3), called(4)], ..batch("b") },
-        Batch { append: vec![says(3, "a")], erase: vec![message_id(3)], ..batch("c") },
+        Batch { append: vec![user_message(3, "a"), user_message(3, "b")], ..batch("a") },
+        Batch { append: vec![with_external_id(3), with_external_id(4)], ..batch("b") },
+        Batch { append: vec![user_message(3, "a")], erase: vec![message_id(3)], ..batch("c") },
         Batch { replace: vec![replaces(1), replaces(1)], ..batch("d") },
         Batch { replace: vec![replaces(1)], erase: vec![message_id(1)], ..batch("e") },
         Batch { erase: vec![message_id(1), message_id(1)], ..batch("f") },
         Batch { put: vec![put_k(), PutRecord { expires_at: Some(at(9)), ..put_k() }], ..batch("g") },
-        Batch { put: vec![put_k()], delete: vec![named(app("n"), "k")], ..batch("h") },
+        Batch { put: vec![put_k()], delete: vec![record_name(app("n"), "k")], ..batch("h") },
         Batch { require: vec![absent(), absent()], put: vec![put_k()], ..batch("i") },
     ] {
         assert_error!(conversation.try_commit(&batch, at(2)).await, StoreError::Invalid { .. });

@@ -1,38 +1,43 @@
 use threadkeep_core::{
     Batch, MessageQuery, Namespace, OpenThread, Owner, PutRecord, Record, RecordOwner, RecordQuery, StoreError,
-    ThreadName, ThreadRead, limits,
+    ThreadRead, ThreadRef, limits,
 };
 
 use crate::conversation::Conversation;
-use crate::given::{
-    acme, adds, ana, app, assert_error, at, batch, ben, named, note, put, says, system, thread_id, thread_key, user_id,
+use crate::fixtures::{
+    acme, ana, app, appending, assert_error, at, batch, ben, note_write, put, record_name, system, thread_id,
+    thread_key, user_id, user_message,
 };
-use crate::run::Stage;
+use crate::run::TestEnv;
 
-/// A thread of Ana's with a key, three messages and records, beside records of Ana's, Ben's and the tenant's.
-async fn prepared(stage: &Stage<'_>) -> (crate::run::Subject, Conversation) {
-    let subject = stage.open().await;
+/// Creates a thread of Ana with a key, three messages and records, and records of Ana, Ben and the tenant.
+async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversation) {
+    let store = env.open().await;
     let open = OpenThread::new(&ana(), thread_id(1)).with_key(thread_key("slack:T1:C1"));
-    let conversation = Conversation::open_as(&subject.client, &ana(), &open, at(0)).await;
-    conversation.say(1..=3, at(1)).await;
+    let conversation = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
+    conversation.append(1..=3, at(1)).await;
     let expiring = PutRecord { expires_at: Some(at(5)), ..put(app("notes"), "soon", "2") };
     let puts = vec![put(app("notes"), "k", r#"{"a":  1}"#), put(system("run"), "k", "3"), expiring];
     conversation.commit(&Batch { put: puts, ..batch("put") }, at(2)).await;
     for (scope, owner) in [(ana(), of("ana")), (ben(), of("ben")), (acme(), RecordOwner::Tenant)] {
         for key in ["k", "only"] {
-            subject.client.write_record(&scope, &note(owner.clone(), key, "4"), at(2)).await.expect("it is written");
+            store
+                .client
+                .write_record(&scope, &note_write(owner.clone(), key, "4"), at(2))
+                .await
+                .expect("writing works");
         }
     }
-    (subject, conversation)
+    (store, conversation)
 }
 
 fn of(user: &str) -> RecordOwner {
     RecordOwner::User(user_id(user))
 }
 
-pub(super) async fn one_read_gives_what_many_give(stage: &Stage<'_>) {
-    let (subject, conversation) = prepared(stage).await;
-    let (client, id) = (&subject.client, conversation.id);
+pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
+    let (store, conversation) = open_prepared(env).await;
+    let (client, id) = (&store.client, conversation.id);
     let owner = RecordOwner::Thread(id);
     let wanted: [(Namespace, &str); 7] = [
         (app("notes"), "only"),
@@ -53,13 +58,13 @@ pub(super) async fn one_read_gives_what_many_give(stage: &Stage<'_>) {
     let mut found = 0;
     for scope in [ana(), acme()] {
         let of_ana = Conversation { scope: scope.clone(), ..conversation.clone() };
-        for name in [ThreadName::Id(id), ThreadName::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"))] {
+        for name in [ThreadRef::Id(id), ThreadRef::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"))] {
             for query in [MessageQuery::newest(2), MessageQuery::following(1, 1), MessageQuery::following(3, 5)] {
                 for now in [at(3), at(5)] {
-                    let records = wanted.iter().map(|(namespace, key)| named(namespace.clone(), key)).collect();
+                    let records = wanted.iter().map(|(namespace, key)| record_name(namespace.clone(), key)).collect();
                     let read = ThreadRead { messages: Some(query.clone()), records, lists: lists.clone() };
                     let view = client.read_thread(&scope, &name, &read, now).await.expect("reading works");
-                    let view = view.expect("the thread is there");
+                    let view = view.expect("the thread exists");
                     assert_eq!(
                         (view.thread, view.page),
                         (of_ana.thread(now).await, Some(of_ana.page(&query, now).await))
@@ -79,27 +84,28 @@ pub(super) async fn one_read_gives_what_many_give(stage: &Stage<'_>) {
         }
     }
     assert_eq!(found, 2 * 2 * 3 * 7);
-    // Without anything beside the row, and of a thread that the scope does not reach.
-    let name = ThreadName::Id(id);
+    // Only the thread itself is read.
+    let name = ThreadRef::Id(id);
     let row = client.read_thread(&ana(), &name, &ThreadRead::default(), at(3)).await.expect("reading works");
-    let row = row.expect("the thread is there");
+    let row = row.expect("the thread exists");
     assert_eq!((row.page, row.records, row.lists), (None, Vec::new(), Vec::new()));
+    // A thread outside the scope is not found.
     let whole = ThreadRead { lists, ..ThreadRead::page(MessageQuery::newest(1)) };
     assert_eq!(client.read_thread(&ben(), &name, &whole, at(3)).await.expect("reading works"), None);
 }
 
-/// The writer's commits change the messages, the row and a record together.
-pub(super) async fn one_read_is_of_one_instant(stage: &Stage<'_>) {
+/// Each commit of the writer changes the messages, the thread's row and a record.
+pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
     const COMMITS: u64 = 60;
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let writer = {
         let conversation = conversation.clone();
         tokio::spawn(async move {
             for number in 1..=COMMITS {
                 let counted = put(app("notes"), "count", &number.to_string());
-                let said = adds(vec![says(u128::from(number), "hello")]);
-                conversation.commit(&Batch { put: vec![counted], ..said }, at(1)).await;
+                let append = appending(vec![user_message(u128::from(number), "hello")]);
+                conversation.commit(&Batch { put: vec![counted], ..append }, at(1)).await;
             }
         })
     };
@@ -109,44 +115,44 @@ pub(super) async fn one_read_is_of_one_instant(stage: &Stage<'_>) {
             let count =
                 |record: Option<&Record>| record.map_or(0, |record| record.value.read::<u64>().expect("a number"));
             let read = ThreadRead {
-                records: vec![named(app("notes"), "count")],
+                records: vec![record_name(app("notes"), "count")],
                 lists: vec![RecordQuery::of(RecordOwner::Thread(conversation.id))],
                 ..ThreadRead::page(MessageQuery::newest(1))
             };
-            let (name, mut seen) = (ThreadName::Id(conversation.id), 0);
-            while seen < COMMITS {
+            let (name, mut previous) = (ThreadRef::Id(conversation.id), 0);
+            while previous < COMMITS {
                 let view = conversation.client.read_thread(&conversation.scope, &name, &read, at(2)).await;
-                let view = view.expect("reading works").expect("the thread is there");
-                let page = view.page.expect("a page was asked for");
-                assert_eq!(page.positions, view.thread.positions, "the row and the page are of two instants");
+                let view = view.expect("reading works").expect("the thread exists");
+                let page = view.page.expect("a page was requested");
+                assert_eq!(page.positions, view.thread.positions, "the row and the page are from different states");
                 let last = page.messages.last().map_or(0, |message| message.seq);
                 let counts = (count(view.records[0].as_ref()), count(view.lists[0].first()));
-                assert_eq!((counts, view.thread.message_count), ((last, last), last), "a part of a commit is seen");
-                assert!(last >= seen, "time ran backwards");
-                seen = last;
+                assert_eq!((counts, view.thread.message_count), ((last, last), last), "a commit is partially visible");
+                assert!(last >= previous, "a later read returned an earlier state");
+                previous = last;
                 tokio::task::yield_now().await;
             }
         })
     });
     for reader in futures::future::join_all(readers).await {
-        reader.expect("the reader ends");
+        reader.expect("the reader does not panic");
     }
-    writer.await.expect("the writer ends");
+    writer.await.expect("the writer does not panic");
 }
 
-pub(super) async fn only_so_much_is_read_at_once(stage: &Stage<'_>) {
-    let (subject, conversation) = prepared(stage).await;
-    let name = ThreadName::Id(conversation.id);
+pub(super) async fn a_combined_read_has_limits(env: &TestEnv<'_>) {
+    let (store, conversation) = open_prepared(env).await;
+    let name = ThreadRef::Id(conversation.id);
     let read = |count| ThreadRead {
-        records: vec![named(app("notes"), "k"); count - 10],
+        records: vec![record_name(app("notes"), "k"); count - 10],
         lists: vec![RecordQuery { limit: 1, ..RecordQuery::of(of("ana")) }; 10],
         ..ThreadRead::default()
     };
     let over = read(limits::READ_RECORDS + 1);
-    let over = subject.client.read_thread(&ana(), &name, &over, at(3)).await;
+    let over = store.client.read_thread(&ana(), &name, &over, at(3)).await;
     assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limits::READ_RECORDS as u64);
-    let most = subject.client.read_thread(&ana(), &name, &read(limits::READ_RECORDS), at(3)).await;
-    let most = most.expect("what is just at a limit passes").expect("the thread is there");
+    let most = store.client.read_thread(&ana(), &name, &read(limits::READ_RECORDS), at(3)).await;
+    let most = most.expect("a value at the limit is accepted").expect("the thread exists");
     let found = most.records.iter().flatten().count() + most.lists.iter().map(Vec::len).sum::<usize>();
     assert_eq!(found, limits::READ_RECORDS);
 }

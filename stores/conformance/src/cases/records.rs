@@ -1,12 +1,14 @@
 use threadkeep_core::{
     Batch, Conflict, Namespace, Record, RecordCondition, RecordOwner, RecordQuery, RecordState, RecordWrite, Scope,
-    Tagged, WriteOutcome,
+    TaggedNumber, WriteOutcome,
 };
 
 use crate::client::Client;
 use crate::conversation::Conversation;
-use crate::given::{acme, ana, app, at, batch, ben, conflict_of, json, named, note, put, system, user_id};
-use crate::run::Stage;
+use crate::fixtures::{
+    acme, ana, app, at, batch, ben, conflict_of, json, note_write, put, record_name, system, user_id,
+};
+use crate::run::TestEnv;
 
 fn of_ana() -> RecordOwner {
     RecordOwner::User(user_id("ana"))
@@ -16,14 +18,14 @@ async fn find(client: &Client, owner: &RecordOwner, namespace: &Namespace, key: 
     client.find_record(&acme(), owner, namespace, key, at(50)).await.expect("reading works")
 }
 
-async fn written(client: &Client, scope: &Scope, write: &RecordWrite) -> u64 {
+async fn write_record(client: &Client, scope: &Scope, write: &RecordWrite) -> u64 {
     client.write_record(scope, write, at(2)).await.expect("writing works").version
 }
 
-pub(super) async fn a_user_has_records(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let write = RecordWrite { expires_at: Some(at(99)), ..note(of_ana(), "line", r#"{"usual":  "Northern"}"#) };
-    let version = written(&subject.client, &ana(), &write).await;
+pub(super) async fn users_have_records(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let write = RecordWrite { expires_at: Some(at(99)), ..note_write(of_ana(), "line", r#"{"usual":  "Northern"}"#) };
+    let version = write_record(&store.client, &ana(), &write).await;
     assert!(version > 0);
     let expected = Record {
         namespace: app("notes"),
@@ -33,45 +35,45 @@ pub(super) async fn a_user_has_records(stage: &Stage<'_>) {
         tag: None,
         expires_at: Some(at(99)),
     };
-    assert_eq!(find(&subject.client, &of_ana(), &app("notes"), "line").await, Some(expected));
-    assert_eq!(find(&subject.client, &of_ana(), &app("notes"), "lin").await, None);
-    assert_eq!(find(&subject.client, &RecordOwner::Tenant, &app("notes"), "line").await, None);
-    assert_eq!(find(&subject.client, &RecordOwner::User(user_id("ben")), &app("notes"), "line").await, None);
+    assert_eq!(find(&store.client, &of_ana(), &app("notes"), "line").await, Some(expected));
+    assert_eq!(find(&store.client, &of_ana(), &app("notes"), "lin").await, None);
+    assert_eq!(find(&store.client, &RecordOwner::Tenant, &app("notes"), "line").await, None);
+    assert_eq!(find(&store.client, &RecordOwner::User(user_id("ben")), &app("notes"), "line").await, None);
 }
 
-pub(super) async fn records_are_compared_and_set(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn records_support_compare_and_set(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     for (scope, owner) in [(ana(), of_ana()), (acme(), RecordOwner::Tenant)] {
-        let write = |expected, value: &str| RecordWrite { expected, ..note(owner.clone(), "k", value) };
+        let write = |expected, value: &str| RecordWrite { expected, ..note_write(owner.clone(), "k", value) };
         let conflict = |actual: Option<u64>| {
-            let actual = actual.map(Tagged::from);
+            let actual = actual.map(TaggedNumber::from);
             Conflict::Record { namespace: app("notes"), key: "k".to_owned(), actual }
         };
         let refused = client.write_record(&scope, &write(Some(7), "0"), at(1)).await;
         assert_eq!(conflict_of(refused), conflict(None));
-        let first = written(client, &scope, &write(Some(0), "1")).await;
+        let first = write_record(client, &scope, &write(Some(0), "1")).await;
         let refused = client.write_record(&scope, &write(Some(0), "0"), at(1)).await;
         assert_eq!(conflict_of(refused), conflict(Some(first)));
-        let second = written(client, &scope, &write(Some(first), "2")).await;
+        let second = write_record(client, &scope, &write(Some(first), "2")).await;
         assert!(second > first);
         let refused = client.write_record(&scope, &write(Some(first), "0"), at(1)).await;
         assert_eq!(conflict_of(refused), conflict(Some(second)));
-        let third = written(client, &scope, &write(None, "3")).await;
+        let third = write_record(client, &scope, &write(None, "3")).await;
         assert!(third > second);
-        let found = find(client, &owner, &app("notes"), "k").await.expect("the document is there");
+        let found = find(client, &owner, &app("notes"), "k").await.expect("the record exists");
         assert_eq!((found.value, found.version), (json("3"), third));
     }
 }
 
-pub(super) async fn versions_never_come_back(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
-    let delete = |expected| RecordWrite { expected, value: None, ..note(of_ana(), "k", "1") };
+pub(super) async fn versions_are_never_reused(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
+    let delete = |expected| RecordWrite { expected, value: None, ..note_write(of_ana(), "k", "1") };
     let mut last = 0;
     for round in 0..5 {
-        let version = written(client, &ana(), &note(of_ana(), "k", "1")).await;
-        assert!(version > last, "a version came back after a deletion");
+        let version = write_record(client, &ana(), &note_write(of_ana(), "k", "1")).await;
+        assert!(version > last, "a version was reused after a deletion");
         last = version;
         if round == 2 {
             let refused = client.write_record(&ana(), &delete(Some(last + 1)), at(2)).await;
@@ -87,36 +89,36 @@ pub(super) async fn versions_never_come_back(stage: &Stage<'_>) {
     assert_eq!(
         deleted.expect("writing works"),
         WriteOutcome { version: 0, tag: None },
-        "deleting what is not there is no error"
+        "deleting an absent record fails"
     );
 
-    // The same within a thread, where the change is the version.
+    // The version of a thread's record is the number of the change.
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let owner = RecordOwner::Thread(conversation.id);
     for round in 0..3 {
         let write = Batch { put: vec![put(app("notes"), "k", "1")], ..batch(&format!("put {round}")) };
         let change = conversation.commit(&write, at(1)).await.change;
-        let found = find(client, &owner, &app("notes"), "k").await.expect("the document is there");
+        let found = find(client, &owner, &app("notes"), "k").await.expect("the record exists");
         assert_eq!((found.version, change), (change, 2 * round + 1));
-        let delete = Batch { delete: vec![named(app("notes"), "k")], ..batch(&format!("delete {round}")) };
+        let delete = Batch { delete: vec![record_name(app("notes"), "k")], ..batch(&format!("delete {round}")) };
         conversation.commit(&delete, at(1)).await;
     }
 }
 
-pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
-    let subject = stage.open().await;
+pub(super) async fn one_concurrent_writer_wins(env: &TestEnv<'_>) {
+    let store = env.open().await;
     let mut version = 0;
     for _ in 0..5 {
         let writers = (0..16).map(|writer| {
-            let client = subject.client.clone();
-            let write = RecordWrite { expected: Some(version), ..note(of_ana(), "k", &writer.to_string()) };
+            let client = store.client.clone();
+            let write = RecordWrite { expected: Some(version), ..note_write(of_ana(), "k", &writer.to_string()) };
             tokio::spawn(async move { client.write_record(&ana(), &write, at(1)).await })
         });
         let answers = futures::future::join_all(writers).await;
         let (won, lost): (Vec<_>, Vec<_>) =
-            answers.into_iter().map(|answer| answer.expect("the writer ends")).partition(Result::is_ok);
+            answers.into_iter().map(|answer| answer.expect("the writer does not panic")).partition(Result::is_ok);
         assert_eq!((won.len(), lost.len()), (1, 15));
-        version = find(&subject.client, &of_ana(), &app("notes"), "k").await.expect("it is there").version;
+        version = find(&store.client, &of_ana(), &app("notes"), "k").await.expect("the record exists").version;
         let won: Vec<_> = won.into_iter().flatten().collect();
         assert_eq!(won, [WriteOutcome { version, tag: None }]);
         for answer in lost {
@@ -126,15 +128,15 @@ pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn one_of_many_commits_meets_its_condition(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn one_concurrent_commit_meets_its_condition(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let mut state = RecordState::Absent;
     for round in 0..5 {
         let writers = (0..16).map(|writer| {
             let conversation = conversation.clone();
             let fenced = Batch {
-                require: vec![RecordCondition { name: named(system("run"), "lease"), state }],
+                require: vec![RecordCondition { name: record_name(system("run"), "lease"), state }],
                 put: vec![put(system("run"), "lease", &writer.to_string())],
                 ..batch(&format!("{round} {writer}"))
             };
@@ -142,28 +144,28 @@ pub(super) async fn one_of_many_commits_meets_its_condition(stage: &Stage<'_>) {
         });
         let answers = futures::future::join_all(writers).await;
         let (won, lost): (Vec<_>, Vec<_>) =
-            answers.into_iter().map(|answer| answer.expect("the writer ends")).partition(Result::is_ok);
-        assert_eq!((won.len(), lost.len()), (1, 15), "two drivers hold one lease");
+            answers.into_iter().map(|answer| answer.expect("the writer does not panic")).partition(Result::is_ok);
+        assert_eq!((won.len(), lost.len()), (1, 15), "several drivers acquired the lease");
         assert!(lost.into_iter().all(|answer| matches!(conflict_of(answer), Conflict::Record { .. })));
         state = RecordState::Version((round + 1).into());
     }
     assert_eq!(conversation.thread(at(2)).await.positions.change, 5);
 }
 
-pub(super) async fn namespaces_do_not_mix(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn namespaces_are_separate(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let namespaces = [app("a"), app("b"), app("system/a"), system("a"), system("app/a")];
     let puts = namespaces.iter().zip(1..).map(|(namespace, value)| put(namespace.clone(), "k", &format!("{value}")));
     conversation.commit(&Batch { put: puts.collect(), ..batch("put") }, at(1)).await;
     for (namespace, value) in namespaces.iter().zip(1..) {
-        let write = RecordWrite { namespace: namespace.clone(), ..note(of_ana(), "k", &format!("{value}")) };
-        written(client, &ana(), &write).await;
+        let write = RecordWrite { namespace: namespace.clone(), ..note_write(of_ana(), "k", &format!("{value}")) };
+        write_record(client, &ana(), &write).await;
     }
     for owner in [RecordOwner::Thread(conversation.id), of_ana()] {
         for (namespace, value) in namespaces.iter().zip(1..) {
-            let found = find(client, &owner, namespace, "k").await.expect("the document is there");
+            let found = find(client, &owner, namespace, "k").await.expect("the record exists");
             assert_eq!((found.namespace, found.value), (namespace.clone(), json(&format!("{value}"))));
             let query = RecordQuery { namespace: Some(namespace.clone()), ..RecordQuery::of(owner.clone()) };
             assert_eq!(client.list_records(&ana(), &query, at(2)).await.expect("reading works").len(), 1);
@@ -171,16 +173,16 @@ pub(super) async fn namespaces_do_not_mix(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn records_are_listed_in_byte_order(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn records_are_listed_in_byte_order(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let keys = ["a", "a%", "a_", "aA", "ab", "a\u{e9}", "a🚇", "b", "B", "é"];
     let mut expected = Vec::new();
     for namespace in [system("x"), app("y"), app("x"), app("x!")] {
         for key in keys {
-            let write = RecordWrite { namespace: namespace.clone(), ..note(of_ana(), key, "1") };
-            written(client, &ana(), &write).await;
+            let write = RecordWrite { namespace: namespace.clone(), ..note_write(of_ana(), key, "1") };
+            write_record(client, &ana(), &write).await;
             expected.push((namespace.clone(), key.to_owned()));
         }
         let puts = keys.iter().map(|key| put(namespace.clone(), key, "1")).collect();
@@ -197,7 +199,7 @@ pub(super) async fn records_are_listed_in_byte_order(stage: &Stage<'_>) {
         assert_eq!(pages(client, prefixed.clone()).await, with_prefix);
         for special in ["a%", "a_", "a\u{e9}", "a🚇"] {
             let query = RecordQuery { key_prefix: special.to_owned(), ..prefixed.clone() };
-            assert_eq!(pages(client, query).await.len(), 4, "a prefix is no pattern: {special}");
+            assert_eq!(pages(client, query).await.len(), 4, "a prefix is used as a pattern: {special}");
         }
     }
 }
@@ -212,38 +214,38 @@ async fn pages(client: &Client, mut query: RecordQuery) -> Vec<(Namespace, Strin
         }
         let page = page.into_iter().map(|record| (record.namespace, record.key));
         for name in page {
-            assert!(all.last().is_none_or(|last| *last < name), "a page goes back");
+            assert!(all.last().is_none_or(|last| *last < name), "pages overlap");
             all.push(name);
         }
         query.after = all.last().cloned();
     }
 }
 
-pub(super) async fn absent_records_may_be_deleted(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let delete = Batch { delete: vec![named(app("notes"), "never")], ..batch("delete") };
+pub(super) async fn deleting_an_absent_record_succeeds(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    let delete = Batch { delete: vec![record_name(app("notes"), "never")], ..batch("delete") };
     assert_eq!(conversation.commit(&delete, at(1)).await.change, 1);
     let threadkeep_core::ChangePage::Changes { changes, .. } = conversation.changes(0, at(2)).await else {
-        panic!("a reset")
+        panic!("unexpected reset")
     };
-    assert_eq!(changes[0].effects, [], "what was not there was not deleted");
+    assert_eq!(changes[0].effects, [], "deleting an absent record is not an effect");
 }
 
-pub(super) async fn another_user_has_other_records(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn each_user_has_separate_records(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let of_ben = RecordOwner::User(user_id("ben"));
-    written(client, &ana(), &note(of_ana(), "k", "1")).await;
-    written(client, &ben(), &note(of_ben.clone(), "k", "2")).await;
-    written(client, &acme(), &note(RecordOwner::Tenant, "k", "3")).await;
+    write_record(client, &ana(), &note_write(of_ana(), "k", "1")).await;
+    write_record(client, &ben(), &note_write(of_ben.clone(), "k", "2")).await;
+    write_record(client, &acme(), &note_write(RecordOwner::Tenant, "k", "3")).await;
     for (owner, value) in [(of_ana(), "1"), (of_ben, "2"), (RecordOwner::Tenant, "3")] {
-        let found = find(client, &owner, &app("notes"), "k").await.expect("the document is there");
+        let found = find(client, &owner, &app("notes"), "k").await.expect("the record exists");
         assert_eq!(found.value, json(value));
         let listed = client.list_records(&acme(), &RecordQuery::of(owner), at(3)).await;
         assert_eq!(listed.expect("reading works"), [found]);
     }
-    // The tenant's records are read by all its users.
+    // All users of a tenant can read its records.
     let shared = client.find_record(&ben(), &RecordOwner::Tenant, &app("notes"), "k", at(3)).await;
     assert_eq!(shared.expect("reading works").map(|record| record.value), Some(json("3")));
 }

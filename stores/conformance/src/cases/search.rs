@@ -1,14 +1,14 @@
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Batch, Collection, Content, ImageReference, MessageQuery, NewMessage, OpenThread, Part, Replacement, Role, Scope,
-    SearchAnswer, SearchHit, SearchQuery, ThreadId, Timestamp, limits, text,
+    Batch, Collection, Content, ImageReference, MessageQuery, OpenThread, Part, Replacement, Role, Scope, SearchAnswer,
+    SearchHit, SearchQuery, ThreadId, Timestamp, limits, text,
 };
 
 use crate::client::Client;
 use crate::conversation::Conversation;
-use crate::given::{acme, adds, ana, at, batch, ben, message_id, says, spoken, thread_id, user};
-use crate::run::Stage;
+use crate::fixtures::{acme, ana, appending, at, batch, ben, message_id, message_with, thread_id, user, user_message};
+use crate::run::TestEnv;
 
 pub(super) fn query_for(words: &str) -> SearchQuery {
     SearchQuery {
@@ -24,22 +24,22 @@ async fn search(client: &Client, scope: &Scope, query: &SearchQuery, now: Timest
     client.search(scope, query, now).await.expect("searching works")
 }
 
-/// Every message that holds one of the words: the hits that still do, and what the index says it has not reached.
+/// Finds all messages that contain one of the terms: the hits, and matches among the messages that are not indexed yet.
 async fn found(client: &Client, scope: &Scope, query: &SearchQuery, now: Timestamp) -> BTreeSet<(ThreadId, u64)> {
     let answer = search(client, scope, query, now).await;
     let mut found = BTreeSet::new();
     for SearchHit { thread, seq } in answer.hits {
         let behind = answer.behind.iter().find(|behind| behind.thread == thread);
-        assert!(behind.is_none_or(|behind| seq <= behind.indexed_seq), "a hit beyond what is said to be indexed");
+        assert!(behind.is_none_or(|behind| seq <= behind.indexed_seq), "a hit after the indexed position");
         found.insert((thread, seq));
     }
     for behind in answer.behind {
-        assert!(query.thread.is_none_or(|thread| thread == behind.thread), "a thread that was not searched is behind");
+        assert!(query.thread.is_none_or(|thread| thread == behind.thread), "a thread outside the query is reported");
         let rest = MessageQuery::following(behind.indexed_seq, limits::PAGE);
         let rest = client.list_messages(scope, behind.thread, &rest, now).await.expect("the thread is in the scope");
         for message in rest.messages {
-            let held = text::distinct_terms(&message.plain_text());
-            if query.terms.iter().any(|term| held.contains(term)) {
+            let message_terms = text::distinct_terms(&message.plain_text());
+            if query.terms.iter().any(|term| message_terms.contains(term)) {
                 found.insert((behind.thread, message.seq));
             }
         }
@@ -52,17 +52,17 @@ async fn seqs_found(conversation: &Conversation, words: &str, now: Timestamp) ->
     found.into_iter().filter(|(thread, _)| *thread == conversation.id).map(|(_, seq)| seq).collect()
 }
 
-/// A thread of these messages.
-async fn saying(client: &Client, scope: &Scope, number: u128, texts: &[&str]) -> Conversation {
+/// Creates a thread with these messages.
+async fn thread_with_texts(client: &Client, scope: &Scope, number: u128, texts: &[&str]) -> Conversation {
     let conversation = Conversation::open(client, scope, number, at(0)).await;
-    let messages = (1..).zip(texts).map(|(number, text)| says(number, text)).collect();
-    conversation.commit(&adds(messages), at(1)).await;
+    let messages = (1..).zip(texts).map(|(number, text)| user_message(number, text)).collect();
+    conversation.commit(&appending(messages), at(1)).await;
     conversation
 }
 
 // S0.43
-pub(super) async fn words_are_found(stage: &Stage<'_>) {
-    let subject = stage.open().await;
+pub(super) async fn words_are_found(env: &TestEnv<'_>) {
+    let store = env.open().await;
     let texts = [
         "The trains to Córdoba run late",
         "Is there a train?",
@@ -71,8 +71,8 @@ pub(super) async fn words_are_found(stage: &Stage<'_>) {
         "¿Cómo está mi tía en 東京?",
         "don't panic: 42",
     ];
-    let conversation = saying(&subject.client, &ana(), 1, &texts).await;
-    // Before and after the index has caught up, the same is found.
+    let conversation = thread_with_texts(&store.client, &ana(), 1, &texts).await;
+    // The results are the same before and after the index has caught up.
     for _ in 0..2 {
         for (words, expected) in [
             ("train", vec![1, 2]),
@@ -89,15 +89,15 @@ pub(super) async fn words_are_found(stage: &Stage<'_>) {
         ] {
             assert_eq!(seqs_found(&conversation, words, at(2)).await, expected, "{words}");
         }
-        subject.client.catch_up_fully().await;
+        store.client.catch_up_fully().await;
     }
 }
 
-pub(super) async fn words_mean_nothing_to_the_index(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = saying(&subject.client, &ana(), 1, &["alpha beta", "or", "gamma not near"]).await;
-    subject.client.catch_up_fully().await;
-    let asked = |terms: &[&str]| {
+pub(super) async fn terms_are_not_query_syntax(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = thread_with_texts(&store.client, &ana(), 1, &["alpha beta", "or", "gamma not near"]).await;
+    store.client.catch_up_fully().await;
+    let query_terms = |terms: &[&str]| {
         let terms = terms.iter().map(|term| (*term).to_owned()).collect();
         SearchQuery { terms, ..query_for("") }
     };
@@ -107,26 +107,26 @@ pub(super) async fn words_mean_nothing_to_the_index(stage: &Stage<'_>) {
         (vec!["near", "alpha"], vec![1, 3]),
         (vec!["and"], vec![]),
     ] {
-        let found = found(&subject.client, &ana(), &asked(&terms), at(2)).await;
+        let found = found(&store.client, &ana(), &query_terms(&terms), at(2)).await;
         let seqs: Vec<_> = found.into_iter().map(|(_, seq)| seq).collect();
         assert_eq!(seqs, expected, "{terms:?} in {}", conversation.id);
     }
-    // What no analysis gives is no error, and opens nothing.
-    saying(&subject.client, &ben(), 2, &["delta"]).await;
-    subject.client.catch_up_fully().await;
+    // A term that text analysis never produces is not an error and does not match other scopes.
+    thread_with_texts(&store.client, &ben(), 2, &["delta"]).await;
+    store.client.catch_up_fully().await;
     for term in ["\"alpha", "alp*", "alpha beta", "NEAR(", "'; --", ")", "", "alpha OR delta", "*", "a\0b", "^", "x:y"]
     {
-        let hits = search(&subject.client, &ana(), &asked(&[term]), at(2)).await.hits;
+        let hits = search(&store.client, &ana(), &query_terms(&[term]), at(2)).await.hits;
         assert!(hits.iter().all(|hit| hit.thread == conversation.id), "{term}");
     }
 }
 
-pub(super) async fn only_the_own_scope_is_searched(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn only_the_scope_is_searched(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let globex = user("globex", "ana");
     for (number, scope) in (1..).zip([ana(), ben(), acme(), globex.clone()]) {
-        saying(client, &scope, number, &["a common walrus", "nothing"]).await;
+        thread_with_texts(client, &scope, number, &["a common walrus", "nothing"]).await;
     }
     for caught_up in [false, true] {
         for (scope, expected) in [
@@ -134,7 +134,7 @@ pub(super) async fn only_the_own_scope_is_searched(stage: &Stage<'_>) {
             (ben(), vec![2]),
             (acme(), vec![1, 2, 3]),
             (globex.clone(), vec![4]),
-            (user("acme", "nobody"), vec![]),
+            (user("acme", "unknown"), vec![]),
             (user("initech", "ana"), vec![]),
         ] {
             let query = query_for("walrus");
@@ -144,23 +144,23 @@ pub(super) async fn only_the_own_scope_is_searched(stage: &Stage<'_>) {
             assert_eq!(threads, expected, "{scope:?}");
             if caught_up {
                 let frequencies = search(client, &scope, &query, at(2)).await.frequencies;
-                assert_eq!(frequencies, [expected.len() as u64], "the frequencies tell of other scopes: {scope:?}");
+                assert_eq!(frequencies, [expected.len() as u64], "the frequencies include other scopes: {scope:?}");
             }
         }
         client.catch_up_fully().await;
     }
 }
 
-pub(super) async fn one_thread_can_be_searched(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
-    let first = saying(client, &ana(), 1, &["a walrus", "a zebra", "a walrus"]).await;
-    saying(client, &ana(), 2, &["a walrus"]).await;
-    let shared = saying(client, &acme(), 3, &["a walrus"]).await;
+pub(super) async fn a_search_can_be_limited_to_a_thread(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
+    let first = thread_with_texts(client, &ana(), 1, &["a walrus", "a zebra", "a walrus"]).await;
+    thread_with_texts(client, &ana(), 2, &["a walrus"]).await;
+    let shared = thread_with_texts(client, &acme(), 3, &["a walrus"]).await;
     for _ in 0..2 {
         let query = SearchQuery { thread: Some(first.id), ..query_for("walrus") };
         assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::from([(first.id, 1), (first.id, 3)]));
-        // A shared thread is searched by whoever may read it, when it is named.
+        // A user can search a shared thread by naming it.
         let query = SearchQuery { thread: Some(shared.id), ..query };
         assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::from([(shared.id, 1)]));
         for (scope, thread) in [(ben(), first.id), (user("globex", "ana"), shared.id), (ana(), thread_id(9))] {
@@ -171,17 +171,17 @@ pub(super) async fn one_thread_can_be_searched(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn what_is_gone_is_not_found(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn removed_messages_are_not_found(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     for caught_up in [true, false] {
         let number = if caught_up { 1 } else { 11 };
         let texts = ["walrus 1", "walrus 2", "walrus 3", "walrus 4", "walrus 5"];
-        let kept = saying(client, &ana(), number, &texts).await;
-        let deleted = saying(client, &ana(), number + 1, &texts).await;
+        let kept = thread_with_texts(client, &ana(), number, &texts).await;
+        let deleted = thread_with_texts(client, &ana(), number + 1, &texts).await;
         let expiring = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(number + 2)) };
         let expiring = Conversation::open_as(client, &ana(), &expiring, at(0)).await;
-        expiring.commit(&adds(vec![says(1, "walrus")]), at(1)).await;
+        expiring.commit(&appending(vec![user_message(1, "walrus")]), at(1)).await;
         if caught_up {
             client.catch_up_fully().await;
         }
@@ -190,13 +190,13 @@ pub(super) async fn what_is_gone_is_not_found(stage: &Stage<'_>) {
         let content = Content::text(Role::User, "a zebra");
         let replace = vec![Replacement { id: message_id(4), content }];
         kept.commit(&Batch { replace, ..batch("replace") }, at(4)).await;
-        client.delete_thread(&ana(), deleted.id, at(5)).await.expect("the thread is there");
+        client.delete_thread(&ana(), deleted.id, at(5)).await.expect("the thread exists");
 
-        let gone = [(kept.id, 1), (kept.id, 3)];
+        let removed = [(kept.id, 1), (kept.id, 3)];
         let answer = search(client, &ana(), &query_for("walrus"), at(10)).await;
         for hit in answer.hits {
-            assert!(hit.thread != deleted.id && hit.thread != expiring.id, "a message of a thread that is over");
-            assert!(!gone.contains(&(hit.thread, hit.seq)), "a message that is gone");
+            assert!(hit.thread != deleted.id && hit.thread != expiring.id, "a hit in a deleted or expired thread");
+            assert!(!removed.contains(&(hit.thread, hit.seq)), "a hit of a removed message");
         }
         client.catch_up_fully().await;
         for now in [at(10), at(11)] {
@@ -209,65 +209,67 @@ pub(super) async fn what_is_gone_is_not_found(stage: &Stage<'_>) {
     }
 }
 
-pub(super) async fn a_new_thread_does_not_inherit_hits(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn a_new_thread_does_not_inherit_hits(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let open = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(1)) };
     let old = Conversation::open_as(client, &ana(), &open, at(0)).await;
-    old.commit(&adds(vec![says(1, "walrus"), says(2, "walrus")]), at(1)).await;
+    old.commit(&appending(vec![user_message(1, "walrus"), user_message(2, "walrus")]), at(1)).await;
     client.catch_up_fully().await;
-    let anew = Conversation::open(client, &ana(), 1, at(11)).await;
-    anew.commit(&adds(vec![says(1, "a zebra"), says(2, "walrus")]), at(12)).await;
+    let new = Conversation::open(client, &ana(), 1, at(11)).await;
+    new.commit(&appending(vec![user_message(1, "a zebra"), user_message(2, "walrus")]), at(12)).await;
     for _ in 0..2 {
-        assert_eq!(seqs_found(&anew, "walrus", at(13)).await, [2]);
-        assert_eq!(seqs_found(&anew, "zebra", at(13)).await, [1]);
+        assert_eq!(seqs_found(&new, "walrus", at(13)).await, [2]);
+        assert_eq!(seqs_found(&new, "zebra", at(13)).await, [1]);
         client.catch_up_fully().await;
     }
 }
 
-pub(super) async fn rarer_terms_come_first(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn rarer_terms_rank_first(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let mut texts = vec!["a common zebra"; 6];
     texts[2] = "a rare walrus";
     texts[4] = "a common walrus and yak";
-    let conversation = saying(client, &ana(), 1, &texts).await;
+    let conversation = thread_with_texts(client, &ana(), 1, &texts).await;
     client.catch_up_fully().await;
     let answer = search(client, &ana(), &query_for("zebra walrus yak aeroplane"), at(2)).await;
     assert_eq!(answer.frequencies, [4, 2, 1, 0]);
-    assert!(answer.documents >= 4, "{} messages are less than hold one word", answer.documents);
-    if !stage.is_weak() {
+    assert!(answer.documents >= 4, "the document count {} is less than a frequency", answer.documents);
+    if !env.has_faults() {
         let seqs: Vec<_> = answer.hits.iter().map(|hit| hit.seq).collect();
-        assert_eq!((seqs[0], seqs[1], seqs.len()), (5, 3, 6), "the rarest term's message, then the next one's");
+        assert_eq!((seqs[0], seqs[1], seqs.len()), (5, 3, 6), "hits are not ranked by the rarest term");
         let few = SearchQuery { limit: 2, ..query_for("zebra walrus yak") };
         let few = search(client, &ana(), &few, at(2)).await.hits;
         assert_eq!(few, [5, 3].map(|seq| SearchHit { thread: conversation.id, seq }));
     }
 }
 
-pub(super) async fn descriptions_of_pictures_are_text(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn image_descriptions_are_indexed(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let image =
         ImageReference { url: "https://example.org/heron".to_owned(), description: Some("a walrus".to_owned()) };
     let parts = vec![Part::Text("see".to_owned()), Part::Image(image), Part::Reasoning("heron".to_owned())];
-    conversation.commit(&adds(vec![spoken(1, Content { parts, ..Content::empty(Role::User) })]), at(1)).await;
+    conversation
+        .commit(&appending(vec![message_with(1, Content { parts, ..Content::empty(Role::User) })]), at(1))
+        .await;
     for _ in 0..2 {
         assert_eq!(seqs_found(&conversation, "walrus", at(2)).await, [1]);
         assert_eq!(
             seqs_found(&conversation, "heron", at(2)).await,
             [] as [u64; 0],
-            "thoughts and addresses are no text"
+            "reasoning and image addresses are indexed"
         );
-        subject.client.catch_up_fully().await;
+        store.client.catch_up_fully().await;
     }
 }
 
-pub(super) async fn searches_and_commits_go_on_together(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+pub(super) async fn searches_run_concurrently_with_commits(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let indexer = {
-        let client = subject.client.clone();
+        let client = store.client.clone();
         tokio::spawn(async move {
             for _ in 0..20 {
                 client.catch_up(3).await.expect("the index catches up");
@@ -276,25 +278,25 @@ pub(super) async fn searches_and_commits_go_on_together(stage: &Stage<'_>) {
         })
     };
     for number in 1..=30 {
-        let said = NewMessage { ..says(number, &format!("walrus {number}")) };
-        conversation.commit(&adds(vec![said]), at(1)).await;
+        let message = user_message(number, &format!("walrus {number}"));
+        conversation.commit(&appending(vec![message]), at(1)).await;
         let expected: Vec<u64> = (1..=u64::try_from(number).expect("a small number")).collect();
         assert_eq!(seqs_found(&conversation, "walrus", at(2)).await, expected, "a committed message is not found");
     }
-    indexer.await.expect("the indexer ends");
+    indexer.await.expect("the indexer does not panic");
 }
 
-pub(super) async fn only_so_many_terms_are_looked_up(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = saying(&subject.client, &ana(), 1, &["walrus"]).await;
-    subject.client.catch_up_fully().await;
+pub(super) async fn the_number_of_terms_is_limited(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = thread_with_texts(&store.client, &ana(), 1, &["walrus"]).await;
+    store.client.catch_up_fully().await;
     let mut terms: Vec<String> = (0..31).map(|number| format!("word{number}")).collect();
     terms.push("walrus".to_owned());
     let query = SearchQuery { terms: terms.clone(), ..query_for("") };
-    let answer = search(&subject.client, &ana(), &query, at(2)).await;
+    let answer = search(&store.client, &ana(), &query, at(2)).await;
     assert_eq!((answer.frequencies.len(), answer.frequencies[31]), (32, 1), "in {}", conversation.id);
     terms.insert(0, "word99".to_owned());
     let query = SearchQuery { terms, ..query };
-    let answer = search(&subject.client, &ana(), &query, at(2)).await;
+    let answer = search(&store.client, &ana(), &query, at(2)).await;
     assert_eq!((answer.frequencies, answer.hits), (vec![0; 33], Vec::new()));
 }

@@ -3,18 +3,18 @@ use threadkeep_core::{
     RecordOwner, Replacement, Role, Snapshot, StoreError, TenantId, ThreadId,
 };
 
-use crate::client::{Client, patiently};
+use crate::client::{Client, with_retries};
 use crate::conversation::Conversation;
-use crate::given::{
-    acme, adds, ana, app, assert_error, at, batch, ben, message_id, note, put, says, system, tenant, thread_id, user,
-    user_id,
+use crate::fixtures::{
+    acme, ana, app, appending, assert_error, at, batch, ben, message_id, note_write, put, system, tenant, thread_id,
+    user, user_id, user_message,
 };
-use crate::run::Stage;
+use crate::run::TestEnv;
 
-/// As much as one call may read.
+/// Large enough for a whole store.
 const LARGE: ChunkSize = ChunkSize { entries: 1_000, bytes: 1_000_000 };
 
-/// Everything that a snapshot holds, read in pages of a size.
+/// The complete content of a snapshot.
 #[derive(Clone, Debug, PartialEq)]
 struct Everything {
     threads: Vec<(TenantId, threadkeep_core::Thread)>,
@@ -24,9 +24,9 @@ struct Everything {
 
 async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everything {
     let listed = list_threads(snapshot, page).await;
-    let places: Vec<u64> = listed.iter().map(|listed| listed.place).collect();
+    let places: Vec<u64> = listed.iter().map(|listed| listed.number).collect();
     assert!(places.is_sorted_by(|one, other| one < other), "threads are listed in the order of their creation");
-    let totals = patiently(|| snapshot.totals()).await.expect("counting works");
+    let totals = with_retries(|| snapshot.totals()).await.expect("counting works");
     let messages = listed.iter().map(|listed| listed.thread.message_count).sum();
     assert_eq!((totals.threads, totals.messages), (listed.len() as u64, messages));
     let threads = listed.into_iter().map(|listed| (listed.tenant, listed.thread)).collect();
@@ -39,8 +39,8 @@ async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everythi
 async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread> {
     let mut listed: Vec<ListedThread> = Vec::new();
     loop {
-        let after = listed.last().map(|listed| listed.place);
-        let found = patiently(|| snapshot.list_threads(after, page)).await.expect("listing works");
+        let after = listed.last().map(|listed| listed.number);
+        let found = with_retries(|| snapshot.list_threads(after, page)).await.expect("listing works");
         assert!(found.len() <= page);
         if found.is_empty() {
             return listed;
@@ -53,7 +53,7 @@ async fn list_records(snapshot: &dyn Snapshot, page: usize) -> Vec<OwnedRecord> 
     let mut listed: Vec<OwnedRecord> = Vec::new();
     loop {
         let after = listed.last();
-        let found = patiently(|| snapshot.list_records(after, page)).await.expect("listing works");
+        let found = with_retries(|| snapshot.list_records(after, page)).await.expect("listing works");
         assert!(found.len() <= page);
         if found.is_empty() {
             return listed;
@@ -62,19 +62,22 @@ async fn list_records(snapshot: &dyn Snapshot, page: usize) -> Vec<OwnedRecord> 
     }
 }
 
-/// The chunks of each thread.
+/// Dumps all threads. Returns the chunks of each.
 async fn dump(snapshot: &dyn Snapshot, places: &[u64], size: ChunkSize) -> Vec<Vec<Dump>> {
     let (mut dumps, mut rest, mut after): (Vec<Vec<Dump>>, _, _) = (Vec::new(), places, None);
     while !rest.is_empty() {
-        let chunks = patiently(|| snapshot.dump_threads(rest, after, size)).await.expect("dumping works");
+        let chunks = with_retries(|| snapshot.dump_threads(rest, after, size)).await.expect("dumping works");
         assert!((1..=rest.len()).contains(&chunks.len()));
         assert!(chunks.iter().map(|chunk| chunk.entries.len()).sum::<usize>() <= size.entries);
-        assert!(chunks[..chunks.len() - 1].iter().all(|chunk| chunk.next.is_none()), "only the last is cut");
-        assert_eq!(chunks[0].thread.is_none(), after.is_some(), "a first chunk holds the thread, a later one does not");
+        assert!(
+            chunks[..chunks.len() - 1].iter().all(|chunk| chunk.next.is_none()),
+            "only the last chunk may be incomplete"
+        );
+        assert_eq!(chunks[0].thread.is_none(), after.is_some(), "only the first chunk of a thread contains its row");
         let (answered, next) = (chunks.len(), chunks.last().and_then(|chunk| chunk.next));
         let mut chunks = chunks.into_iter();
         if after.is_some() {
-            dumps.last_mut().expect("a thread was begun").extend(chunks.next());
+            dumps.last_mut().expect("the thread has a first chunk").extend(chunks.next());
         }
         dumps.extend(chunks.map(|chunk| vec![chunk]));
         rest = &rest[answered - usize::from(next.is_some())..];
@@ -83,14 +86,14 @@ async fn dump(snapshot: &dyn Snapshot, places: &[u64], size: ChunkSize) -> Vec<V
     dumps
 }
 
-/// Three tenants' threads, one of them with nothing in it, and records of theirs.
+/// Creates threads of two tenants, one of them empty, and records.
 async fn fill(client: &Client) -> Conversation {
-    let eventful = super::eventful(client).await;
+    let conversation = super::thread_with_history(client).await;
     Conversation::open(client, &ben(), 2, at(1)).await;
     let shared = Conversation::open(client, &acme(), 3, at(1)).await;
-    shared.say(31..=36, at(2)).await;
+    shared.append(31..=36, at(2)).await;
     let other = Conversation::open(client, &user("globex", "ana"), 1, at(2)).await;
-    other.say(41..=43, at(2)).await;
+    other.append(41..=43, at(2)).await;
     other.commit(&Batch { put: vec![put(system("run"), "journal", "[1]")], ..batch("put") }, at(3)).await;
     for (scope, owner, key) in [
         (ana(), RecordOwner::User(user_id("ana")), "line"),
@@ -98,79 +101,79 @@ async fn fill(client: &Client) -> Conversation {
         (acme(), RecordOwner::User(user_id("ben")), "line"),
         (user("globex", "ana"), RecordOwner::User(user_id("ana")), "line"),
     ] {
-        client.write_record(&scope, &note(owner, key, "17"), at(3)).await.expect("writing works");
+        client.write_record(&scope, &note_write(owner, key, "17"), at(3)).await.expect("writing works");
     }
-    eventful
+    conversation
 }
 
-/// Appends, replaces, erases, trims, deletes and opens.
-async fn change_everything(client: &Client, eventful: &Conversation) {
-    eventful.say(100..=103, at(10)).await;
-    let replace = vec![Replacement { id: message_id(8), content: Content::text(Role::User, "replaced meanwhile") }];
-    eventful.commit(&Batch { replace, ..batch("later replace") }, at(10)).await;
-    eventful.commit(&Batch { erase: vec![message_id(9)], ..batch("later erase") }, at(10)).await;
-    eventful.commit(&Batch { trim_below: Some(5), ..batch("later trim") }, at(10)).await;
-    eventful.commit(&Batch { put: vec![put(app("notes"), "k", "2")], ..batch("later put") }, at(10)).await;
+/// Changes the conversation, threads and records in every way.
+async fn change_everything(client: &Client, conversation: &Conversation) {
+    conversation.append(100..=103, at(10)).await;
+    let replace = vec![Replacement { id: message_id(8), content: Content::text(Role::User, "replaced later") }];
+    conversation.commit(&Batch { replace, ..batch("later replace") }, at(10)).await;
+    conversation.commit(&Batch { erase: vec![message_id(9)], ..batch("later erase") }, at(10)).await;
+    conversation.commit(&Batch { trim_below: Some(5), ..batch("later trim") }, at(10)).await;
+    conversation.commit(&Batch { put: vec![put(app("notes"), "k", "2")], ..batch("later put") }, at(10)).await;
     client.delete_thread(&acme(), thread_id(3), at(11)).await.expect("deleting works");
     let new = Conversation::open(client, &ana(), 9, at(11)).await;
-    new.say(91..=92, at(11)).await;
+    new.append(91..=92, at(11)).await;
     let owner = RecordOwner::User(user_id("ana"));
-    client.write_record(&ana(), &note(owner.clone(), "line", "18"), at(11)).await.expect("writing works");
-    client.write_record(&ana(), &note(owner, "new", "19"), at(11)).await.expect("writing works");
-    let mut removed = note(RecordOwner::Tenant, "limits", "0");
+    client.write_record(&ana(), &note_write(owner.clone(), "line", "18"), at(11)).await.expect("writing works");
+    client.write_record(&ana(), &note_write(owner, "new", "19"), at(11)).await.expect("writing works");
+    let mut removed = note_write(RecordOwner::Tenant, "limits", "0");
     removed.value = None;
     client.write_record(&acme(), &removed, at(11)).await.expect("writing works");
 }
 
-pub(super) async fn a_snapshot_shows_the_store_as_it_was(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
-    let eventful = fill(client).await;
-    let snapshot = client.snapshot(at(9)).await.expect("a snapshot");
+pub(super) async fn a_snapshot_ignores_later_writes(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
+    let conversation = fill(client).await;
+    let snapshot = client.snapshot(at(9)).await.expect("taking a snapshot works");
     assert_eq!(snapshot.consistency(), Consistency::Store);
-    // Nothing was read of it yet: the instant is that of its taking.
-    let whole = eventful.dump(1_000).await;
-    change_everything(client, &eventful).await;
+    // The snapshot is as of its creation, even if nothing was read from it before later writes.
+    let whole = conversation.dump(1_000).await;
+    change_everything(client, &conversation).await;
     let before = read(&*snapshot, 1_000, LARGE).await;
     assert_eq!(before.dumps[0], whole);
     let ids: Vec<ThreadId> = before.threads.iter().map(|(_, thread)| thread.id).collect();
     assert_eq!(ids, [thread_id(1), thread_id(2), thread_id(3), thread_id(1)]);
     assert_eq!((before.records.len(), before.dumps[1][0].entries.len()), (4, 0));
-    eventful.say(110..=112, at(12)).await;
+    conversation.append(110..=112, at(12)).await;
     assert_eq!(read(&*snapshot, 1_000, LARGE).await, before);
     drop(snapshot);
-    client.sweep(at(12)).await.expect("nobody reads what is removed");
-    let after = client.snapshot(at(12)).await.expect("a snapshot");
+    client.sweep(at(12)).await.expect("sweeping works");
+    let after = client.snapshot(at(12)).await.expect("taking a snapshot works");
     let after = read(&*after, 1_000, LARGE).await;
     let ids: Vec<ThreadId> = after.threads.iter().map(|(_, thread)| thread.id).collect();
     assert_eq!(ids, [thread_id(1), thread_id(2), thread_id(1), thread_id(9)]);
-    assert_eq!(after.dumps[0], eventful.dump(1_000).await);
+    assert_eq!(after.dumps[0], conversation.dump(1_000).await);
 }
 
-pub(super) async fn two_snapshots_show_two_instants(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn snapshots_are_independent(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    conversation.say(1..=3, at(1)).await;
-    let first = client.snapshot(at(2)).await.expect("a snapshot");
-    conversation.say(4..=5, at(2)).await;
-    let second = client.snapshot(at(3)).await.expect("a snapshot");
-    conversation.say(6..=9, at(3)).await;
+    conversation.append(1..=3, at(1)).await;
+    let first = client.snapshot(at(2)).await.expect("taking a snapshot works");
+    conversation.append(4..=5, at(2)).await;
+    let second = client.snapshot(at(3)).await.expect("taking a snapshot works");
+    conversation.append(6..=9, at(3)).await;
     for (snapshot, count) in [(&first, 3), (&second, 5), (&first, 3)] {
-        let seen = read(&**snapshot, 10, LARGE).await;
-        assert_eq!(seen.dumps[0][0].entries.len(), count);
+        let content = read(&**snapshot, 10, LARGE).await;
+        assert_eq!(content.dumps[0][0].entries.len(), count);
     }
     drop(first);
     assert_eq!(read(&*second, 10, LARGE).await.dumps[0][0].entries.len(), 5);
-    // Writers wait for neither.
-    assert_eq!(conversation.say(10..=10, at(4)).await.first_seq, 10);
+    // Snapshots do not block writers.
+    assert_eq!(conversation.append(10..=10, at(4)).await.first_seq, 10);
 }
 
-pub(super) async fn a_snapshot_is_read_in_chunks_of_any_size(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn a_snapshot_is_read_in_chunks_of_any_size(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     fill(client).await;
-    let snapshot = client.snapshot(at(9)).await.expect("a snapshot");
+    let snapshot = client.snapshot(at(9)).await.expect("taking a snapshot works");
     let whole = read(&*snapshot, 1_000, LARGE).await;
     let entries = |chunks: &[Dump]| chunks.iter().flat_map(|chunk| chunk.entries.clone()).collect::<Vec<DumpEntry>>();
     for (page, entry_count, bytes) in [(1, 1, 1_000_000), (2, 3, 1_000_000), (3, 1_000, 1), (4, 7, 100), (9, 8, 250)] {
@@ -188,28 +191,28 @@ pub(super) async fn a_snapshot_is_read_in_chunks_of_any_size(stage: &Stage<'_>) 
             let rest = (&seen[0].thread, &seen[0].records, &seen[0].commits);
             assert_eq!(rest, (&whole[0].thread, &whole[0].records, &whole[0].commits));
             assert!(seen[1..].iter().all(|chunk| chunk.records.is_empty() && chunk.commits.is_empty()));
-            assert!(seen[1..].iter().all(|chunk| !chunk.entries.is_empty()), "no chunk is empty but a first one");
+            assert!(seen[1..].iter().all(|chunk| !chunk.entries.is_empty()), "a chunk other than the first is empty");
         }
     }
-    assert_error!(patiently(|| snapshot.list_threads(None, 0)).await, StoreError::Invalid { .. });
-    assert_error!(patiently(|| snapshot.list_records(None, 1_001)).await, StoreError::LimitExceeded { .. });
+    assert_error!(with_retries(|| snapshot.list_threads(None, 0)).await, StoreError::Invalid { .. });
+    assert_error!(with_retries(|| snapshot.list_records(None, 1_001)).await, StoreError::LimitExceeded { .. });
     let none = ChunkSize { entries: 0, bytes: 1 };
-    assert_error!(patiently(|| snapshot.dump_threads(&[1], None, none)).await, StoreError::Invalid { .. });
-    let unknown = patiently(|| snapshot.dump_threads(&[1 << 40], None, LARGE)).await;
+    assert_error!(with_retries(|| snapshot.dump_threads(&[1], None, none)).await, StoreError::Invalid { .. });
+    let unknown = with_retries(|| snapshot.dump_threads(&[1 << 40], None, LARGE)).await;
     assert_error!(unknown, StoreError::NotFound(Kind::Thread));
 }
 
-pub(super) async fn what_has_expired_is_in_no_snapshot(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
+pub(super) async fn snapshots_exclude_expired_data(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
     let open = OpenThread { expires_at: Some(at(5)), ..OpenThread::new(&ana(), thread_id(1)) };
     let conversation = Conversation::open_as(client, &ana(), &open, at(0)).await;
-    conversation.commit(&adds(vec![says(1, "soon over")]), at(1)).await;
-    let mut fleeting = note(RecordOwner::Tenant, "fleeting", "1");
-    fleeting.expires_at = Some(at(5));
-    client.write_record(&acme(), &fleeting, at(1)).await.expect("writing works");
+    conversation.commit(&appending(vec![user_message(1, "expires soon")]), at(1)).await;
+    let mut expiring = note_write(RecordOwner::Tenant, "expiring", "1");
+    expiring.expires_at = Some(at(5));
+    client.write_record(&acme(), &expiring, at(1)).await.expect("writing works");
     for (now, count) in [(4, 1), (5, 0)] {
-        let snapshot = client.snapshot(at(now)).await.expect("a snapshot");
+        let snapshot = client.snapshot(at(now)).await.expect("taking a snapshot works");
         let seen = read(&*snapshot, 10, LARGE).await;
         assert_eq!((seen.threads.len(), seen.records.len()), (count, count));
         assert!(seen.threads.iter().all(|(of, _)| *of == tenant("acme")));

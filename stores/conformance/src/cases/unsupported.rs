@@ -1,41 +1,41 @@
-//! What a store cannot do it says, as strictly as what it can.
+//! Unsupported operations return errors.
 
 use threadkeep_core::{Collection, Embedding, IndexEntry, Map, SearchQuery, StoreError};
 
 use super::search::query_for;
 use crate::conversation::Conversation;
-use crate::given::{ana, assert_error, at};
-use crate::run::Stage;
+use crate::fixtures::{ana, assert_error, at};
+use crate::run::TestEnv;
 
-pub(super) async fn vectors_are_not_for_messages(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.say(1..=2, at(1)).await;
+pub(super) async fn messages_do_not_support_vectors(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    conversation.append(1..=2, at(1)).await;
     let vector = Embedding { model: "a model".to_owned(), vector: vec![0.5, -0.25, 1.0] };
     let query = SearchQuery { vector: Some(vector), ..query_for("message") };
-    assert_error!(subject.client.search(&ana(), &query, at(2)).await, StoreError::Unsupported(_));
+    assert_error!(store.client.search(&ana(), &query, at(2)).await, StoreError::Unsupported(_));
 }
 
-pub(super) async fn messages_come_from_the_log_alone(stage: &Stage<'_>) {
-    let subject = stage.open().await;
+pub(super) async fn messages_cannot_be_upserted(env: &TestEnv<'_>) {
+    let store = env.open().await;
     let text = "a walrus".to_owned();
     let entry = IndexEntry { id: "1".to_owned(), text, fields: Map::new(), embedding: None };
-    let forged = subject.client.upsert(&ana(), &Collection::Messages, &[entry]).await;
+    let forged = store.client.upsert(&ana(), &Collection::Messages, &[entry]).await;
     assert_error!(forged, StoreError::Invalid { .. });
-    let removed = subject.client.remove(&ana(), &Collection::Messages, &["1".to_owned()]).await;
+    let removed = store.client.remove(&ana(), &Collection::Messages, &["1".to_owned()]).await;
     assert_error!(removed, StoreError::Invalid { .. });
-    let found = subject.client.search(&ana(), &query_for("walrus"), at(2)).await.expect("searching works");
+    let found = store.client.search(&ana(), &query_for("walrus"), at(2)).await.expect("searching works");
     assert_eq!(found.hits, []);
 }
 
-pub(super) async fn space_is_given_back_or_unsupported(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.say(1..=50, at(1)).await;
+pub(super) async fn compaction_succeeds_or_is_unsupported(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
+    conversation.append(1..=50, at(1)).await;
     let before = conversation.dump(10).await;
-    let answer = subject.client.compact().await;
-    if stage.abilities().compaction {
-        answer.expect("the store says that it compacts");
+    let answer = store.client.compact().await;
+    if env.abilities().compaction {
+        answer.expect("the store supports compaction");
     } else {
         assert_error!(answer, StoreError::Unsupported(_));
     }

@@ -1,23 +1,23 @@
-//! The contract in the plainest words: lists that are searched from one end to the other.
+//! A simple model of the contract: vectors with linear search.
 //!
-//! It shares no code with any store. Time only goes forward here, so what has expired is forgotten before each step.
+//! It shares no code with the stores. Time never goes back in a sequence, so expired data is removed before each operation.
 
 use threadkeep_core::{
     Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Effect, Expected, Fingerprint,
-    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery, Namespace, OpenThread, Opened,
-    OrderBy, Owner, Positions, RangeEnd, Record, RecordOwner, RecordState, RecordWrite, Result, Scope, StoreError,
-    Tagged, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, WriteOutcome,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery, Namespace, OpenOutcome,
+    OpenThread, OrderBy, Owner, Positions, RangeEnd, Record, RecordOwner, RecordState, RecordWrite, Result, Scope,
+    StoreError, TaggedNumber, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, WriteOutcome,
 };
 
 use super::operation::DERIVED_KEY;
-use crate::given::tag_of;
+use crate::fixtures::tag_of;
 
 #[derive(Default)]
 pub(super) struct Model {
     threads: Vec<ModelThread>,
     deleted: Vec<(TenantId, ThreadId, Timestamp)>,
     records: Vec<(TenantId, RecordOwner, Record)>,
-    /// The last version given to each record, forgotten by nothing.
+    /// All versions that were assigned to records. Never removed.
     versions: Vec<(TenantId, RecordName, u64)>,
 }
 
@@ -25,7 +25,7 @@ type RecordName = (RecordOwner, Namespace, String);
 
 struct ModelThread {
     tenant: TenantId,
-    /// Its `message_count` is counted when it is read.
+    /// `message_count` is not maintained; it is computed by [`ModelThread::counted`].
     thread: Thread,
     messages: Vec<Message>,
     tombstones: Vec<(u64, MessageId)>,
@@ -41,33 +41,33 @@ struct PastCommit {
     at: Timestamp,
 }
 
-fn is_over(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+fn is_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
     expires_at.is_some_and(|at| at <= now)
 }
 
-fn is_remembered(at: Timestamp, now: Timestamp) -> bool {
+fn is_in_window(at: Timestamp, now: Timestamp) -> bool {
     at.plus_ms(IDEMPOTENCY_WINDOW_MS) >= now
 }
 
-fn no_thread() -> StoreError {
+fn thread_not_found() -> StoreError {
     StoreError::NotFound(Kind::Thread)
 }
 
 impl Model {
-    /// Forgets what is as if it had never been.
-    pub(super) fn forget(&mut self, now: Timestamp) {
-        self.threads.retain(|it| !is_over(it.thread.expires_at, now));
-        self.deleted.retain(|(_, _, at)| is_remembered(*at, now));
-        self.records.retain(|(_, _, record)| !is_over(record.expires_at, now));
+    /// Removes expired threads and records, and ids and idempotency records older than the window.
+    pub(super) fn remove_expired(&mut self, now: Timestamp) {
+        self.threads.retain(|it| !is_expired(it.thread.expires_at, now));
+        self.deleted.retain(|(_, _, at)| is_in_window(*at, now));
+        self.records.retain(|(_, _, record)| !is_expired(record.expires_at, now));
         for thread in &mut self.threads {
-            thread.records.retain(|record| !is_over(record.expires_at, now));
-            thread.past_commits.retain(|past| is_remembered(past.at, now));
+            thread.records.retain(|record| !is_expired(record.expires_at, now));
+            thread.past_commits.retain(|past| is_in_window(past.at, now));
         }
     }
 
     pub(super) fn sweep(&mut self, now: Timestamp) {
         for thread in &mut self.threads {
-            let old = thread.log.iter().take_while(|change| !is_remembered(change.at, now)).count();
+            let old = thread.log.iter().take_while(|change| !is_in_window(change.at, now)).count();
             thread.log.drain(..old);
         }
     }
@@ -77,42 +77,41 @@ impl Model {
         found.map_or(Positions::BEGINNING, |it| it.thread.positions)
     }
 
-    fn place(&self, scope: &Scope, id: ThreadId) -> Result<(usize, Access)> {
-        let place = self.threads.iter().position(|it| it.tenant == *scope.tenant_id() && it.thread.id == id);
-        let place = place.ok_or_else(no_thread)?;
-        match scope.access(&self.threads[place].thread.owner) {
-            Access::None => Err(no_thread()),
-            access => Ok((place, access)),
+    fn index_of(&self, scope: &Scope, id: ThreadId) -> Result<(usize, Access)> {
+        let index = self.threads.iter().position(|it| it.tenant == *scope.tenant_id() && it.thread.id == id);
+        let index = index.ok_or_else(thread_not_found)?;
+        match scope.access(&self.threads[index].thread.owner) {
+            Access::None => Err(thread_not_found()),
+            access => Ok((index, access)),
         }
     }
 
     fn read(&self, scope: &Scope, id: ThreadId) -> Result<&ModelThread> {
-        self.place(scope, id).map(|(place, _)| &self.threads[place])
+        self.index_of(scope, id).map(|(index, _)| &self.threads[index])
     }
 
-    pub(super) fn open_thread(&mut self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<Opened> {
+    pub(super) fn open_thread(&mut self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         if scope.access(&open.owner) == Access::None {
-            return Err(no_thread());
+            return Err(thread_not_found());
         }
-        let ours = |it: &&ModelThread| it.tenant == *scope.tenant_id();
+        let in_tenant = |it: &&ModelThread| it.tenant == *scope.tenant_id();
         if open.key.is_some() {
-            let claimed =
-                self.threads.iter().filter(ours).find(|it| it.thread.key == open.key && it.thread.owner == open.owner);
-            if let Some(claimed) = claimed {
-                return Ok(Opened { thread: claimed.seen(), created: false });
+            let by_key = |it: &&ModelThread| it.thread.key == open.key && it.thread.owner == open.owner;
+            if let Some(existing) = self.threads.iter().filter(in_tenant).find(by_key) {
+                return Ok(OpenOutcome { thread: existing.counted(), created: false });
             }
         }
-        if let Some(there) = self.threads.iter().filter(ours).find(|it| it.thread.id == open.id) {
-            if scope.access(&there.thread.owner) == Access::None {
-                return Err(no_thread());
+        if let Some(existing) = self.threads.iter().filter(in_tenant).find(|it| it.thread.id == open.id) {
+            if scope.access(&existing.thread.owner) == Access::None {
+                return Err(thread_not_found());
             }
             if open.key.is_some() {
                 return Err(Conflict::Thread.into());
             }
-            return Ok(Opened { thread: there.seen(), created: false });
+            return Ok(OpenOutcome { thread: existing.counted(), created: false });
         }
         if self.deleted.iter().any(|(tenant, id, _)| tenant == scope.tenant_id() && *id == open.id) {
-            return Err(no_thread());
+            return Err(thread_not_found());
         }
         let thread = Thread {
             id: open.id,
@@ -136,7 +135,7 @@ impl Model {
             past_commits: Vec::new(),
             log: Vec::new(),
         });
-        Ok(Opened { thread, created: true })
+        Ok(OpenOutcome { thread, created: true })
     }
 
     pub(super) fn commit(
@@ -146,14 +145,14 @@ impl Model {
         batch: &Batch,
         now: Timestamp,
     ) -> Result<CommitOutcome> {
-        if names_twice(batch) {
-            return Err(StoreError::invalid("batch", "names something twice"));
+        if has_duplicates(batch) {
+            return Err(StoreError::invalid("batch", "contains duplicate names"));
         }
-        let (place, access) = self.place(scope, id)?;
+        let (index, access) = self.index_of(scope, id)?;
         if access == Access::Append && !batch.is_append_only() {
             return Err(StoreError::Denied("append only"));
         }
-        let thread = &mut self.threads[place];
+        let thread = &mut self.threads[index];
         if let Some(past) = thread.past_commits.iter().find(|past| past.key == batch.key) {
             if past.fingerprint != batch.fingerprint {
                 return Err(Conflict::IdempotencyKey.into());
@@ -165,23 +164,23 @@ impl Model {
     }
 
     pub(super) fn delete_thread(&mut self, scope: &Scope, id: ThreadId, now: Timestamp) -> Result<()> {
-        let (place, access) = self.place(scope, id)?;
+        let (index, access) = self.index_of(scope, id)?;
         if access == Access::Append {
-            return Err(StoreError::Denied("shared"));
+            return Err(StoreError::Denied("deleting a shared thread"));
         }
-        self.threads.remove(place);
+        self.threads.remove(index);
         self.deleted.push((scope.tenant_id().clone(), id, now));
         Ok(())
     }
 
     pub(super) fn find_thread(&self, scope: &Scope, id: ThreadId) -> Option<Thread> {
-        self.read(scope, id).ok().map(ModelThread::seen)
+        self.read(scope, id).ok().map(ModelThread::counted)
     }
 
     pub(super) fn list_threads(&self, scope: &Scope, order: ThreadOrder) -> Vec<Thread> {
-        let own = self.threads.iter().filter(|it| it.tenant == *scope.tenant_id());
-        let own = own.filter(|it| scope.access(&it.thread.owner) == Access::Full);
-        let mut threads: Vec<Thread> = own.map(ModelThread::seen).collect();
+        let in_tenant = self.threads.iter().filter(|it| it.tenant == *scope.tenant_id());
+        let in_scope = in_tenant.filter(|it| scope.access(&it.thread.owner) == Access::Full);
+        let mut threads: Vec<Thread> = in_scope.map(ModelThread::counted).collect();
         match order {
             ThreadOrder::Created => threads.sort_by_key(|thread| thread.created_at),
             ThreadOrder::Recent => threads.sort_by_key(|thread| std::cmp::Reverse(thread.updated_at)),
@@ -222,16 +221,16 @@ impl Model {
         Ok((messages, more, it.thread.positions))
     }
 
-    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: Tagged) -> Result<ChangePage> {
+    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: TaggedNumber) -> Result<ChangePage> {
         let it = self.read(scope, id)?;
         let positions = it.thread.positions;
-        let made_by = |tag| {
+        let matches_tag = |tag| {
             let logged = it.log.iter().find(|change| change.change == after.number).and_then(|change| change.tag);
             Some(tag) == if after.number == positions.change { positions.tag } else { logged }
         };
         let changes: Vec<Change> = it.log.iter().filter(|change| change.change > after.number).cloned().collect();
-        let is_whole = Some(changes.len() as u64) == positions.change.checked_sub(after.number);
-        if !is_whole || !after.tag.is_none_or(made_by) {
+        let is_complete = Some(changes.len() as u64) == positions.change.checked_sub(after.number);
+        if !is_complete || !after.tag.is_none_or(matches_tag) {
             return Ok(ChangePage::Reset { positions });
         }
         Ok(ChangePage::Changes { changes, positions })
@@ -242,8 +241,8 @@ impl Model {
             RecordOwner::Thread(id) => self.read(scope, *id).map(|it| it.records.clone()).unwrap_or_default(),
             owner if access_to(scope, owner) == Access::None => Vec::new(),
             owner => {
-                let own = self.records.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
-                own.map(|(_, _, record)| record.clone()).collect()
+                let owned = self.records.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
+                owned.map(|(_, _, record)| record.clone()).collect()
             }
         };
         records.sort_by_key(|record| (record.namespace.clone(), record.key.clone()));
@@ -257,18 +256,18 @@ impl Model {
         found.map(|(_, _, record)| record.version)
     }
 
-    pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<Tagged> {
+    pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<TaggedNumber> {
         let thread = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id)?;
         thread.records.iter().find(|it| is_derived(it)).map(Record::tagged)
     }
 
     pub(super) fn write_derived(&mut self, scope: &Scope, id: ThreadId, write: &DerivedWrite) -> Result<WriteOutcome> {
-        let (place, access) = self.place(scope, id)?;
+        let (index, access) = self.index_of(scope, id)?;
         if access != Access::Full {
             return Err(StoreError::Denied("changing a shared thread"));
         }
         let actual = self.derived_version(scope.tenant_id(), id);
-        let thread = &mut self.threads[place];
+        let thread = &mut self.threads[index];
         let positions = thread.thread.positions;
         if !is_met(write.at_change, positions.change, positions.tag) {
             return Err(Conflict::Change { expected: write.at_change, actual: positions.tagged() }.into());
@@ -288,7 +287,7 @@ impl Model {
         Ok(WriteOutcome { version, tag })
     }
 
-    /// Compares what a store answered to a write, and takes over the version that it gave.
+    /// Compares a store's answer to a write with the expected one, and adopts the version that the store assigned.
     pub(super) fn check_write(
         &mut self,
         scope: &Scope,
@@ -299,23 +298,23 @@ impl Model {
         let actual = self.record_version(tenant, write);
         let refused = match access_to(scope, &write.owner) {
             Access::None => Some(StoreError::NotFound(Kind::Record)),
-            Access::Append => Some(StoreError::Denied("the tenant's")),
+            Access::Append => Some(StoreError::Denied("writing a record of the tenant")),
             Access::Full if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) => {
                 let (namespace, key) = (write.namespace.clone(), write.key.clone());
-                let actual = actual.map(Tagged::from);
+                let actual = actual.map(TaggedNumber::from);
                 Some(Conflict::Record { namespace, key, actual }.into())
             }
             Access::Full => None,
         };
         if let Some(error) = refused {
-            return super::same(answer, Err(error));
+            return super::compare(answer, Err(error));
         }
-        let version = answer.map_err(|error| format!("the store refuses a write: {error:?}"))?.version;
+        let version = answer.map_err(|error| format!("the store rejected a valid write: {error:?}"))?.version;
         self.records.retain(|(of, owner, record)| {
             of != tenant || *owner != write.owner || record.namespace != write.namespace || record.key != write.key
         });
         let Some(value) = write.value.clone() else {
-            return if version == 0 { Ok(()) } else { Err(format!("a deletion has version {version}")) };
+            return if version == 0 { Ok(()) } else { Err(format!("a deletion returned version {version}")) };
         };
         self.check_version(tenant, write, version)?;
         let (namespace, key, expires_at) = (write.namespace.clone(), write.key.clone(), write.expires_at);
@@ -328,7 +327,7 @@ impl Model {
         let name = (write.owner.clone(), write.namespace.clone(), write.key.clone());
         let last = self.versions.iter().filter(|(of, it, _)| of == tenant && *it == name).map(|(_, _, last)| *last);
         if version <= last.max().unwrap_or(0) {
-            return Err(format!("version {version} came back"));
+            return Err(format!("version {version} is not greater than an earlier one"));
         }
         self.versions.push((tenant.clone(), name, version));
         Ok(())
@@ -336,7 +335,7 @@ impl Model {
 }
 
 impl ModelThread {
-    fn seen(&self) -> Thread {
+    fn counted(&self) -> Thread {
         Thread { message_count: self.messages.len() as u64, ..self.thread.clone() }
     }
 
@@ -353,7 +352,7 @@ impl ModelThread {
             Some(Expected::Change(expected)) if !is_met(expected, positions.change, positions.tag) => {
                 return Err(Conflict::Change {
                     expected,
-                    actual: Tagged { number: positions.change, tag: positions.tag },
+                    actual: TaggedNumber { number: positions.change, tag: positions.tag },
                 }
                 .into());
             }
@@ -363,21 +362,21 @@ impl ModelThread {
             let (namespace, key) = (&condition.name.namespace, &condition.name.key);
             let actual = self.records.iter().find(|it| it.namespace == *namespace && it.key == *key);
             let (tag, actual) = (actual.and_then(|it| it.tag), actual.map(|it| it.version));
-            let met = match condition.state {
+            let is_condition_met = match condition.state {
                 RecordState::Absent => actual.is_none(),
                 RecordState::Version(version) => actual.is_some_and(|actual| is_met(version, actual, tag)),
             };
-            let actual = actual.map(|number| Tagged { number, tag });
-            if !met {
+            let actual = actual.map(|number| TaggedNumber { number, tag });
+            if !is_condition_met {
                 return Err(Conflict::Record { namespace: namespace.clone(), key: key.clone(), actual }.into());
             }
         }
         for message in &batch.append {
             let by_id = self.messages.iter().any(|it| it.id == message.id);
             let by_tombstone = self.tombstones.iter().any(|(_, id)| *id == message.id);
-            let by_name =
+            let by_external_id =
                 self.messages.iter().any(|it| it.external_id.is_some() && it.external_id == message.external_id);
-            if by_id || by_tombstone || by_name {
+            if by_id || by_tombstone || by_external_id {
                 return Err(Conflict::MessageId { id: message.id, seq: 0 }.into());
             }
         }
@@ -420,8 +419,8 @@ impl ModelThread {
             }
         }
         for id in &batch.erase {
-            if let Ok(place) = self.find(*id) {
-                let seq = self.messages.remove(place).seq;
+            if let Ok(index) = self.find(*id) {
+                let seq = self.messages.remove(index).seq;
                 self.tombstones.push((seq, *id));
                 effects.push(Effect::Erased { seq, id: *id });
             }
@@ -476,9 +475,9 @@ fn is_derived(record: &Record) -> bool {
     record.namespace == Namespace::derived() && record.key == DERIVED_KEY
 }
 
-/// Whether a number and a tag are those that are demanded, as far as both have a tag.
-fn is_met(demanded: Tagged, number: u64, tag: Option<ChangeTag>) -> bool {
-    demanded.number == number && (demanded.tag.is_none() || tag.is_none() || demanded.tag == tag)
+/// Whether a number and a tag are the expected ones. Tags are compared only if both have one.
+fn is_met(expected: TaggedNumber, number: u64, tag: Option<ChangeTag>) -> bool {
+    expected.number == number && (expected.tag.is_none() || tag.is_none() || expected.tag == tag)
 }
 
 fn access_to(scope: &Scope, owner: &RecordOwner) -> Access {
@@ -489,7 +488,7 @@ fn access_to(scope: &Scope, owner: &RecordOwner) -> Access {
     }
 }
 
-fn names_twice(batch: &Batch) -> bool {
+fn has_duplicates(batch: &Batch) -> bool {
     let messages: Vec<MessageId> = batch
         .append
         .iter()
@@ -499,9 +498,9 @@ fn names_twice(batch: &Batch) -> bool {
         .collect();
     let external: Vec<_> = batch.append.iter().filter_map(|it| it.external_id.as_ref()).collect();
     let records: Vec<_> = batch.put.iter().map(|it| &it.name).chain(&batch.delete).collect();
-    repeats(&messages) || repeats(&external) || repeats(&records)
+    contains_duplicates(&messages) || contains_duplicates(&external) || contains_duplicates(&records)
 }
 
-fn repeats<T: PartialEq>(names: &[T]) -> bool {
-    names.iter().enumerate().any(|(place, name)| names[..place].contains(name))
+fn contains_duplicates<T: PartialEq>(names: &[T]) -> bool {
+    names.iter().enumerate().any(|(index, name)| names[..index].contains(name))
 }

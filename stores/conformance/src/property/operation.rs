@@ -1,4 +1,4 @@
-//! What can happen, made of few names so that they collide.
+//! Random operations. They use few ids and keys, so that they collide.
 
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
@@ -7,16 +7,16 @@ use proptest::{prop_oneof, sample};
 use threadkeep_core::{
     Batch, Bound, Content, DerivedWrite, Expected, Fingerprint, IdempotencyKey, MessageQuery, Namespace, NewMessage,
     OnCorrupt, OpenThread, OrderBy, Owner, Positions, PutRecord, RangeEnd, RecordCondition, RecordName, RecordOwner,
-    RecordState, RecordWrite, Replacement, Role, Scope, Tagged, ThreadId, ThreadPatch, Timestamp,
+    RecordState, RecordWrite, Replacement, Role, Scope, TaggedNumber, ThreadId, ThreadPatch, Timestamp,
 };
 
 use super::model::Model;
-use crate::given::{app, at, json, message_id, named, system, tenant, thread_id, thread_key, user, user_id};
+use crate::fixtures::{app, at, json, message_id, record_name, system, tenant, thread_id, thread_key, user, user_id};
 
-/// So many threads there are in each tenant.
+/// The number of threads in each tenant.
 pub(super) const THREADS: u128 = 3;
 
-/// The derived record of each thread.
+/// The key of the derived record of each thread.
 pub(super) const DERIVED_KEY: &str = "k";
 
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ fn any_thread() -> impl Strategy<Value = ThreadId> {
     (0..THREADS).prop_map(thread_of)
 }
 
-/// An expiry some seconds from an instant.
+/// Seconds until an expiry.
 fn any_expiry() -> impl Strategy<Value = Option<i64>> {
     weighted(0.1, 1_i64..30)
 }
@@ -103,11 +103,12 @@ fn any_open() -> impl Strategy<Value = Open> {
         .prop_map(|(thread, owner, key, expires_second)| Open { thread, owner, key, expires_second })
 }
 
-/// A batch whose positions are told relative to where the thread stands.
+/// A batch with positions relative to the thread's actual ones.
 #[derive(Clone, Debug)]
 pub(super) struct Commit {
     key: u8,
     fingerprint: bool,
+    /// Whether by position (or by change), and whether with the actual one.
     expected: Option<(bool, bool)>,
     require: Option<(RecordName, Option<u64>)>,
     append: Vec<(u128, Option<u8>, i64)>,
@@ -122,10 +123,10 @@ pub(super) struct Commit {
 
 fn any_name() -> impl Strategy<Value = RecordName> {
     sample::select(vec![
-        named(app("a"), "k"),
-        named(app("a"), "l"),
-        named(system("a"), "k"),
-        named(Namespace::derived(), DERIVED_KEY),
+        record_name(app("a"), "k"),
+        record_name(app("a"), "l"),
+        record_name(system("a"), "k"),
+        record_name(Namespace::derived(), DERIVED_KEY),
     ])
 }
 
@@ -169,9 +170,11 @@ impl Commit {
     pub(super) fn batch(self, positions: Positions, now: Timestamp) -> Batch {
         let fingerprint = Fingerprint::of(if self.fingerprint { b"one" } else { b"other" });
         let end = positions.seq + self.append.len() as u64 + 2;
-        let expected = self.expected.map(|(by_seq, right)| match by_seq {
-            true => Expected::Seq(positions.seq + u64::from(!right)),
-            false => Expected::Change(Tagged { number: positions.change + u64::from(!right), tag: positions.tag }),
+        let expected = self.expected.map(|(by_seq, is_actual)| match by_seq {
+            true => Expected::Seq(positions.seq + u64::from(!is_actual)),
+            false => {
+                Expected::Change(TaggedNumber { number: positions.change + u64::from(!is_actual), tag: positions.tag })
+            }
         });
         let require = self.require.map(|(name, version)| {
             let state = version.map_or(RecordState::Absent, |version| RecordState::Version(version.into()));
@@ -185,7 +188,7 @@ impl Commit {
         });
         let replace = self.replace.into_iter().map(|number| Replacement {
             id: message_id(number),
-            content: Content::text(role(number + 1), format!("anew {now}")),
+            content: Content::text(role(number + 1), format!("replaced {now}")),
         });
         let put = self.put.into_iter().map(|(name, expiry)| PutRecord {
             name,
@@ -207,7 +210,7 @@ impl Commit {
                 state: None,
                 expires_at: self.expiry.map(|expiry| expiry.map(|seconds| from_now(seconds, now))),
             },
-            ..Batch::new(IdempotencyKey::Given(format!("key {}", self.key)), fingerprint)
+            ..Batch::new(IdempotencyKey::FromCaller(format!("key {}", self.key)), fingerprint)
         }
     }
 }
@@ -216,7 +219,7 @@ fn role(number: u128) -> Role {
     if number.is_multiple_of(3) { Role::Assistant } else { Role::User }
 }
 
-/// A write whose expected version is told relative to the actual one.
+/// A write with an expected version relative to the actual one.
 #[derive(Clone, Debug)]
 pub(super) struct Write {
     write: RecordWrite,
@@ -254,10 +257,10 @@ fn any_write() -> impl Strategy<Value = Write> {
     )
 }
 
-/// A derived write whose change and expected version are told relative to the actual ones.
+/// A derived write with a change and an expected version relative to the actual ones.
 #[derive(Clone, Debug)]
 pub(super) struct Derive {
-    is_of_now: bool,
+    is_at_actual_change: bool,
     expected: Version,
     value: u8,
 }
@@ -271,20 +274,20 @@ impl Derive {
             Version::Wrong => Some(after(actual.unwrap_or_default())),
         };
         let actual = model.positions(scope.tenant_id(), thread).tagged();
-        let at_change = if self.is_of_now { actual } else { after(actual) };
+        let at_change = if self.is_at_actual_change { actual } else { after(actual) };
         DerivedWrite { key: DERIVED_KEY.to_owned(), at_change, expected, value: json(&self.value.to_string()) }
     }
 }
 
-fn after(tagged: Tagged) -> Tagged {
-    Tagged { number: tagged.number + 1, ..tagged }
+fn after(tagged: TaggedNumber) -> TaggedNumber {
+    TaggedNumber { number: tagged.number + 1, ..tagged }
 }
 
 fn any_derive() -> impl Strategy<Value = Derive> {
     let expected =
         sample::select(vec![Version::Absent, Version::Actual, Version::Actual, Version::Actual, Version::Wrong]);
-    (proptest::bool::weighted(0.8), expected, any::<u8>()).prop_map(|(is_of_now, expected, value)| Derive {
-        is_of_now,
+    (proptest::bool::weighted(0.8), expected, any::<u8>()).prop_map(|(is_at_actual_change, expected, value)| Derive {
+        is_at_actual_change,
         expected,
         value,
     })

@@ -29,28 +29,29 @@ impl State {
     pub(crate) fn search_entries(&self, scope: &Scope, collection: &str, query: &SearchQuery) -> SearchAnswer {
         let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
         let Some(tenant) = self.tenants.get(scope.tenant_id()) else { return answer };
-        let mut held = Vec::new();
+        let mut candidates = Vec::new();
         for (owner, entry) in tenant.searched_entries(scope, collection) {
             answer.documents += 1;
             let terms = matched_terms(&entry.text, query);
             terms.iter().for_each(|term| answer.frequencies[*term] += 1);
-            let near = query.vector.as_ref().zip(entry.embedding.as_ref());
-            let similarity = near.and_then(|(asked, said)| asked.similarity(said));
-            held.push(Held { owner, entry, terms, similarity });
+            let vectors = query.vector.as_ref().zip(entry.embedding.as_ref());
+            let similarity = vectors.and_then(|(of_query, of_entry)| of_query.similarity(of_entry));
+            candidates.push(Candidate { owner, entry, terms, similarity });
         }
-        held.sort_by_key(|held| by_rarity(&held.terms, &answer.frequencies));
-        let (found, mut others): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| !held.terms.is_empty());
-        others.extend(found.iter().skip(query.limit).cloned());
-        others.retain(|held| held.similarity.is_some());
-        others.sort_by(|one, other| other.similarity.unwrap_or(-1.0).total_cmp(&one.similarity.unwrap_or(-1.0)));
-        let hits = found.iter().take(query.limit).chain(others.iter().take(query.limit));
-        answer.entries = hits.map(Held::hit).collect();
+        candidates.sort_by_key(|candidate| by_rarity(&candidate.terms, &answer.frequencies));
+        let (by_terms, mut by_vector): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|candidate| !candidate.terms.is_empty());
+        by_vector.extend(by_terms.iter().skip(query.limit).cloned());
+        by_vector.retain(|candidate| candidate.similarity.is_some());
+        by_vector.sort_by(|one, other| other.similarity.unwrap_or(-1.0).total_cmp(&one.similarity.unwrap_or(-1.0)));
+        let hits = by_terms.iter().take(query.limit).chain(by_vector.iter().take(query.limit));
+        answer.entries = hits.map(Candidate::hit).collect();
         answer
     }
 }
 
 impl Tenant {
-    /// What the scope searches of a collection: its own part, and a user its tenant's as well.
+    /// The entries of a collection that a search in the scope includes: those of the scope's owner and of the tenant.
     fn searched_entries<'a>(
         &'a self,
         scope: &'a Scope,
@@ -62,16 +63,16 @@ impl Tenant {
     }
 }
 
-/// An entry held against a query.
+/// An entry with its matched terms and its similarity to the query's vector.
 #[derive(Clone)]
-struct Held<'a> {
+struct Candidate<'a> {
     owner: &'a Owner,
     entry: &'a IndexEntry,
     terms: Vec<usize>,
     similarity: Option<f64>,
 }
 
-impl Held<'_> {
+impl Candidate<'_> {
     fn hit(&self) -> EntryHit {
         let IndexEntry { id, text, fields, .. } = self.entry.clone();
         EntryHit { owner: self.owner.clone(), id, text, fields, similarity: self.similarity }

@@ -1,16 +1,16 @@
-//! How a thread changes: what core decides is written.
+//! Commits: applies the changes that [`decide`] returns.
 
 use std::ops::Range;
 
 use threadkeep_core::decide::{
-    CommitRecord, CommitTarget, Decision, Facts, Plan, Replaced, StoredMessageFacts, decide,
+    CommitRecord, CommitTarget, Decision, Facts, Plan, ReplacedMessage, StoredMessageFacts, decide,
 };
 use threadkeep_core::{
     Batch, CommitOutcome, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind, MessageId, NewMessage,
-    PutRecord, Record, RecordName, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WakeUp,
+    PutRecord, Record, RecordName, Result, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, WakeUp,
 };
 
-use super::{KeptThread, State, has_expired};
+use super::{State, StoredThread, has_expired};
 
 impl State {
     pub(crate) fn commit(
@@ -21,33 +21,33 @@ impl State {
         now: Timestamp,
     ) -> Result<(CommitOutcome, Option<WakeUp>)> {
         let encoded = batch.encode()?;
-        let (kept, access) = self.reach(scope, id, now)?;
-        let target = CommitTarget { access, positions: kept.row.positions };
-        let plan = match decide(&mut KeptFacts { kept, now }, target, &batch, &encoded, now)? {
+        let (stored, access) = self.find_live(scope, id, now)?;
+        let target = CommitTarget { access, positions: stored.row.positions };
+        let plan = match decide(&mut ThreadFacts { stored, now }, target, &batch, &encoded, now)? {
             Decision::Answer(outcome) => return Ok((outcome, None)),
             Decision::Write(plan) => *plan,
         };
-        let (tenant, owner, outcome) = (scope.tenant_id().clone(), kept.row.owner.clone(), plan.outcome);
+        let (tenant, owner, outcome) = (scope.tenant_id().clone(), stored.row.owner.clone(), plan.outcome);
         let wake_up = WakeUp::Thread { tenant, owner, thread: id, change: Some(outcome.change) };
         let stamp = self.next_stamp();
-        let kept = self.tenants.get_mut(scope.tenant_id()).and_then(|tenant| tenant.threads.get_mut(&id));
-        let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
-        kept.stamp = stamp;
-        kept.write(plan, batch, encoded, now);
+        let stored = self.tenants.get_mut(scope.tenant_id()).and_then(|tenant| tenant.threads.get_mut(&id));
+        let stored = stored.ok_or(StoreError::NotFound(Kind::Thread))?;
+        stored.stamp = stamp;
+        stored.write(plan, batch, encoded, now);
         Ok((outcome, Some(wake_up)))
     }
 }
 
-struct KeptFacts<'a> {
-    kept: &'a KeptThread,
+struct ThreadFacts<'a> {
+    stored: &'a StoredThread,
     now: Timestamp,
 }
 
-impl Facts for KeptFacts<'_> {
+impl Facts for ThreadFacts<'_> {
     type Error = StoreError;
 
-    fn record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>> {
-        let record = self.kept.commit_of_key.get(key).and_then(|change| self.kept.commits.get(change));
+    fn commit_record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>> {
+        let record = self.stored.commit_of_key.get(key).and_then(|change| self.stored.commits.get(change));
         Ok(record.map(|&DumpedCommit { at, fingerprint, change, first_seq, count, .. }| CommitRecord {
             at,
             fingerprint,
@@ -57,20 +57,20 @@ impl Facts for KeptFacts<'_> {
         }))
     }
 
-    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>> {
-        Ok(self.kept.live_record(name, self.now).map(Record::tagged))
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<TaggedNumber>> {
+        Ok(self.stored.live_record(name, self.now).map(Record::tagged))
     }
 
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>> {
-        Ok(self.kept.seq_of_id.get(&id).copied())
+        Ok(self.stored.seq_of_id.get(&id).copied())
     }
 
     fn seq_of_external_id(&mut self, external_id: &str) -> Result<Option<u64>> {
-        Ok(self.kept.seq_of_external_id.get(external_id).copied())
+        Ok(self.stored.seq_of_external_id.get(external_id).copied())
     }
 
     fn message(&mut self, id: MessageId) -> Result<Option<StoredMessageFacts>> {
-        let entry = self.kept.seq_of_id.get(&id).and_then(|seq| self.kept.entries.get(seq));
+        let entry = self.stored.seq_of_id.get(&id).and_then(|seq| self.stored.entries.get(seq));
         let Some(DumpEntry::Message { seq, created_at, external_id, body, .. }) = entry else { return Ok(None) };
         Ok(Some(StoredMessageFacts {
             seq: *seq,
@@ -81,18 +81,18 @@ impl Facts for KeptFacts<'_> {
     }
 
     fn count_messages(&mut self, seqs: Range<u64>) -> Result<u64> {
-        let entries = self.kept.entries.range(seqs).filter(|(_, entry)| matches!(entry, DumpEntry::Message { .. }));
+        let entries = self.stored.entries.range(seqs).filter(|(_, entry)| matches!(entry, DumpEntry::Message { .. }));
         Ok(entries.count() as u64)
     }
 
-    fn words(&mut self) -> Result<String> {
-        Ok(self.kept.row.body.clone())
+    fn thread_body(&mut self) -> Result<String> {
+        Ok(self.stored.row.body.clone())
     }
 }
 
-impl KeptThread {
+impl StoredThread {
     fn write(&mut self, plan: Plan, batch: Batch, encoded: EncodedBatch, now: Timestamp) {
-        let Plan { outcome, positions, replaced, erased, trim_below, words, effects, .. } = plan;
+        let Plan { outcome, positions, replaced, erased, trim_below, thread_body, effects, .. } = plan;
         let CommitOutcome { change, first_seq, count, .. } = outcome;
         let stored = encoded.append.into_iter().zip(encoded.checksums);
         for (seq, (message, (body, checksum))) in (first_seq..).zip(batch.append.into_iter().zip(stored)) {
@@ -118,7 +118,7 @@ impl KeptThread {
         for name in batch.delete {
             self.records.remove(&name);
         }
-        self.row.body = words.unwrap_or_else(|| std::mem::take(&mut self.row.body));
+        self.row.body = thread_body.unwrap_or_else(|| std::mem::take(&mut self.row.body));
         self.row.expires_at = batch.patch.expires_at.unwrap_or(self.row.expires_at);
         self.row.positions = positions;
         self.row.updated_at = now;
@@ -126,7 +126,7 @@ impl KeptThread {
         self.insert_commit(DumpedCommit { change, at: now, key, fingerprint, first_seq, count, effects });
     }
 
-    fn replace(&mut self, replaced: &Replaced, new_body: String) {
+    fn replace(&mut self, replaced: &ReplacedMessage, new_body: String) {
         if let Some(DumpEntry::Message { body, revision, checksum, .. }) = self.entries.get_mut(&replaced.message.seq) {
             *checksum = Some(replaced.checksum);
             *body = new_body;
@@ -134,7 +134,7 @@ impl KeptThread {
         }
     }
 
-    /// Where a message stands that is neither erased nor trimmed.
+    /// The position of a message that is neither erased nor trimmed.
     pub(super) fn find_message_seq(&self, id: MessageId) -> Option<u64> {
         let seq = *self.seq_of_id.get(&id)?;
         matches!(self.entries.get(&seq), Some(DumpEntry::Message { .. })).then_some(seq)

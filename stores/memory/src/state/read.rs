@@ -1,13 +1,13 @@
-//! How messages and changes are read.
+//! Reading of messages and changes.
 
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessageName, MessagePage, MessageQuery,
-    OrderBy, PageFill, RangeEnd, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, codec, limits,
+    Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessagePage, MessageQuery, MessageRef,
+    OrderBy, PageBuilder, RangeEnd, Result, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, codec, limits,
 };
 
-use super::{KeptThread, State};
+use super::{State, StoredThread};
 
 impl State {
     pub(crate) fn list_messages(
@@ -18,15 +18,15 @@ impl State {
         now: Timestamp,
     ) -> Result<MessagePage> {
         query.check()?;
-        let (kept, _) = self.reach(scope, id, now)?;
-        let mut rows = kept.matching_rows(query);
+        let (stored, _) = self.find_live(scope, id, now)?;
+        let mut rows = stored.matching_rows(query);
         if query.order == OrderBy::Time {
             rows.sort_by_key(|row| (row.created_at, row.seq));
         }
         if query.take == RangeEnd::Newest {
             rows.reverse();
         }
-        let mut page = PageFill::new(query, kept.row.positions);
+        let mut page = PageBuilder::new(query, stored.row.positions);
         for Row { seq, bytes, message, .. } in rows {
             let read = || message.map_err(|error| CorruptRow { seq, detail: error.to_string() });
             if !page.push(bytes, read)? {
@@ -40,32 +40,32 @@ impl State {
         &self,
         scope: &Scope,
         id: ThreadId,
-        names: &[MessageName],
+        names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         limits::check_bytes("message names", names.len(), limits::PAGE)?;
-        let (kept, _) = self.reach(scope, id, now)?;
-        let seqs: BTreeSet<u64> = names.iter().filter_map(|name| kept.find_named(name)).collect();
-        seqs.iter().filter_map(|seq| kept.entries.get(seq).and_then(decode)).collect()
+        let (stored, _) = self.find_live(scope, id, now)?;
+        let seqs: BTreeSet<u64> = names.iter().filter_map(|name| stored.find_named(name)).collect();
+        seqs.iter().filter_map(|seq| stored.entries.get(seq).and_then(decode)).collect()
     }
 
     pub(crate) fn list_changes(
         &self,
         scope: &Scope,
         id: ThreadId,
-        after: Tagged,
+        after: TaggedNumber,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
         limits::check_page(limit)?;
-        let (kept, _) = self.reach(scope, id, now)?;
-        let positions = kept.row.positions;
-        let oldest = kept.commits.keys().next().copied().unwrap_or(positions.change + 1);
-        let logged = kept.commits.get(&after.number).map(DumpedCommit::tag);
-        if !positions.continue_from(after, logged) || after.number + 1 < oldest {
+        let (stored, _) = self.find_live(scope, id, now)?;
+        let positions = stored.row.positions;
+        let oldest = stored.commits.keys().next().copied().unwrap_or(positions.change + 1);
+        let logged = stored.commits.get(&after.number).map(DumpedCommit::tag);
+        if !positions.can_continue_from(after, logged) || after.number + 1 < oldest {
             return Ok(ChangePage::Reset { positions });
         }
-        let changes = kept.commits.range(after.number + 1..).take(limit).map(|(_, commit)| change_of(commit));
+        let changes = stored.commits.range(after.number + 1..).take(limit).map(|(_, commit)| change_of(commit));
         Ok(ChangePage::Changes { changes: changes.collect(), positions })
     }
 }
@@ -85,7 +85,7 @@ struct Row {
     message: Result<Message, StoreError>,
 }
 
-impl KeptThread {
+impl StoredThread {
     fn matching_rows(&self, query: &MessageQuery) -> Vec<Row> {
         let rows = self.entries.values().filter_map(|entry| match entry {
             DumpEntry::Message { seq, created_at, body, .. } => {
@@ -97,7 +97,7 @@ impl KeptThread {
             query.before.is_none_or(|bound| bound.is_after(row.seq, row.created_at))
                 && query.after.is_none_or(|bound| bound.is_before(row.seq, row.created_at))
         });
-        // What does not decode has no role; it is told of whatever role is asked for, rather than hidden.
+        // The role of a corrupt message is unknown, so it is included for every role.
         let of_role = inside.filter(|row| match &row.message {
             Ok(message) => query.roles.is_empty() || query.roles.contains(&message.content.role),
             Err(_) => true,
@@ -105,16 +105,16 @@ impl KeptThread {
         of_role.collect()
     }
 
-    fn find_named(&self, name: &MessageName) -> Option<u64> {
+    fn find_named(&self, name: &MessageRef) -> Option<u64> {
         match name {
-            MessageName::Seq(seq) => Some(*seq),
-            MessageName::Id(id) => self.find_message_seq(*id),
-            MessageName::External(external_id) => self.seq_of_external_id.get(external_id).copied(),
+            MessageRef::Seq(seq) => Some(*seq),
+            MessageRef::Id(id) => self.find_message_seq(*id),
+            MessageRef::External(external_id) => self.seq_of_external_id.get(external_id).copied(),
         }
     }
 }
 
-/// The message of an entry; `None` for a tombstone.
+/// Decodes the message of an entry. `None` for a tombstone and for lost positions.
 pub(crate) fn decode(entry: &DumpEntry) -> Option<Result<Message>> {
     match entry {
         DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => None,

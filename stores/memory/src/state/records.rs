@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Access, Conflict, DerivedWrite, Kind, Namespace, Owner, Record, RecordName, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WriteOutcome,
+    Result, Scope, StoreError, TaggedNumber, ThreadId, Timestamp, WriteOutcome,
 };
 
 use super::{State, Tenant, has_expired};
@@ -19,10 +19,10 @@ impl State {
         let record = match owner {
             RecordOwner::Thread(thread) => {
                 let name = RecordName { namespace: namespace.clone(), key: key.to_owned() };
-                self.reach(scope, *thread, now).ok()?.0.live_record(&name, now)
+                self.find_live(scope, *thread, now).ok()?.0.live_record(&name, now)
             }
             RecordOwner::User(_) | RecordOwner::Tenant => {
-                let tenant = self.tenants.get(scope.tenant_id()).filter(|_| reads(scope, owner))?;
+                let tenant = self.tenants.get(scope.tenant_id()).filter(|_| can_read(scope, owner))?;
                 tenant.live_record(owner, namespace, key, now)
             }
         };
@@ -32,11 +32,11 @@ impl State {
     pub(crate) fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
         query.check()?;
         let all: Vec<&Record> = match &query.owner {
-            RecordOwner::Thread(thread) => match self.reach(scope, *thread, now) {
-                Ok((kept, _)) => kept.records.values().collect(),
+            RecordOwner::Thread(thread) => match self.find_live(scope, *thread, now) {
+                Ok((stored, _)) => stored.records.values().collect(),
                 Err(_) => Vec::new(),
             },
-            owner if reads(scope, owner) => {
+            owner if can_read(scope, owner) => {
                 let tenant = self.tenants.get(scope.tenant_id());
                 let records = tenant.into_iter().flat_map(|tenant| &tenant.records);
                 records.filter(|((of, ..), _)| of == owner).map(|(_, record)| record).collect()
@@ -57,12 +57,12 @@ impl State {
 
     pub(crate) fn write_record(&mut self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         write.check()?;
-        check_writes(scope, &write.owner)?;
+        check_write_access(scope, &write.owner)?;
         let tenant = self.tenants.entry(scope.tenant_id().clone()).or_default();
         let actual = tenant.live_record(&write.owner, &write.namespace, &write.key, now).map(|found| found.version);
         let RecordWrite { owner, namespace, key, expected, value, expires_at } = write;
         if expected.is_some_and(|expected| expected != actual.unwrap_or(0)) {
-            let actual = actual.map(Tagged::from);
+            let actual = actual.map(TaggedNumber::from);
             return Err(Conflict::Record { namespace, key, actual }.into());
         }
         let name = (owner, namespace.clone(), key.clone());
@@ -84,19 +84,19 @@ impl State {
         now: Timestamp,
     ) -> Result<WriteOutcome> {
         write.check()?;
-        let (kept, access) = self.reach(scope, id, now)?;
+        let (stored, access) = self.find_live(scope, id, now)?;
         if access < Access::Full {
             return Err(StoreError::Denied("changing a shared thread other than by adding messages"));
         }
         let (name, version) = (write.name(), write.version());
-        let actual = kept.live_record(&name, now).map(Record::tagged);
-        let positions = kept.row.positions;
+        let actual = stored.live_record(&name, now).map(Record::tagged);
+        let positions = stored.row.positions;
         write.check_against(positions, actual)?;
-        let kept = self.tenants.get_mut(scope.tenant_id()).and_then(|tenant| tenant.threads.get_mut(&id));
-        let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
+        let stored = self.tenants.get_mut(scope.tenant_id()).and_then(|tenant| tenant.threads.get_mut(&id));
+        let stored = stored.ok_or(StoreError::NotFound(Kind::Thread))?;
         let RecordName { namespace, key } = name.clone();
         let record = Record { namespace, key, value: write.value, version, tag: positions.tag, expires_at: None };
-        kept.records.insert(name, record);
+        stored.records.insert(name, record);
         Ok(WriteOutcome { version, tag: positions.tag })
     }
 
@@ -107,9 +107,9 @@ impl State {
         record: Record,
     ) -> Result<()> {
         if matches!(owner, RecordOwner::Thread(_)) {
-            return Err(StoreError::invalid("document owner", "a thread's documents come with its dump"));
+            return Err(StoreError::invalid("record owner", "records of a thread are restored with the thread"));
         }
-        // Later writes must not repeat a version that was given before the move.
+        // Later writes must not reuse a version of the source store.
         self.record_version = self.record_version.max(record.version);
         let name = (owner.clone(), record.namespace.clone(), record.key.clone());
         self.tenants.entry(tenant.clone()).or_default().records.insert(name, record);
@@ -124,7 +124,7 @@ impl Tenant {
     }
 }
 
-/// The owner as one of threads, for the table of access.
+/// Converts to an owner of threads, for access checks.
 pub(super) fn plain_owner(owner: &RecordOwner) -> Option<Owner> {
     match owner {
         RecordOwner::User(user) => Some(Owner::User(user.clone())),
@@ -133,14 +133,14 @@ pub(super) fn plain_owner(owner: &RecordOwner) -> Option<Owner> {
     }
 }
 
-fn reads(scope: &Scope, owner: &RecordOwner) -> bool {
+fn can_read(scope: &Scope, owner: &RecordOwner) -> bool {
     plain_owner(owner).is_some_and(|owner| scope.access(&owner) != Access::None)
 }
 
-fn check_writes(scope: &Scope, owner: &RecordOwner) -> Result<()> {
+fn check_write_access(scope: &Scope, owner: &RecordOwner) -> Result<()> {
     match plain_owner(owner).map_or(Access::None, |owner| scope.access(&owner)) {
         Access::Full => Ok(()),
-        Access::Append => Err(StoreError::Denied("only the application writes a tenant's documents")),
+        Access::Append => Err(StoreError::Denied("writing the tenant's records")),
         Access::None => Err(StoreError::NotFound(Kind::Record)),
     }
 }

@@ -1,4 +1,4 @@
-//! Threads on their way out and in, verbatim.
+//! Dumping and restoring of threads, verbatim.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use threadkeep_core::{
 };
 
 use super::records::plain_owner;
-use super::{KeptThread, State, Tenant, has_expired};
+use super::{State, StoredThread, Tenant, has_expired};
 
 impl State {
     pub(crate) fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
@@ -20,11 +20,11 @@ impl State {
     pub(crate) fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
         limits::check_page(limit)?;
         let Some(tenant) = self.tenants.get(tenant) else { return Ok(Vec::new()) };
-        let of_threads = tenant.threads.values().map(|kept| kept.row.owner.clone());
-        let of_graves = tenant.graves.values().map(|grave| grave.owner.clone());
+        let of_threads = tenant.threads.values().map(|stored| stored.row.owner.clone());
+        let of_deleted = tenant.deleted.values().map(|deleted| deleted.owner.clone());
         let of_records = tenant.records.keys().filter_map(|(owner, ..)| plain_owner(owner));
         let owners: BTreeSet<Owner> =
-            [Owner::Tenant].into_iter().chain(of_threads).chain(of_graves).chain(of_records).collect();
+            [Owner::Tenant].into_iter().chain(of_threads).chain(of_deleted).chain(of_records).collect();
         Ok(owners.into_iter().filter(|owner| after.is_none_or(|after| owner > after)).take(limit).collect())
     }
 
@@ -36,17 +36,18 @@ impl State {
     ) -> Result<Vec<DrivenThread>> {
         limits::check_page(limit)?;
         let name = RecordName::driver();
-        let threads = self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |kept| (id, kept)));
-        let driven = threads.filter_map(|(tenant, (thread, kept))| {
-            let record = kept.records.get(&name).filter(|record| !has_expired(record.expires_at, now))?;
+        let threads =
+            self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |stored| (id, stored)));
+        let driven = threads.filter_map(|(tenant, (thread, stored))| {
+            let record = stored.records.get(&name).filter(|record| !has_expired(record.expires_at, now))?;
             let driven = || DrivenThread {
                 tenant: tenant.clone(),
                 thread: *thread,
-                owner: kept.row.owner.clone(),
+                owner: stored.row.owner.clone(),
                 record: record.clone(),
             };
             let is_later = after.is_none_or(|after| (tenant, thread) > (&after.tenant, &after.thread));
-            (is_later && kept.is_live(now)).then(driven)
+            (is_later && stored.is_live(now)).then(driven)
         });
         Ok(driven.take(limit).collect())
     }
@@ -59,55 +60,55 @@ impl State {
         limit: usize,
     ) -> Result<Dump> {
         limits::check_page(limit)?;
-        let kept = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
-        let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
-        let mut dump = if after.is_none() { kept.dump_head() } else { Dump::default() };
-        let mut rest = kept.entries.range(after.map_or(0, |after| after + 1)..).map(|(_, entry)| entry);
+        let stored = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
+        let stored = stored.ok_or(StoreError::NotFound(Kind::Thread))?;
+        let mut dump = if after.is_none() { stored.dump_head() } else { Dump::default() };
+        let mut rest = stored.entries.range(after.map_or(0, |after| after + 1)..).map(|(_, entry)| entry);
         dump.entries = rest.by_ref().take(limit).cloned().collect();
         if rest.next().is_some() {
             dump.next = dump.entries.last().map(threadkeep_core::DumpEntry::seq);
         }
-        Ok(dump.with_lost(after.unwrap_or(0), kept.row.positions))
+        Ok(dump.with_lost(after.unwrap_or(0), stored.row.positions))
     }
 
     pub(crate) fn restore_thread(&mut self, tenant_id: &TenantId, id: ThreadId, chunk: Dump) -> Result<Option<WakeUp>> {
         chunk.check()?;
         let stamp = self.stamp + 1;
         if chunk.thread.is_none() && !self.tenants.get(tenant_id).is_some_and(|it| it.unfinished.contains_key(&id)) {
-            return Err(StoreError::invalid("dump", "not the first chunk, and no restoration has begun"));
+            return Err(StoreError::invalid("dump", "not the first chunk, and no restore was started"));
         }
         let tenant = self.tenants.entry(tenant_id.clone()).or_default();
         let Dump { thread, records, commits, entries, next, .. } = chunk;
         if let Some(row) = thread {
-            tenant.unfinished.insert(id, KeptThread::new(row, stamp));
+            tenant.unfinished.insert(id, StoredThread::new(row, stamp));
         }
         tenant.check_free(id)?;
-        let Some(kept) = tenant.unfinished.get_mut(&id) else { return Ok(None) };
+        let Some(stored) = tenant.unfinished.get_mut(&id) else { return Ok(None) };
         for record in records {
             let name = RecordName { namespace: record.namespace.clone(), key: record.key.clone() };
-            kept.records.insert(name, record);
+            stored.records.insert(name, record);
         }
-        commits.into_iter().for_each(|commit| kept.insert_commit(commit));
-        entries.into_iter().for_each(|entry| kept.insert_entry(entry));
+        commits.into_iter().for_each(|commit| stored.insert_commit(commit));
+        entries.into_iter().for_each(|entry| stored.insert_entry(entry));
         if next.is_some() {
             return Ok(None);
         }
-        let Some(mut kept) = tenant.unfinished.remove(&id) else { return Ok(None) };
-        (kept.first_stamp, kept.stamp) = (stamp, stamp);
-        let owner = kept.row.owner.clone();
-        tenant.threads.insert(id, kept);
-        tenant.graves.remove(&id);
+        let Some(mut stored) = tenant.unfinished.remove(&id) else { return Ok(None) };
+        (stored.first_stamp, stored.stamp) = (stamp, stamp);
+        let owner = stored.row.owner.clone();
+        tenant.threads.insert(id, stored);
+        tenant.deleted.remove(&id);
         self.stamp = stamp;
         Ok(Some(WakeUp::Thread { tenant: tenant_id.clone(), owner, thread: id, change: None }))
     }
 }
 
 impl Tenant {
-    /// Checks that neither the id nor the key of an unfinished thread belongs to one that is there.
+    /// Checks that no existing thread has the id or the key of an unfinished thread.
     fn check_free(&mut self, id: ThreadId) -> Result<()> {
-        let row = self.unfinished.get(&id).map(|kept| &kept.row);
-        let taken = |kept: &KeptThread| {
-            row.is_some_and(|row| row.key.is_some() && row.key == kept.row.key && row.owner == kept.row.owner)
+        let row = self.unfinished.get(&id).map(|stored| &stored.row);
+        let taken = |stored: &StoredThread| {
+            row.is_some_and(|row| row.key.is_some() && row.key == stored.row.key && row.owner == stored.row.owner)
         };
         if self.threads.contains_key(&id) || self.threads.values().any(taken) {
             self.unfinished.remove(&id);
@@ -117,7 +118,7 @@ impl Tenant {
     }
 }
 
-impl KeptThread {
+impl StoredThread {
     fn dump_head(&self) -> Dump {
         Dump {
             thread: Some(self.row.clone()),

@@ -1,4 +1,4 @@
-//! What a copy of the state is asked for.
+//! Queries of [`crate::snapshot::MemorySnapshot`].
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,15 @@ use super::{State, has_expired};
 impl State {
     /// The threads of all tenants, by the stamp of their creation.
     pub(crate) fn threads_by_creation(&self, now: Timestamp) -> BTreeMap<u64, (TenantId, ThreadId)> {
-        let threads = self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |kept| (id, kept)));
-        let live = threads.filter(|(_, (_, kept))| kept.is_live(now));
-        live.map(|(tenant, (id, kept))| (kept.first_stamp, (tenant.clone(), *id))).collect()
+        let threads =
+            self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |stored| (id, stored)));
+        let live = threads.filter(|(_, (_, stored))| stored.is_live(now));
+        live.map(|(tenant, (id, stored))| (stored.first_stamp, (tenant.clone(), *id))).collect()
     }
 
     pub(crate) fn thread(&self, tenant: &TenantId, id: ThreadId) -> Result<Thread> {
-        let kept = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
-        kept.ok_or(StoreError::NotFound(Kind::Thread))?.to_thread(id)
+        let stored = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
+        stored.ok_or(StoreError::NotFound(Kind::Thread))?.to_thread(id)
     }
 
     /// The records of users and tenants, in byte order of tenant, owner and name.

@@ -1,4 +1,4 @@
-//! What changed among all threads of a user or a tenant.
+//! Lists the changed threads of a user or a tenant.
 
 use threadkeep_core::{Access, ChangedThread, ChangedThreads, Result, Scope, Timestamp, UserCursor, limits};
 
@@ -13,8 +13,8 @@ impl State {
         now: Timestamp,
     ) -> Result<ChangedThreads> {
         limits::check_page(limit)?;
-        let Some(after) = after else { return Ok(self.nothing_changed(false)) };
-        let Some(after) = self.read_cursor(after) else { return Ok(self.nothing_changed(true)) };
+        let Some(after) = after else { return Ok(self.no_changes(false)) };
+        let Some(after) = self.read_cursor(after) else { return Ok(self.no_changes(true)) };
         let mut changed = self.changed_since(scope, after, now);
         changed.sort_by_key(|(stamp, _)| *stamp);
         let more = changed.len() > limit;
@@ -30,19 +30,21 @@ impl State {
 
     fn changed_since(&self, scope: &Scope, after: u64, now: Timestamp) -> Vec<(u64, ChangedThread)> {
         let Some(tenant) = self.tenants.get(scope.tenant_id()) else { return Vec::new() };
-        let live = self.full_threads(scope, now).map(|(id, kept)| {
-            let positions = Some(kept.row.positions);
-            (kept.stamp, ChangedThread { id, owner: kept.row.owner.clone(), positions })
+        let live = self.full_threads(scope, now).map(|(id, stored)| {
+            let positions = Some(stored.row.positions);
+            (stored.stamp, ChangedThread { id, owner: stored.row.owner.clone(), positions })
         });
         let deleted = tenant
-            .graves
+            .deleted
             .iter()
-            .filter(|(id, grave)| scope.access(&grave.owner) == Access::Full && !tenant.threads.contains_key(id))
-            .map(|(id, grave)| (grave.stamp, ChangedThread { id: *id, owner: grave.owner.clone(), positions: None }));
+            .filter(|(id, deleted)| scope.access(&deleted.owner) == Access::Full && !tenant.threads.contains_key(id))
+            .map(|(id, deleted)| {
+                (deleted.stamp, ChangedThread { id: *id, owner: deleted.owner.clone(), positions: None })
+            });
         live.chain(deleted).filter(|(stamp, _)| *stamp > after).collect()
     }
 
-    fn nothing_changed(&self, reset: bool) -> ChangedThreads {
+    fn no_changes(&self, reset: bool) -> ChangedThreads {
         ChangedThreads { threads: Vec::new(), cursor: self.cursor_at(self.stamp), more: false, reset }
     }
 
@@ -50,11 +52,11 @@ impl State {
         UserCursor(format!("{}-{stamp}", self.incarnation.simple()))
     }
 
-    /// The cursor's stamp, or `None` for a cursor of a lost past.
+    /// The stamp of a cursor, or `None` for a cursor of another store or one that is too old.
     fn read_cursor(&self, cursor: &UserCursor) -> Option<u64> {
         let (incarnation, stamp) = cursor.0.split_once('-')?;
         let stamp = stamp.parse().ok()?;
-        let known = incarnation == self.incarnation.simple().to_string();
-        (known && (self.forgotten_stamp..=self.stamp).contains(&stamp)).then_some(stamp)
+        let is_own = incarnation == self.incarnation.simple().to_string();
+        (is_own && (self.swept_stamp..=self.stamp).contains(&stamp)).then_some(stamp)
     }
 }

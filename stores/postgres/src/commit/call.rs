@@ -1,9 +1,9 @@
-//! What `threadkeep.commit` is given: a batch in groups of columns, each of which the statement makes one typed value of.
+//! The parameters of `threadkeep.commit`: a batch in groups of columns, each of which the statement converts into a composite.
 
-use threadkeep_core::decide::patched_words;
+use threadkeep_core::decide::patch_thread_body;
 use threadkeep_core::{
     Batch, Checksum, EncodedBatch, Expected, PutRecord, RecordCondition, RecordName, RecordState, Result, Scope,
-    StoreError, Tagged, ThreadId, ThreadPatch, Timestamp, Urgency, text,
+    StoreError, TaggedNumber, ThreadId, ThreadPatch, Timestamp, Urgency, text,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -12,8 +12,8 @@ use crate::pool::{Caller, Parameter};
 use crate::row::{self, signed};
 use crate::threads::WINDOW;
 
-// Arrays and scalars alone are bound, whose types have the same numbers in every database: a composite's would have to be
-// asked for, and behind a pooler there is no connection to remember it for.
+// Binds only arrays and scalars, whose type OIDs are the same in every database. The OID of a composite would have to be queried,
+// and behind a pooler could not be cached per connection.
 pub(super) const SQL: &str = "\
     SELECT outcome, change, first_seq, count, place, actual, owner, body, tag FROM threadkeep.commit(\
     $1, $2, $3, $4, \
@@ -28,9 +28,9 @@ pub(super) const SQL: &str = "\
     ROW($35, $36, $37, $38, $39)::threadkeep.patch, \
     $40, $41)";
 
-/// All that the function is given.
+/// The parameters of a call.
 #[derive(Clone)]
-pub(crate) struct Call {
+pub(crate) struct CommitCall {
     pub(super) batch: Batch,
     caller: Caller,
     pub(crate) thread: ThreadId,
@@ -43,11 +43,11 @@ pub(crate) struct Call {
     erase: Vec<Uuid>,
     trim_below: Option<i64>,
     put: NewRecords,
-    delete: Names,
+    delete: RecordNames,
     patch: PatchColumns,
 }
 
-impl Call {
+impl CommitCall {
     pub(super) fn new(scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<Self> {
         let EncodedBatch { append, checksums, replace } = batch.encode()?;
         Ok(Self {
@@ -62,7 +62,7 @@ impl Call {
             erase: batch.erase.iter().map(|id| id.0).collect(),
             trim_below: batch.trim_below.map(signed),
             put: NewRecords::new(&batch.put),
-            delete: Names::of(batch.delete.iter()),
+            delete: RecordNames::of(batch.delete.iter()),
             patch: PatchColumns::new(&batch.patch),
             batch,
         })
@@ -72,36 +72,37 @@ impl Call {
         self.batch.urgency == Urgency::Deferred
     }
 
-    /// How many rows of messages it brings.
-    pub(crate) fn weight(&self) -> usize {
+    /// Returns the number of messages that the call appends.
+    pub(crate) fn message_count(&self) -> usize {
         self.append.ids.len()
     }
 
-    /// Patches a thread's own words as the store tells them. The function takes the new ones only while it finds the same.
-    pub(super) fn patch_words(&mut self, body: String) -> Result<()> {
-        self.patch.new_body = Some(patched_words(&body, &self.batch.patch)?);
+    /// Computes the patched body from the thread's current body. The function writes it only if the body has not changed in the
+    /// meantime.
+    pub(super) fn patch_body(&mut self, body: String) -> Result<()> {
+        self.patch.new_body = Some(patch_thread_body(&body, &self.batch.patch)?);
         self.patch.old_body = Some(body);
         Ok(())
     }
 
-    /// Makes the checksums of replacements over what stays of the messages, as the store tells it. The function takes them
-    /// only while it finds the same.
-    pub(super) fn check_replacements(&mut self, stays: String) -> Result<()> {
-        let told: Vec<(i64, Option<String>)> =
-            serde_json::from_str(&stays).map_err(|_| StoreError::corrupt("answer", "not what stays of a message"))?;
+    /// Computes the checksums of replacements, which cover the messages' fields that do not change. The function writes them
+    /// only if it finds the same fields.
+    pub(super) fn set_replacement_checksums(&mut self, unchanged_fields: String) -> Result<()> {
+        let fields: Vec<(i64, Option<String>)> = serde_json::from_str(&unchanged_fields)
+            .map_err(|_| StoreError::corrupt("query result", "unchanged fields do not decode"))?;
         let new = self.batch.replace.iter().zip(&self.replace.bodies);
-        let checksums = new.zip(told).map(|((replacement, body), (created_at, external_id))| {
+        let checksums = new.zip(fields).map(|((replacement, body), (created_at, external_id))| {
             let created_at =
                 Timestamp::from_micros(created_at).map_err(|_| StoreError::corrupt("instant", "outside its range"))?;
             Ok(replacement.checksum(created_at, external_id.as_deref(), body).to_stored())
         });
         self.replace.checksums = checksums.collect::<Result<_>>()?;
-        self.replace.stays = stays;
+        self.replace.unchanged_fields = unchanged_fields;
         Ok(())
     }
 
-    /// The values of [`SQL`], in its order. How it meets a lock that another holds, and whether the disk may learn of it later,
-    /// is said for the flight that it is part of.
+    /// Returns the parameters of [`SQL`]. `waits` (for locks of other transactions) and `is_deferred` (no wait for the disk)
+    /// apply to the whole transaction.
     pub(super) fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> Vec<Parameter<'a>> {
         let groups: [&[Parameter<'a>]; 10] = [
             &[
@@ -124,13 +125,13 @@ impl Call {
     }
 }
 
-/// What must hold of the thread.
+/// The conditions on the thread.
 #[derive(Clone)]
 struct Conditions {
     seq: Option<i64>,
     change: Option<i64>,
     tag: Option<i32>,
-    records: Names,
+    records: RecordNames,
     versions: Vec<Option<i64>>,
     tags: Vec<Option<i32>>,
 }
@@ -146,12 +147,12 @@ impl Conditions {
             RecordState::Absent => None,
             RecordState::Version(version) => Some(version),
         };
-        let versions: Vec<Option<Tagged>> = require.iter().map(version).collect();
+        let versions: Vec<Option<TaggedNumber>> = require.iter().map(version).collect();
         Self {
             seq,
             change: change.map(|change| signed(change.number)),
             tag: change.and_then(row::stored_tag),
-            records: Names::of(require.iter().map(|condition| &condition.name)),
+            records: RecordNames::of(require.iter().map(|condition| &condition.name)),
             versions: versions.iter().map(|version| version.map(|version| signed(version.number))).collect(),
             tags: versions.into_iter().map(|version| version.and_then(row::stored_tag)).collect(),
         }
@@ -175,7 +176,7 @@ impl Conditions {
 struct NewMessages {
     ids: Vec<Uuid>,
     roles: Vec<i16>,
-    instants: Vec<i64>,
+    created_at: Vec<i64>,
     external_ids: Vec<Option<String>>,
     bodies: Vec<String>,
     checksums: Vec<i32>,
@@ -187,7 +188,7 @@ impl NewMessages {
         Self {
             ids: messages.iter().map(|message| message.id.0).collect(),
             roles: messages.iter().map(|message| message.content.role.to_stored().into()).collect(),
-            instants: messages.iter().map(|message| message.created_at.as_micros()).collect(),
+            created_at: messages.iter().map(|message| message.created_at.as_micros()).collect(),
             external_ids: messages.iter().map(|message| message.external_id.clone()).collect(),
             bodies,
             checksums: checksums.into_iter().map(Checksum::to_stored).collect(),
@@ -198,7 +199,7 @@ impl NewMessages {
         [
             (&self.ids, Type::UUID_ARRAY),
             (&self.roles, Type::INT2_ARRAY),
-            (&self.instants, Type::INT8_ARRAY),
+            (&self.created_at, Type::INT8_ARRAY),
             (&self.external_ids, Type::TEXT_ARRAY),
             (&self.bodies, Type::TEXT_ARRAY),
             (&self.checksums, Type::INT4_ARRAY),
@@ -212,9 +213,9 @@ struct Replacements {
     roles: Vec<i16>,
     bodies: Vec<String>,
     terms: Vec<String>,
-    /// With `stays`, none before the store has told what stays of the messages.
+    /// Empty, like `unchanged_fields`, until the store has returned the messages' unchanged fields.
     checksums: Vec<i32>,
-    stays: String,
+    unchanged_fields: String,
 }
 
 impl Replacements {
@@ -229,7 +230,7 @@ impl Replacements {
                 .map(|replacement| text::indexed_terms(&replacement.content.plain_text()).join(" "))
                 .collect(),
             checksums: Vec::new(),
-            stays: String::new(),
+            unchanged_fields: String::new(),
         }
     }
 
@@ -240,14 +241,14 @@ impl Replacements {
             (&self.bodies, Type::TEXT_ARRAY),
             (&self.terms, Type::TEXT_ARRAY),
             (&self.checksums, Type::INT4_ARRAY),
-            (&self.stays, Type::TEXT),
+            (&self.unchanged_fields, Type::TEXT),
         ]
     }
 }
 
 #[derive(Clone)]
 struct NewRecords {
-    names: Names,
+    names: RecordNames,
     values: Vec<String>,
     expiries: Vec<Option<i64>>,
 }
@@ -255,7 +256,7 @@ struct NewRecords {
 impl NewRecords {
     fn new(records: &[PutRecord]) -> Self {
         Self {
-            names: Names::of(records.iter().map(|record| &record.name)),
+            names: RecordNames::of(records.iter().map(|record| &record.name)),
             values: records.iter().map(|record| record.value.as_str().to_owned()).collect(),
             expiries: records.iter().map(|record| record.expires_at.map(Timestamp::as_micros)).collect(),
         }
@@ -268,12 +269,12 @@ impl NewRecords {
 }
 
 #[derive(Clone)]
-struct Names {
+struct RecordNames {
     namespaces: Vec<String>,
     keys: Vec<String>,
 }
 
-impl Names {
+impl RecordNames {
     fn of<'a>(names: impl Iterator<Item = &'a RecordName>) -> Self {
         let (namespaces, keys) = names.map(|name| (name.namespace.to_string(), name.key.clone())).unzip();
         Self { namespaces, keys }
@@ -284,11 +285,11 @@ impl Names {
     }
 }
 
-/// What changes in the thread's own row; NULL throughout where nothing does, which PostgreSQL takes for no patch.
+/// The changes to the thread's row. All NULL if there are none, which PostgreSQL treats as a NULL composite.
 #[derive(Clone)]
 struct PatchColumns {
-    changes_words: Option<bool>,
-    /// With `new_body`, none before the store has told the words.
+    changes_body: Option<bool>,
+    /// `None`, like `new_body`, until the store has returned the current body.
     old_body: Option<String>,
     new_body: Option<String>,
     changes_expiry: Option<bool>,
@@ -297,9 +298,9 @@ struct PatchColumns {
 
 impl PatchColumns {
     fn new(patch: &ThreadPatch) -> Self {
-        let unless_empty = |is_so: bool| (!patch.is_empty()).then_some(is_so);
+        let unless_empty = |changes: bool| (!patch.is_empty()).then_some(changes);
         Self {
-            changes_words: unless_empty(patch.changes_words()),
+            changes_body: unless_empty(patch.changes_thread_body()),
             old_body: None,
             new_body: None,
             changes_expiry: unless_empty(patch.expires_at.is_some()),
@@ -309,7 +310,7 @@ impl PatchColumns {
 
     fn values(&self) -> [Parameter<'_>; 5] {
         [
-            (&self.changes_words, Type::BOOL),
+            (&self.changes_body, Type::BOOL),
             (&self.old_body, Type::TEXT),
             (&self.new_body, Type::TEXT),
             (&self.changes_expiry, Type::BOOL),

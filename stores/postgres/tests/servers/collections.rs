@@ -1,11 +1,11 @@
-//! Collections and vectors: the same answers as over SQLite, with the extension pgvector and without it.
+//! Collections and vectors: the same results as in SQLite, with and without the pgvector extension.
 
 use threadkeep_core::{Backend, Collection, Embedding, IndexEntry, Map, Scope, SearchAnswer, SearchQuery, StoreError};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use super::given::{ana, client, now};
+use super::support::{ana, client, now};
 
 const WORDS: [&str; 6] = ["walrus", "narwhal", "amparo", "tesis", "Grünkohl", "東京"];
 
@@ -17,17 +17,17 @@ fn acme() -> Scope {
     Scope::tenant("acme").unwrap()
 }
 
-/// Numbers that look random and are the same in every run.
-struct Numbers(u64);
+/// A pseudorandom generator with the same sequence in every run.
+struct Generator(u64);
 
-impl Numbers {
+impl Generator {
     fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % below
     }
 
-    /// Coarse numbers, so that many points lie in the same direction, of any length.
-    fn point(&mut self, dimensions: usize) -> Vec<f32> {
+    /// A vector of any length with coarse numbers, so that many vectors have the same direction.
+    fn vector(&mut self, dimensions: usize) -> Vec<f32> {
         let scale = [1.0, 3.0, 0.1, 1e30, 1e-30][self.next(5)];
         (0..dimensions).map(|_| (self.next(5) as f32 - 2.0) * scale).collect()
     }
@@ -35,7 +35,7 @@ impl Numbers {
     fn embedding(&mut self) -> Embedding {
         let model = ["a model", "another"][self.next(2)].to_owned();
         let dimensions = [3, 3, 3, 4][self.next(4)];
-        Embedding { model, vector: self.point(dimensions) }
+        Embedding { model, vector: self.vector(dimensions) }
     }
 
     fn words(&mut self) -> Vec<String> {
@@ -54,20 +54,20 @@ impl Numbers {
 }
 
 async fn fill(backend: &Backend) {
-    let mut numbers = Numbers(7);
+    let mut generator = Generator(7);
     for _ in 0..60 {
-        let scope = if numbers.next(3) == 0 { acme() } else { ana() };
+        let scope = if generator.next(3) == 0 { acme() } else { ana() };
         let mut entries: Vec<IndexEntry> = Vec::new();
         for _ in 0..10 {
-            let entry = numbers.entry(400);
+            let entry = generator.entry(400);
             entries.retain(|other| other.id != entry.id);
             entries.push(entry);
         }
         backend.search.upsert(&scope, &statutes(), entries).await.unwrap();
-        let removed: Vec<String> = (0..3).map(|_| numbers.next(400).to_string()).collect();
+        let removed: Vec<String> = (0..3).map(|_| generator.next(400).to_string()).collect();
         backend.search.remove(&scope, &statutes(), &removed).await.unwrap();
     }
-    // More in one place than a server is asked for at first.
+    // More equal vectors than the first request to the server returns.
     let embedding = |_| Some(Embedding { model: "a model".to_owned(), vector: vec![9.0, 1.0, 1.0] });
     let entries = (0..300).map(|id| IndexEntry {
         embedding: embedding(id),
@@ -77,17 +77,19 @@ async fn fill(backend: &Backend) {
 }
 
 async fn answers(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
-    let mut numbers = Numbers(11);
+    let mut generator = Generator(11);
     let mut answers = Vec::new();
     for round in 0..120 {
-        let scope = if numbers.next(3) == 0 { acme() } else { ana() };
-        let terms = numbers.words().iter().flat_map(|word| threadkeep_core::text::terms(word)).collect();
+        let scope = if generator.next(3) == 0 { acme() } else { ana() };
+        let terms = generator.words().iter().flat_map(|word| threadkeep_core::text::terms(word)).collect();
         let vector = match round % 4 {
             0 => None,
-            1 => Some(Embedding { model: "a model".to_owned(), vector: vec![9.0, 1.0, 1.0 + numbers.next(2) as f32] }),
-            _ => Some(numbers.embedding()),
+            1 => {
+                Some(Embedding { model: "a model".to_owned(), vector: vec![9.0, 1.0, 1.0 + generator.next(2) as f32] })
+            }
+            _ => Some(generator.embedding()),
         };
-        let limit = [1, 5, 40, 1_000][numbers.next(4)];
+        let limit = [1, 5, 40, 1_000][generator.next(4)];
         let query = SearchQuery { collection: statutes(), terms, vector, thread: None, limit };
         let answer = backend.search.search(&scope, &query, now()).await.unwrap();
         answers.push((query, answer));
@@ -99,15 +101,15 @@ async fn without_vectors() -> Option<Database> {
     Some(Server::shared()?.create_database().await)
 }
 
-/// With pgvector, in the schema where everything is by itself or in Supabase's.
+/// Creates a database with pgvector in a schema: the default one, or a separate one as in Supabase.
 async fn with_vectors(schema: &str) -> Option<Database> {
     let database = Server::with_vectors()?.create_database().await;
     drop(PostgresStore::open(&database.url()).await.unwrap());
-    let installing = format!(
+    let install = format!(
         "CREATE SCHEMA IF NOT EXISTS {schema}; GRANT USAGE ON SCHEMA {schema} TO threadkeep_server; \
          CREATE EXTENSION vector SCHEMA {schema}"
     );
-    client(&database).await.batch_execute(&installing).await.unwrap();
+    client(&database).await.batch_execute(&install).await.unwrap();
     Some(database)
 }
 
@@ -115,13 +117,13 @@ async fn databases() -> Vec<(&'static str, Database)> {
     let all = [
         ("without pgvector", without_vectors().await),
         ("with pgvector", with_vectors("public").await),
-        ("with pgvector elsewhere", with_vectors("\"ex tensions\"").await),
+        ("with pgvector in another schema", with_vectors("\"ex tensions\"").await),
     ];
     all.into_iter().filter_map(|(name, database)| Some((name, database?))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_is_found_as_in_a_file() {
+async fn search_returns_the_same_as_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open(folder.path().join("a.db"), SqliteOptions::default()).unwrap().backend();
     fill(&sqlite).await;
@@ -137,8 +139,8 @@ async fn the_same_is_found_as_in_a_file() {
     }
 }
 
-/// Puts many entries of 8,192 numbers beside one that is there, all of them the same.
-const MANY: &str = "INSERT INTO threadkeep.entries (collection_no, no, tenant, owner, id, text)
+/// Adds many entries with the same vector of 8,192 dimensions to a collection with one entry.
+const ADD_MANY_ENTRIES: &str = "INSERT INTO threadkeep.entries (collection_no, no, tenant, owner, id, text)
     SELECT e.collection_no, nextval('threadkeep.entry_numbers'), e.tenant, e.owner, 'm' || g, ''
     FROM threadkeep.entries e, generate_series(1, 975) AS g;
   INSERT INTO threadkeep.entry_terms (collection_no, no, tenant, owner, terms)
@@ -149,10 +151,10 @@ const MANY: &str = "INSERT INTO threadkeep.entries (collection_no, no, tenant, o
     FROM threadkeep.entries WHERE id LIKE 'm%';
   UPDATE threadkeep.collections SET entry_count = 976";
 
-// All points are asked for where the server cannot compare them itself, so there is a bound; with the extension none.
+// Without the extension all vectors are read and compared by the client, up to a limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn very_many_points_need_the_extension() {
-    let point = |number: usize| {
+async fn large_collections_require_pgvector() {
+    let embedding = |number: usize| {
         let mut vector = vec![0.0; 8_192];
         vector[number] = 1.0;
         Some(Embedding { model: "a model".to_owned(), vector })
@@ -161,22 +163,22 @@ async fn very_many_points_need_the_extension() {
         id: number.to_string(),
         text: "walrus".to_owned(),
         fields: Map::new(),
-        embedding: point(number),
+        embedding: embedding(number),
     };
     for (name, database) in databases().await {
         let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
         backend.search.upsert(&ana(), &statutes(), vec![entry(700)]).await.unwrap();
-        client(&database).await.batch_execute(MANY).await.unwrap();
+        client(&database).await.batch_execute(ADD_MANY_ENTRIES).await.unwrap();
         let query =
-            SearchQuery { collection: statutes(), terms: Vec::new(), vector: point(700), thread: None, limit: 1 };
+            SearchQuery { collection: statutes(), terms: Vec::new(), vector: embedding(700), thread: None, limit: 1 };
         let found = backend.search.search(&ana(), &query, now()).await.unwrap();
         assert_eq!((found.entries[0].id.as_str(), found.entries[0].similarity), ("700", Some(1.0)), "{name}");
         backend.search.upsert(&ana(), &statutes(), vec![entry(1)]).await.unwrap();
         let found = backend.search.search(&ana(), &query, now()).await;
         if name == "without pgvector" {
-            let told = found.unwrap_err();
-            assert!(matches!(told, StoreError::LimitExceeded { max: 976, actual: 977, .. }), "{told}");
-            assert!(told.to_string().contains("pgvector"), "{told}");
+            let error = found.unwrap_err();
+            assert!(matches!(error, StoreError::LimitExceeded { max: 976, actual: 977, .. }), "{error}");
+            assert!(error.to_string().contains("pgvector"), "{error}");
         } else {
             assert_eq!(found.unwrap().entries[0].id, "700");
         }
@@ -186,20 +188,20 @@ async fn very_many_points_need_the_extension() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn instances_fill_one_collection_together() {
+async fn instances_write_one_collection_concurrently() {
     let Some(database) = without_vectors().await else { return };
     let writers = (0..8).map(|writer| {
         let url = database.url();
         tokio::spawn(async move {
             let backend = PostgresStore::open(&url).await.unwrap().backend();
-            let mut numbers = Numbers(writer);
+            let mut generator = Generator(writer);
             for _ in 0..20 {
-                let mut entries = vec![numbers.entry(30), numbers.entry(30), numbers.entry(30)];
+                let mut entries = vec![generator.entry(30), generator.entry(30), generator.entry(30)];
                 entries.dedup_by(|one, other| one.id == other.id);
                 if entries.len() == 3 && entries[0].id != entries[2].id {
                     backend.search.upsert(&ana(), &statutes(), entries).await.unwrap();
                 }
-                backend.search.remove(&ana(), &statutes(), &[numbers.next(30).to_string()]).await.unwrap();
+                backend.search.remove(&ana(), &statutes(), &[generator.next(30).to_string()]).await.unwrap();
             }
         })
     });
@@ -211,28 +213,28 @@ async fn instances_fill_one_collection_together() {
 }
 
 #[tokio::test]
-async fn what_is_derived_of_entries_is_made_again() {
+async fn repair_rebuilds_derived_data_of_entries() {
     let Some(database) = without_vectors().await else { return };
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
     fill(&backend).await;
     let before = answers(&backend).await;
     let client = client(&database).await;
-    for harm in [
+    for damage in [
         "UPDATE threadkeep.collections SET entry_count = 7",
         "DELETE FROM threadkeep.entry_terms WHERE no % 2 = 0",
         "UPDATE threadkeep.entry_terms SET no = -no WHERE no % 3 = 0",
     ] {
-        client.batch_execute(harm).await.unwrap();
-        assert_ne!(backend.maintenance.verify().await.unwrap().findings, [], "{harm}");
+        client.batch_execute(damage).await.unwrap();
+        assert_ne!(backend.maintenance.verify().await.unwrap().findings, [], "{damage}");
         backend.maintenance.repair(now()).await.unwrap();
-        assert_eq!(backend.maintenance.verify().await.unwrap().findings, [], "{harm}");
-        assert_eq!(answers(&backend).await, before, "{harm}");
+        assert_eq!(backend.maintenance.verify().await.unwrap().findings, [], "{damage}");
+        assert_eq!(answers(&backend).await, before, "{damage}");
     }
     drop(backend);
-    // Another analysis of words made these.
-    let harm = "UPDATE threadkeep.entry_terms SET terms = array_to_tsvector(ARRAY['other']); \
+    // As if built by another version of the text analysis.
+    let damage = "UPDATE threadkeep.entry_terms SET terms = array_to_tsvector(ARRAY['other']); \
                 UPDATE threadkeep.marks SET value = 0 WHERE name = 'analysis'";
-    client.batch_execute(harm).await.unwrap();
+    client.batch_execute(damage).await.unwrap();
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
     assert_eq!(answers(&backend).await, before);
     client.batch_execute("UPDATE threadkeep.entries SET fields = '[' WHERE fields IS NOT NULL").await.unwrap();

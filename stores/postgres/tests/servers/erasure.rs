@@ -1,16 +1,16 @@
-//! Erased text is in no table after a sweep, and in no file of theirs after the operator's `VACUUM FULL`.
+//! After a sweep no table contains erased text, and after the operator's `VACUUM FULL` no file of a table does.
 
 use threadkeep_core::{Batch, Collection, Content, IndexEntry, Map, Replacement, Role, text};
 use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{ana, batch, client, message_id, now, open_thread, said, thread_id};
+use super::support::{ana, batch, client, message, message_id, now, open_thread, thread_id};
 
-/// Words that an index keeps in another form.
+/// Words that the index stores in stemmed form.
 const MARKERS: [&str; 4] = ["Quixotryzzlings", "Zanzibaroonings", "Flummoxidating", "Bamboozleations"];
 
-/// In how many rows of all tables a word stands.
+/// Counts the rows of all tables that contain a word.
 async fn rows_with(client: &Client, word: &str) -> i64 {
     let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r'";
     let mut rows = 0;
@@ -21,7 +21,7 @@ async fn rows_with(client: &Client, word: &str) -> i64 {
     rows
 }
 
-/// In how many files of tables, indexes and large values a word stands.
+/// Counts the files of tables, indexes and TOAST tables that contain a word.
 async fn files_with(client: &Client, word: &str) -> i64 {
     client.batch_execute("CHECKPOINT").await.unwrap();
     let sql = "SELECT count(*) FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid \
@@ -31,15 +31,15 @@ async fn files_with(client: &Client, word: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_erased_is_in_no_table() {
+async fn sweep_removes_erased_text_from_all_tables() {
     let Some(server) = Server::shared() else { return };
     let database = server.create_database().await;
     let backend = PostgresStore::open(&format!("{}?background=off", database.url())).await.unwrap().backend();
     let client = client(&database).await;
-    let (kept, deleted) = (thread_id(1), thread_id(2));
+    let (thread, deleted) = (thread_id(1), thread_id(2));
     for (number, markers) in [(1, &MARKERS[..3]), (2, &MARKERS[3..])] {
         open_thread(&backend, &ana(), number).await;
-        let append = (1..).zip(markers).map(|(place, marker)| said(place, &format!("The {marker} are here")));
+        let append = (1..).zip(markers).map(|(place, marker)| message(place, &format!("The {marker} are here")));
         let marked = Batch { append: append.collect(), ..batch(1) };
         backend.store.commit(&ana(), thread_id(number), marked, now()).await.unwrap();
     }
@@ -55,22 +55,26 @@ async fn what_is_erased_is_in_no_table() {
     backend.search.upsert(&ana(), &collection, entries).await.unwrap();
     let stems = MARKERS.map(|marker| text::terms(marker).remove(0));
     for stem in &stems {
-        assert!(rows_with(&client, stem).await >= 2, "{stem} is in the log and in the index");
-        assert!(files_with(&client, stem).await >= 2, "{stem} can be read in the files");
+        assert!(rows_with(&client, stem).await >= 2, "{stem} is not in the messages and the index");
+        assert!(files_with(&client, stem).await >= 2, "{stem} is not in the files");
     }
 
     let replace = vec![Replacement { id: message_id(2), content: Content::text(Role::User, "nothing") }];
-    backend.store.commit(&ana(), kept, Batch { replace, erase: vec![message_id(3)], ..batch(2) }, now()).await.unwrap();
-    backend.store.commit(&ana(), kept, Batch { trim_below: Some(2), ..batch(3) }, now()).await.unwrap();
+    backend
+        .store
+        .commit(&ana(), thread, Batch { replace, erase: vec![message_id(3)], ..batch(2) }, now())
+        .await
+        .unwrap();
+    backend.store.commit(&ana(), thread, Batch { trim_below: Some(2), ..batch(3) }, now()).await.unwrap();
     backend.store.delete_thread(&ana(), deleted, now()).await.unwrap();
     backend.search.upsert(&ana(), &collection, vec![entry(0, "nothing")]).await.unwrap();
     assert_eq!(backend.search.remove(&ana(), &collection, &["1".to_owned()]).await.unwrap(), 1);
     backend.maintenance.sweep(now()).await.unwrap();
     for stem in &stems {
-        assert_eq!(rows_with(&client, stem).await, 0, "{stem} is left in a table");
+        assert_eq!(rows_with(&client, stem).await, 0, "{stem} is still in a table");
     }
     client.batch_execute("VACUUM FULL").await.unwrap();
     for stem in &stems {
-        assert_eq!(files_with(&client, stem).await, 0, "{stem} is left in a file");
+        assert_eq!(files_with(&client, stem).await, 0, "{stem} is still in a file");
     }
 }

@@ -1,4 +1,4 @@
-//! A server dies for good and its replica takes over.
+//! Failover to a replica after the permanent loss of the primary.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use threadkeep_postgres_server::{Database, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{PATIENCE, ana, commit, connect, ids_in, now, open_thread, says, thread_id};
+use super::support::{TIMEOUT, ana, append_batch, commit, connect, ids_in, now, open_thread, thread_id};
 
 const WRITERS: u128 = 8;
 
@@ -15,7 +15,7 @@ struct Pair {
     primary: Server,
     replica: Server,
     database: Database,
-    /// Reaches whichever takes writes.
+    /// Connects to the server that accepts writes.
     backend: Backend,
 }
 
@@ -38,30 +38,30 @@ async fn pair() -> Option<Pair> {
 }
 
 impl Pair {
-    /// From here on a commit is acknowledged when the replica has it.
+    /// Makes the primary acknowledge commits only after the replica has received them.
     async fn make_synchronous(&self) {
         let client = connect(&self.primary.url("postgres")).await;
         client.batch_execute("ALTER SYSTEM SET synchronous_standby_names = '*'").await.unwrap();
         client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-        until_true(&client, "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'").await;
+        wait_until(&client, "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'").await;
     }
 
-    /// Waits until the replica has all that there is.
+    /// Waits until the replica has replayed everything.
     async fn catch_up(&self) {
-        let here = connect(&self.primary.url("postgres")).await;
-        let end: String = here.query_one("SELECT pg_current_wal_lsn()::text", &[]).await.unwrap().get(0);
-        let there = connect(&self.replica.url("postgres")).await;
-        until_true(&there, &format!("SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")).await;
+        let primary = connect(&self.primary.url("postgres")).await;
+        let end: String = primary.query_one("SELECT pg_current_wal_lsn()::text", &[]).await.unwrap().get(0);
+        let replica = connect(&self.replica.url("postgres")).await;
+        wait_until(&replica, &format!("SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")).await;
     }
 
-    /// Parts the replica from its primary when it has all that there is.
-    async fn part(&self) {
+    /// Disconnects the replica from its primary after it has caught up.
+    async fn disconnect_replica(&self) {
         self.catch_up().await;
-        let here = connect(&self.primary.url("postgres")).await;
-        let there = connect(&self.replica.url("postgres")).await;
-        there.batch_execute("ALTER SYSTEM SET primary_conninfo = ''").await.unwrap();
-        there.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-        until_true(&here, "SELECT count(*) = 0 FROM pg_stat_replication").await;
+        let primary = connect(&self.primary.url("postgres")).await;
+        let replica = connect(&self.replica.url("postgres")).await;
+        replica.batch_execute("ALTER SYSTEM SET primary_conninfo = ''").await.unwrap();
+        replica.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+        wait_until(&primary, "SELECT count(*) = 0 FROM pg_stat_replication").await;
     }
 
     async fn fail_over(&self) {
@@ -80,18 +80,19 @@ impl Pair {
     }
 }
 
-async fn until_true(client: &Client, sql: &str) {
-    let asking = async {
+/// Waits until a query returns true.
+async fn wait_until(client: &Client, sql: &str) {
+    let polling = async {
         while client.query_one(sql, &[]).await.unwrap().get::<_, Option<bool>>(0) != Some(true) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, asking).await.expect("it becomes true");
+    tokio::time::timeout(TIMEOUT, polling).await.expect("the query returns true in time");
 }
 
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
-async fn a_synchronous_replica_has_all_that_was_acknowledged() {
+async fn synchronous_replica_has_all_acknowledged_commits() {
     let Some(pair) = pair().await else { return };
     pair.make_synchronous().await;
     let cursor = pair.cursor().await.cursor;
@@ -106,80 +107,77 @@ async fn a_synchronous_replica_has_all_that_was_acknowledged() {
         })
     });
     let writers: Vec<_> = writers.collect();
-    // In the middle of it: some are acknowledged, most are to come.
+    // Some commits are acknowledged, most are still to come.
     let client = connect(&pair.database.url()).await;
-    until_true(&client, "SELECT count(*) >= 60 FROM threadkeep.commits").await;
+    wait_until(&client, "SELECT count(*) >= 60 FROM threadkeep.commits").await;
     pair.fail_over().await;
     let failures: usize = futures::future::join_all(writers).await.into_iter().map(|failures| failures.unwrap()).sum();
-    assert!(failures > 0, "nobody was disturbed");
+    assert!(failures > 0, "no commit was interrupted");
     for writer in 0..WRITERS {
         let expected: Vec<_> = (0..40).flat_map(|number| [0, 1].map(|m| 2 * (writer * 1_000 + number) + m)).collect();
         assert_eq!(ids_in(&pair.backend, thread_id(writer)).await, expected);
     }
     while !pair.backend.search.catch_up(1_000).await.unwrap().done {}
     assert_eq!(pair.backend.maintenance.verify().await.unwrap().findings, []);
-    // A cursor of the past that ended is told so.
+    // Cursors of the former primary are reset.
     let changed = pair.backend.store.list_changed_threads(&ana(), Some(&cursor), 10, now()).await.unwrap();
     assert!(changed.reset);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_replica_confirms_is_not_acknowledged() {
+async fn commit_without_replica_confirmation_is_not_acknowledged() {
     let Some(pair) = pair().await else { return };
     commit(&pair.backend, thread_id(1), 0).await;
     let url = format!("{}?background=off&statement_timeout=5", pair.database.url());
     let impatient = PostgresStore::open(&url).await.unwrap().backend();
     pair.make_synchronous().await;
-    pair.part().await;
+    pair.disconnect_replica().await;
     let scope = ana();
-    let waiting = impatient.store.commit(&scope, thread_id(1), says(1), now());
-    let unconfirmed = tokio::time::timeout(PATIENCE, waiting).await.expect("a bounded wait").unwrap_err();
-    assert!(
-        matches!(unconfirmed, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: true, .. }),
-        "{unconfirmed:?}"
-    );
+    let waiting = impatient.store.commit(&scope, thread_id(1), append_batch(1), now());
+    let error = tokio::time::timeout(TIMEOUT, waiting).await.expect("a bounded wait").unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: true, .. }), "{error:?}");
     pair.fail_over().await;
-    assert_eq!(ids_in(&pair.backend, thread_id(1)).await, [0, 1], "it never came that far");
+    assert_eq!(ids_in(&pair.backend, thread_id(1)).await, [0, 1], "the replica does not have the second commit");
     commit(&pair.backend, thread_id(1), 1).await;
     assert_eq!(ids_in(&pair.backend, thread_id(1)).await, [0, 1, 2, 3]);
     assert_eq!(pair.backend.maintenance.verify().await.unwrap().findings, []);
 }
 
-// What docs/stores.md says of such a replica: the newest may be missing, and nothing before them.
+// As documented in docs/stores.md: the newest commits may be lost, but none before them.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_asynchronous_replica_may_lack_the_newest_and_nothing_else() {
+async fn asynchronous_replica_loses_only_the_newest_commits() {
     let Some(pair) = pair().await else { return };
     for number in 0..3 {
         commit(&pair.backend, thread_id(1), number).await;
     }
     let cursor = pair.cursor().await.cursor;
-    pair.part().await;
+    pair.disconnect_replica().await;
     for number in 3..5 {
-        assert_eq!(commit(&pair.backend, thread_id(1), number).await, 0, "acknowledged by the primary alone");
+        assert_eq!(commit(&pair.backend, thread_id(1), number).await, 0, "not acknowledged by the primary alone");
     }
     pair.fail_over().await;
     assert_eq!(ids_in(&pair.backend, thread_id(1)).await, (0..6).collect::<Vec<_>>());
-    // Whoever still knows what was lost may say it again, and it is there once.
+    // Repeating the lost commits stores each of them once.
     for number in 2..5 {
         commit(&pair.backend, thread_id(1), number).await;
     }
     assert_eq!(ids_in(&pair.backend, thread_id(1)).await, (0..10).collect::<Vec<_>>());
     let changed = pair.backend.store.list_changed_threads(&ana(), Some(&cursor), 10, now()).await.unwrap();
-    assert!(changed.reset, "nobody takes this past for the other");
+    assert!(changed.reset, "a cursor of the former primary was accepted");
     assert_eq!(pair.backend.maintenance.verify().await.unwrap().findings, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_may_only_be_read_says_so() {
+async fn read_only_replica_rejects_commits() {
     let Some(pair) = pair().await else { return };
     commit(&pair.backend, thread_id(1), 0).await;
     pair.catch_up().await;
     let url = format!("{}?migrate=off&background=off", pair.replica.url(pair.database.name()));
     let replica = PostgresStore::open(&url).await.unwrap().backend();
     assert_eq!(ids_in(&replica, thread_id(1)).await, [0, 1]);
-    let refused = replica.store.commit(&ana(), thread_id(1), says(1), now()).await.unwrap_err();
+    let error = replica.store.commit(&ana(), thread_id(1), append_batch(1), now()).await.unwrap_err();
     assert!(
-        matches!(refused, StoreError::Unavailable { reason: Reason::ReadOnly, maybe_applied: false, .. }),
-        "{refused:?}"
+        matches!(error, StoreError::Unavailable { reason: Reason::ReadOnly, maybe_applied: false, .. }),
+        "{error:?}"
     );
 }

@@ -1,21 +1,21 @@
-//! Servers die, connections are cut, statements take too long: what was acknowledged is there, once, and callers get a
-//! typed error in bounded time.
+//! Server crashes, lost connections and slow statements: acknowledged commits are stored exactly once, and callers get a typed
+//! error in bounded time.
 
 use std::time::Duration;
 
-use threadkeep_core::{Backend, Reason, StoreError, StoreExt, ThreadName, ThreadOrder, ThreadQuery};
+use threadkeep_core::{Backend, Reason, StoreError, StoreExt, ThreadOrder, ThreadQuery, ThreadRef};
 use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
 
-use super::given::{PATIENCE, ana, client, commit, ids_in, now, open_thread, says, thread_id};
+use super::support::{TIMEOUT, ana, append_batch, client, commit, ids_in, now, open_thread, thread_id};
 
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_loses_nothing_that_was_acknowledged() {
+async fn killed_server_keeps_acknowledged_commits() {
     if is_left_out("postgres") {
         return;
     }
-    // Here the disk counts.
+    // Test servers run without fsync by default.
     let server = Server::start(&["fsync=on", "full_page_writes=on"]);
     let database = server.create_database().await;
     let url = format!("{}?statement_timeout=5&connect_timeout=2", database.url());
@@ -36,7 +36,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
     let writers: Vec<_> = writers.collect();
     for _ in 0..3 {
         let before = committed(&backend).await;
-        // In the middle of it, not before or after.
+        // Kills the server while commits are running.
         while committed(&backend).await < before + 60 && !writers.iter().all(tokio::task::JoinHandle::is_finished) {
             tokio::task::yield_now().await;
         }
@@ -48,7 +48,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
     for writer in futures::future::join_all(writers).await {
         failures += writer.unwrap();
     }
-    assert!(failures > 0, "nobody was disturbed");
+    assert!(failures > 0, "no commit was interrupted");
     for writer in 0..16_u128 {
         let expected: Vec<_> = (0..40).flat_map(|number| [0, 1].map(|m| 2 * (writer * 1_000 + number) + m)).collect();
         assert_eq!(ids_in(&backend, thread_id(writer)).await, expected);
@@ -67,7 +67,7 @@ async fn committed(backend: &Backend) -> u64 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("the server is back in time")
+    tokio::time::timeout(TIMEOUT, reading).await.expect("the server restarts in time")
 }
 
 async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database, Backend)> {
@@ -79,7 +79,7 @@ async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cut_connection_leaves_a_commit_done_once() {
+async fn commit_is_applied_once_after_a_lost_connection() {
     let Some((server, database, direct)) = on_shared_server("").await else { return };
     open_thread(&direct, &ana(), 1).await;
     let proxy = Proxy::before(server).await;
@@ -87,26 +87,26 @@ async fn a_cut_connection_leaves_a_commit_done_once() {
     let backend = PostgresStore::open(&url).await.unwrap().backend();
     commit(&backend, thread_id(1), 0).await;
     for (number, cut) in (1..).zip([Cut::BeforeRequest, Cut::InRequest, Cut::BeforeReply].repeat(3)) {
-        // On a connection that is there already, with its statement prepared: what is cut is the commit itself.
+        // Establishes the connection and prepares the statement, so that the next request is the commit itself.
         commit(&backend, thread_id(1), number - 1).await;
         proxy.cut(cut);
-        let cut_off = backend.store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap_err();
+        let error = backend.store.commit(&ana(), thread_id(1), append_batch(number), now()).await.unwrap_err();
         assert!(proxy.has_cut());
-        assert!(cut_off.maybe_applied() && cut_off.is_retryable(), "{cut:?}: {cut_off:?}");
+        assert!(error.maybe_applied() && error.is_retryable(), "{cut:?}: {error:?}");
         let was_applied = ids_in(&direct, thread_id(1)).await.contains(&(2 * number));
-        // A request that never came, or not whole, cannot have been carried out; an answer means that it was.
+        // A request that did not arrive completely was not executed; one that was answered was.
         assert_eq!(was_applied, cut == Cut::BeforeReply, "{cut:?}");
-        let outcome = backend.store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap();
+        let outcome = backend.store.commit(&ana(), thread_id(1), append_batch(number), now()).await.unwrap();
         assert_eq!((outcome.replayed, outcome.change), (was_applied, number as u64 + 1));
         proxy.cut(cut);
-        let reading = backend.store.find_thread(&ana(), &ThreadName::Id(thread_id(1)), now()).await;
-        assert!(reading.is_err_and(|error| error.is_retryable() && !error.maybe_applied()), "a reader changes nothing");
+        let read = backend.store.find_thread(&ana(), &ThreadRef::Id(thread_id(1)), now()).await;
+        assert!(read.is_err_and(|error| error.is_retryable() && !error.maybe_applied()), "a read changes nothing");
     }
     assert_eq!(ids_in(&direct, thread_id(1)).await, (0..20).collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_takes_too_long_is_ended() {
+async fn slow_statement_is_cancelled() {
     let Some((_server, database, backend)) = on_shared_server("&statement_timeout=1").await else { return };
     open_thread(&backend, &ana(), 1).await;
     open_thread(&backend, &ana(), 2).await;
@@ -117,21 +117,22 @@ async fn a_statement_that_takes_too_long_is_ended() {
         )
         .await
         .unwrap();
-    let ended = tokio::time::timeout(PATIENCE, backend.store.commit(&ana(), thread_id(1), says(1), now())).await;
-    let ended = ended.expect("a bounded wait").unwrap_err();
-    // The server itself says that it ended the statement, so nothing of it was done.
+    let result =
+        tokio::time::timeout(TIMEOUT, backend.store.commit(&ana(), thread_id(1), append_batch(1), now())).await;
+    let error = result.expect("a bounded wait").unwrap_err();
+    // The server reports that it cancelled the statement, so nothing was applied.
     assert!(
-        matches!(ended, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: false, .. }),
-        "{ended:?}"
+        matches!(error, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: false, .. }),
+        "{error:?}"
     );
-    backend.store.commit(&ana(), thread_id(2), says(2), now()).await.unwrap();
+    backend.store.commit(&ana(), thread_id(2), append_batch(2), now()).await.unwrap();
     client.batch_execute("ROLLBACK").await.unwrap();
     commit(&backend, thread_id(1), 1).await;
     assert_eq!(ids_in(&backend, thread_id(1)).await, [2, 3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_pooler_is_met_again() {
+async fn store_reconnects_to_a_restarted_pooler() {
     let Some((server, database, direct)) = on_shared_server("").await else { return };
     let Some(pooler) = Pooler::start(server).await else { return };
     let url = format!("{}?prepare=off&listen=off&background=off", pooler.url(database.name()));
@@ -146,7 +147,7 @@ async fn a_restarted_pooler_is_met_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_few_connections_are_waited_for() {
+async fn commits_wait_for_a_free_connection() {
     let Some((_server, _database, backend)) = on_shared_server("&pool_size=1").await else { return };
     open_thread(&backend, &ana(), 1).await;
     let commits = (0..40).map(|number| {

@@ -1,4 +1,4 @@
-//! Databases as former versions left them, and instances of those versions that go on beside newer ones.
+//! Databases created by earlier versions, and instances of those versions that run concurrently with newer ones.
 
 use sha2::{Digest, Sha256};
 use threadkeep_core::{ChangePage, Effect, JsonText, Namespace, RecordName};
@@ -6,9 +6,9 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{ana, batch, client, message_id, now, open_thread, said, thread_id};
+use super::support::{ana, batch, client, message, message_id, now, open_thread, thread_id};
 
-/// What the programs that released them applied, version by version.
+/// The migrations as released, by version.
 const FORMER: [&str; 8] = [
     include_str!("former/1.sql"),
     include_str!("former/2.sql"),
@@ -20,8 +20,8 @@ const FORMER: [&str; 8] = [
     include_str!("former/8.sql"),
 ];
 
-/// Makes the schema that a former program left.
-pub(crate) async fn make_former_schema(client: &Client, version: usize) {
+/// Creates the schema of an earlier version.
+pub(crate) async fn create_former_schema(client: &Client, version: usize) {
     let foundation = "DO $$ BEGIN CREATE ROLE threadkeep_server NOLOGIN NOINHERIT; \
                       EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$; \
                       CREATE SCHEMA threadkeep; CREATE TABLE threadkeep.migrations (version integer PRIMARY KEY, \
@@ -35,7 +35,7 @@ pub(crate) async fn make_former_schema(client: &Client, version: usize) {
     client.batch_execute("GRANT SELECT ON threadkeep.migrations TO threadkeep_server").await.unwrap();
 }
 
-/// Opens a thread of Ana's by hand.
+/// Inserts a thread of user `ana` without the store.
 pub(crate) async fn open_former_thread(client: &Client) {
     let opening = "SELECT threadkeep.remember_owner('acme', 'ana'); \
                    INSERT INTO threadkeep.threads (tenant, owner, id, created_at, updated_at, body) \
@@ -44,8 +44,8 @@ pub(crate) async fn open_former_thread(client: &Client) {
     client.batch_execute(opening).await.unwrap();
 }
 
-/// All that makes up the schema, a line each: what it is, who may use it, and how it is guarded.
-async fn described(client: &Client) -> Vec<String> {
+/// Describes all objects of the schema, one line each, with their privileges and row security.
+async fn describe_schema(client: &Client) -> Vec<String> {
     let sql = "SELECT format('%s %s %s', pg_get_functiondef(oid), proowner::regrole, proacl) FROM pg_proc \
                  WHERE pronamespace = 'threadkeep'::regnamespace \
                UNION ALL SELECT format('%s %s %s %s', c.relname, c.relkind, a.attname, \
@@ -60,8 +60,8 @@ async fn described(client: &Client) -> Vec<String> {
 }
 
 fn assert_same(lines: &[String], others: &[String], version: usize) {
-    let differs = lines.iter().zip(others).find(|(line, other)| line != other);
-    assert_eq!((differs, lines.len()), (None, others.len()), "from version {version}");
+    let difference = lines.iter().zip(others).find(|(line, other)| line != other);
+    assert_eq!((difference, lines.len()), (None, others.len()), "from version {version}");
 }
 
 async fn empty_database(server: &'static Server) -> (Database, Client) {
@@ -71,32 +71,32 @@ async fn empty_database(server: &'static Server) -> (Database, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_version_a_database_comes_from_it_ends_as_a_new_one() {
+async fn migrated_schema_equals_a_new_one() {
     let Some(server) = Server::shared() else { return };
     let (database, client) = empty_database(server).await;
     drop(PostgresStore::open(&database.url()).await.unwrap());
-    let new = described(&client).await;
+    let new = describe_schema(&client).await;
     for version in 1..=FORMER.len() {
         let (database, client) = empty_database(server).await;
-        make_former_schema(&client, version).await;
+        create_former_schema(&client, version).await;
         drop(PostgresStore::open(&database.url()).await.unwrap());
-        assert_same(&described(&client).await, &new, version);
+        assert_same(&describe_schema(&client).await, &new, version);
     }
 }
 
-// A program of the former version, open or opened again, needs all of its functions.
+// Instances of the former version still need all of its functions.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_that_is_cut_leaves_the_former_schema_whole() {
+async fn failed_upgrade_leaves_the_former_schema_unchanged() {
     let Some(server) = Server::shared() else { return };
     for version in 1..=FORMER.len() {
         let (database, client) = empty_database(server).await;
-        make_former_schema(&client, version).await;
-        // Stops the functions, which come after all migrations.
-        let stumbling_block = "CREATE FUNCTION threadkeep.tag_of(p_key bytea) RETURNS void LANGUAGE sql AS ''";
-        client.batch_execute(stumbling_block).await.unwrap();
-        let former = described(&client).await;
+        create_former_schema(&client, version).await;
+        // Makes the functions fail, which are created after all migrations.
+        let conflicting_function = "CREATE FUNCTION threadkeep.tag_of(p_key bytea) RETURNS void LANGUAGE sql AS ''";
+        client.batch_execute(conflicting_function).await.unwrap();
+        let former = describe_schema(&client).await;
         PostgresStore::open(&database.url()).await.unwrap_err();
-        assert_same(&described(&client).await, &former, version);
+        assert_same(&describe_schema(&client).await, &former, version);
         let sql = "SELECT count(*) FROM threadkeep.migrations";
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), i64::try_from(version).unwrap());
         client.batch_execute("DROP FUNCTION threadkeep.tag_of").await.unwrap();
@@ -106,7 +106,7 @@ async fn an_upgrade_that_is_cut_leaves_the_former_schema_whole() {
 }
 
 #[tokio::test]
-async fn no_function_is_for_everybody() {
+async fn functions_are_not_public() {
     let Some(server) = Server::shared() else { return };
     let (database, client) = empty_database(server).await;
     drop(PostgresStore::open(&database.url()).await.unwrap());
@@ -114,11 +114,11 @@ async fn no_function_is_for_everybody() {
                (proacl::text IS DISTINCT FROM '{postgres=X/postgres,threadkeep_server=X/postgres}' \
                OR prosecdef <> (proname LIKE 'matching%') \
                OR prosecdef AND proconfig::text IS DISTINCT FROM '{\"search_path=pg_catalog, pg_temp\"}')";
-    let open: Vec<String> = client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
-    assert_eq!(open, Vec::<String>::new());
+    let public: Vec<String> = client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(public, Vec::<String>::new());
 }
 
-/// How the program of schema 7 asked for a commit, with everything in it but what adds messages.
+/// The commit statement of schema 7, with all parts of a batch except new messages.
 const FORMER_COMMIT: &str = "SELECT outcome, body FROM threadkeep.commit(\
     'acme', 'user/ana', '00000000-0000-0000-0000-000000000001', $1::bigint, 1000, '\\x6d6e'::bytea, 5, false, false, 1, NULL, \
     ARRAY['app/seat'], ARRAY['none'], ARRAY[-1::bigint], '{}', '{}', '{}', '{}', '{}', \
@@ -127,12 +127,12 @@ const FORMER_COMMIT: &str = "SELECT outcome, body FROM threadkeep.commit(\
     ARRAY['app/seat'], ARRAY['none'], ARRAY['unread'], \
     true, false, NULL, NULL, true, NULL, true, false, '{}', $2::text, ARRAY[7])";
 
-// Their statements were prepared before the database was brought up to date.
+// The former instance prepared its statements before the migration.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_of_the_former_version_goes_on_beside_newer_ones() {
+async fn former_instance_works_alongside_newer_ones() {
     let Some(server) = Server::shared() else { return };
     let (database, client) = empty_database(server).await;
-    make_former_schema(&client, 7).await;
+    create_former_schema(&client, 7).await;
     open_former_thread(&client).await;
     let former = client.prepare(FORMER_COMMIT).await.unwrap();
     let at = now().as_micros();
@@ -141,12 +141,12 @@ async fn an_instance_of_the_former_version_goes_on_beside_newer_ones() {
 
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
     let mut first = batch(1);
-    first.append.push(said(2, "one"));
+    first.append.push(message(2, "one"));
     backend.store.commit(&ana(), thread_id(1), first, now()).await.unwrap();
-    let asking = client.query_one(&former, &[&at, &""]).await.unwrap();
-    let stays: &str = asking.get(1);
-    assert_eq!((asking.get::<_, &str>(0), stays), ("replaced", format!("[[{at}, null]]").as_str()));
-    let done = client.query_one(&former, &[&at, &stays]).await.unwrap();
+    let replaced = client.query_one(&former, &[&at, &""]).await.unwrap();
+    let unchanged_fields: &str = replaced.get(1);
+    assert_eq!((replaced.get::<_, &str>(0), unchanged_fields), ("replaced", format!("[[{at}, null]]").as_str()));
+    let done = client.query_one(&former, &[&at, &unchanged_fields]).await.unwrap();
     assert_eq!(done.get::<_, &str>(0), "done");
 
     let page = backend.store.list_changes(&ana(), thread_id(1), 1.into(), 10, now()).await.unwrap();
@@ -160,12 +160,12 @@ async fn an_instance_of_the_former_version_goes_on_beside_newer_ones() {
     assert_eq!(changes.into_iter().map(|change| change.effects).collect::<Vec<_>>(), [effects]);
 }
 
-// Schema 8 added tags to the end of what a commit is given and answers.
+// Schema 8 added tags to the parameters and results of a commit.
 #[tokio::test]
-async fn an_instance_of_schema_8_has_its_tags_compared() {
+async fn tags_of_a_schema_8_instance_are_compared() {
     let Some(server) = Server::shared() else { return };
     let (database, client) = empty_database(server).await;
-    make_former_schema(&client, 8).await;
+    create_former_schema(&client, 8).await;
     open_former_thread(&client).await;
     let at_change = FORMER_COMMIT.replace("1, NULL,", "NULL, 1,").replace("outcome, body", "outcome, actual, tag");
     let tagged = at_change.replace("ARRAY[7])", "ARRAY[7], $3, ARRAY[NULL::integer])");
@@ -173,13 +173,13 @@ async fn an_instance_of_schema_8_has_its_tags_compared() {
 
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
     let mut first = batch(1);
-    first.append.push(said(2, "one"));
+    first.append.push(message(2, "one"));
     let committed = backend.store.commit(&ana(), thread_id(1), first, now()).await.unwrap();
     let tag = committed.tag.unwrap().to_stored();
     let at = now().as_micros();
     let other = client.query_one(&former, &[&at, &"", &(tag ^ 1)]).await.unwrap();
-    let refused: (&str, Option<i64>, Option<i32>) = (other.get(0), other.get(1), other.get(2));
-    assert_eq!(refused, ("change", Some(1), Some(tag)));
+    let rejection: (&str, Option<i64>, Option<i32>) = (other.get(0), other.get(1), other.get(2));
+    assert_eq!(rejection, ("change", Some(1), Some(tag)));
     let same = client.query_one(&former, &[&at, &"", &tag]).await.unwrap();
-    assert_eq!(same.get::<_, &str>(0), "replaced", "it asks for what stays of the message");
+    assert_eq!(same.get::<_, &str>(0), "replaced", "the commit was not accepted");
 }

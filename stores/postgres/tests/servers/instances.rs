@@ -1,4 +1,4 @@
-//! Several instances on one database are one.
+//! Several instances on one database.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use threadkeep_core::{Batch, ThreadOrder, ThreadQuery, UserCursor, WakeUp, WakeU
 use threadkeep_postgres_server::{Database, Pooler, Server};
 use threadkeep_store_postgres::PostgresStore;
 
-use super::given::{ana, batch, client, now, open_thread, said, thread_id};
+use super::support::{ana, batch, client, message, now, open_thread, thread_id};
 
-/// As long as a hint may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The maximum delay of a wake-up.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn says(number: u128) -> Batch {
-    Batch { append: vec![said(number, "hello")], ..batch(number) }
+fn append_batch(number: u128) -> Batch {
+    Batch { append: vec![message(number, "hello")], ..batch(number) }
 }
 
-async fn hears(wake_ups: &mut WakeUps, expected: impl Fn(&WakeUp) -> bool) {
-    let heard = async {
+async fn expect_wake_up(wake_ups: &mut WakeUps, expected: impl Fn(&WakeUp) -> bool) {
+    let waiting = async {
         while let Some(wake_up) = wake_ups.next().await {
             if expected(&wake_up) {
                 return;
             }
         }
-        panic!("the hints ended");
+        panic!("the stream of wake-ups ended");
     };
-    tokio::time::timeout(PATIENCE, heard).await.expect("another instance's commit is heard of");
+    tokio::time::timeout(TIMEOUT, waiting).await.expect("a wake-up in time");
 }
 
 async fn two_instances(parameters: &str) -> Option<(Database, PostgresStore, PostgresStore)> {
@@ -36,19 +36,22 @@ async fn two_instances(parameters: &str) -> Option<(Database, PostgresStore, Pos
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_here_is_heard_of_there() {
+async fn commit_wakes_other_instances() {
     let Some((_database, here, there)) = two_instances("background=off").await else { return };
     let mut wake_ups = there.backend().store.wake_ups().await.unwrap();
     open_thread(&here.backend(), &ana(), 1).await;
     for number in 1..=3 {
-        here.backend().store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap();
-        hears(&mut wake_ups, |wake_up| matches!(wake_up, WakeUp::Thread { thread, .. } if *thread == thread_id(1)))
-            .await;
+        here.backend().store.commit(&ana(), thread_id(1), append_batch(number), now()).await.unwrap();
+        expect_wake_up(
+            &mut wake_ups,
+            |wake_up| matches!(wake_up, WakeUp::Thread { thread, .. } if *thread == thread_id(1)),
+        )
+        .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_can_listen_there_is_polling() {
+async fn instance_behind_a_pooler_polls_for_commits() {
     let Some((database, here, _there)) = two_instances("background=off").await else { return };
     let Some(pooler) = Pooler::start(Server::shared().unwrap()).await else { return };
     let url =
@@ -56,27 +59,31 @@ async fn where_nobody_can_listen_there_is_polling() {
     let pooled = PostgresStore::open(&url).await.unwrap();
     let mut wake_ups = pooled.backend().store.wake_ups().await.unwrap();
     open_thread(&here.backend(), &ana(), 1).await;
-    hears(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
+    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
     here.backend().store.delete_thread(&ana(), thread_id(1), now()).await.unwrap();
-    hears(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
+    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_that_was_cut_off_is_told_of_anything() {
+async fn reconnected_listener_receives_anything() {
     let Some((database, here, there)) = two_instances("background=off").await else { return };
     let mut wake_ups = there.backend().store.wake_ups().await.unwrap();
     let client = client(&database).await;
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
                AND query LIKE 'LISTEN%'";
     assert_eq!(client.query(sql, &[]).await.unwrap().len(), 1);
-    hears(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
+    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
     open_thread(&here.backend(), &ana(), 1).await;
-    hears(&mut wake_ups, |wake_up| matches!(wake_up, WakeUp::Thread { thread, .. } if *thread == thread_id(1))).await;
+    expect_wake_up(
+        &mut wake_ups,
+        |wake_up| matches!(wake_up, WakeUp::Thread { thread, .. } if *thread == thread_id(1)),
+    )
+    .await;
 }
 
-// A transaction that begins before others and ends after them is no change that a reader passes over.
+// The slow transaction starts before the others and commits after them.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_took_long_is_not_passed_over() {
+async fn changed_threads_include_slow_transactions() {
     let Some((database, here, _)) = two_instances("background=off").await else { return };
     let backend = here.backend();
     for number in 1..=3 {
@@ -94,24 +101,24 @@ async fn what_took_long_is_not_passed_over() {
     let (_, cursor, _) = changed(None, 10).await;
     client.batch_execute(slow).await.unwrap();
     for number in [2, 3] {
-        backend.store.commit(&ana(), thread_id(number), says(number), now()).await.unwrap();
+        backend.store.commit(&ana(), thread_id(number), append_batch(number), now()).await.unwrap();
     }
-    // In whole pages and in pages of one, what is under way is seen once it is there, and nothing else again.
-    let (threads, whole, _) = changed(Some(&cursor), 10).await;
+    // With any page size, the slow transaction's change is listed after it commits, and no other change is listed again.
+    let (threads, full_page, _) = changed(Some(&cursor), 10).await;
     assert_eq!(threads, [2, 3]);
     let (threads, single, more) = changed(Some(&cursor), 1).await;
     assert_eq!((threads, more), (vec![2], true));
     client.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(changed(Some(&whole), 10).await.0, [1]);
+    assert_eq!(changed(Some(&full_page), 10).await.0, [1]);
     assert_eq!(changed(Some(&single), 10).await.0, [1, 3]);
     let (threads, last, _) = changed(Some(&cursor), 10).await;
     assert_eq!(threads, [1, 2, 3]);
     assert_eq!(changed(Some(&last), 10).await.0, Vec::<u128>::new());
 }
 
-// Data that moved to another server brings stamps of transactions that this one has not begun yet.
+// Data moved from another server may have stamps of transaction ids that this server has not reached.
 #[tokio::test(flavor = "multi_thread")]
-async fn data_that_moved_goes_on_in_order() {
+async fn moved_data_keeps_the_order_of_changes() {
     let Some((database, here, there)) = two_instances("background=off").await else { return };
     for number in 1..=2 {
         open_thread(&here.backend(), &ana(), number).await;
@@ -127,7 +134,7 @@ async fn data_that_moved_goes_on_in_order() {
         .unwrap();
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
     let cursor = backend.store.list_changed_threads(&ana(), None, 10, now()).await.unwrap().cursor;
-    backend.store.commit(&ana(), thread_id(1), says(1), now()).await.unwrap();
+    backend.store.commit(&ana(), thread_id(1), append_batch(1), now()).await.unwrap();
     let changed = backend.store.list_changed_threads(&ana(), Some(&cursor), 10, now()).await.unwrap();
     assert_eq!(changed.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread_id(1)]);
     let foreign = UserCursor(format!("elsewhere.{}", old.0.split_once('.').unwrap().1));

@@ -1,6 +1,8 @@
-//! What only a store on a server must show: who sees which rows, how the schema comes to be, that several instances are
-//! one, and what becomes of commits when servers die and connections are cut.
+//! Tests specific to a store on a server: access to rows, schema migrations, several instances on one database, and commits
+//! during server crashes and connection failures.
 
+#[cfg(test)]
+mod batching;
 #[cfg(test)]
 mod collections;
 #[cfg(test)]
@@ -12,11 +14,7 @@ mod failover;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
-mod flights;
-#[cfg(test)]
 mod former;
-#[cfg(test)]
-mod given;
 #[cfg(test)]
 mod instances;
 #[cfg(test)]
@@ -29,3 +27,5 @@ mod scopes;
 mod snapshots;
 #[cfg(test)]
 mod supabase;
+#[cfg(test)]
+mod support;

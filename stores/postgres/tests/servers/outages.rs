@@ -1,4 +1,4 @@
-//! The server has no room left, and its clock jumps.
+//! Full disks and clock jumps of the server.
 
 use std::fmt::Write;
 
@@ -7,31 +7,34 @@ use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use uuid::Uuid;
 
-use super::given::{PATIENCE, ana, batch, commit, connect, ids_in, now, open_thread, said, says, thread_id};
+use super::support::{
+    TIMEOUT, ana, append_batch, batch, commit, connect, ids_in, message, now, open_thread, thread_id,
+};
 
-/// A message that cannot be made smaller, so that a few of them fill a disk.
-fn says_much(number: u128) -> Batch {
+/// A batch with incompressible text, so that a few of them fill the disk.
+fn large_batch(number: u128) -> Batch {
     let noise = (0..2_000_u128).fold(String::new(), |mut text, word| {
         let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).wrapping_add(word);
-        write!(text, "{:x}", Uuid::from_u128(number.wrapping_mul(number | 1)).as_simple()).expect("text takes text");
+        write!(text, "{:x}", Uuid::from_u128(number.wrapping_mul(number | 1)).as_simple())
+            .expect("writing to a String cannot fail");
         text
     });
-    Batch { append: vec![said(2 * number, &noise), said(2 * number + 1, "that was long")], ..batch(number) }
+    Batch { append: vec![message(2 * number, &noise), message(2 * number + 1, "that was long")], ..batch(number) }
 }
 
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_and_room_is_enough_to_go_on() {
+async fn full_disk_rejects_commits_until_space_is_freed() {
     let Some(server) = Server::start_with_small_folder("20m") else { return };
     let database = server.create_database().await;
-    let owner = connect(&server.url("postgres")).await;
+    let superuser = connect(&server.url("postgres")).await;
     let tablespace = format!("CREATE TABLESPACE small LOCATION '{}'", server.small_folder().display());
-    owner.batch_execute(&tablespace).await.unwrap();
-    let moving = format!("ALTER DATABASE {} SET TABLESPACE small", database.name());
-    owner.batch_execute(&moving).await.unwrap();
+    superuser.batch_execute(&tablespace).await.unwrap();
+    let move_database = format!("ALTER DATABASE {} SET TABLESPACE small", database.name());
+    superuser.batch_execute(&move_database).await.unwrap();
     let client = connect(&database.url()).await;
     client
-        .batch_execute("CREATE TABLE room AS SELECT repeat('x', 1000) AS x FROM generate_series(1, 6000)")
+        .batch_execute("CREATE TABLE filler AS SELECT repeat('x', 1000) AS x FROM generate_series(1, 6000)")
         .await
         .unwrap();
     let backend =
@@ -41,24 +44,21 @@ async fn a_full_disk_refuses_and_room_is_enough_to_go_on() {
     }
 
     let mut acknowledged = 0;
-    let refused = loop {
-        match backend.store.commit(&ana(), thread_id(1), says_much(acknowledged), now()).await {
+    let error = loop {
+        match backend.store.commit(&ana(), thread_id(1), large_batch(acknowledged), now()).await {
             Ok(_) => acknowledged += 1,
             Err(error) => break error,
         }
-        assert!(acknowledged < 1_000, "the disk is never full");
+        assert!(acknowledged < 1_000, "the disk did not become full");
     };
     assert!(acknowledged > 0);
-    // The server says that it was refused: nothing of it is there, and trying again at once is of no use.
-    assert!(
-        matches!(refused, StoreError::Unavailable { reason: Reason::Full, maybe_applied: false, .. }),
-        "{refused:?}"
-    );
-    assert!(!refused.is_retryable());
-    // Sharing a transaction, each gets an answer of its own.
+    // The server rejected the commit, so nothing was applied, and an immediate retry would fail too.
+    assert!(matches!(error, StoreError::Unavailable { reason: Reason::Full, maybe_applied: false, .. }), "{error:?}");
+    assert!(!error.is_retryable());
+    // Each commit of a batch gets its own error.
     let ana = ana();
     let together =
-        (1..=5).map(|number| backend.store.commit(&ana, thread_id(number), says_much(2_000 + number), now()));
+        (1..=5).map(|number| backend.store.commit(&ana, thread_id(number), large_batch(2_000 + number), now()));
     for answer in futures::future::join_all(together).await {
         let error = answer.unwrap_err();
         assert!(
@@ -67,16 +67,16 @@ async fn a_full_disk_refuses_and_room_is_enough_to_go_on() {
         );
     }
     let expected: Vec<u128> = (0..2 * acknowledged).collect();
-    assert_eq!(ids_in(&backend, thread_id(1)).await, expected, "what was acknowledged can be read");
+    assert_eq!(ids_in(&backend, thread_id(1)).await, expected, "acknowledged commits differ");
 
-    client.batch_execute("DROP TABLE room").await.unwrap();
-    backend.store.commit(&ana, thread_id(1), says_much(acknowledged), now()).await.unwrap();
+    client.batch_execute("DROP TABLE filler").await.unwrap();
+    backend.store.commit(&ana, thread_id(1), large_batch(acknowledged), now()).await.unwrap();
     assert_eq!(ids_in(&backend, thread_id(1)).await.len() as u128, 2 * acknowledged + 2);
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jump_of_the_servers_clock_is_not_noticed() {
+async fn server_clock_jumps_have_no_effect() {
     let Some(server) = Server::start_with_clock() else { return };
     let database = server.create_database().await;
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
@@ -86,19 +86,19 @@ async fn a_jump_of_the_servers_clock_is_not_noticed() {
     };
     open_thread(&backend, &ana(), 1).await;
     let before = clock().await;
-    // A year on, two years back, and as it was.
-    for (place, seconds) in (0..).zip([0, 31_536_000, -31_536_000, 0]) {
+    // A year forwards, two years back, and the correct time.
+    for (round, seconds) in (0..).zip([0, 31_536_000, -31_536_000, 0]) {
         server.set_clock(seconds);
         let moved = clock().await - before;
         assert!((moved - seconds as f64).abs() < 600.0, "the clock moved by {moved} s");
         for number in 0..10 {
             let scope = ana();
-            let committing = backend.store.commit(&scope, thread_id(1), says(10 * place + number), now());
-            let committed = tokio::time::timeout(PATIENCE, committing).await.expect("a bounded wait");
-            assert_eq!(committed.expect("no clock but the caller's counts").change as u128, 10 * place + number + 1);
+            let committing = backend.store.commit(&scope, thread_id(1), append_batch(10 * round + number), now());
+            let committed = tokio::time::timeout(TIMEOUT, committing).await.expect("a bounded wait");
+            assert_eq!(committed.expect("only the caller's clock is used").change as u128, 10 * round + number + 1);
         }
-        let replayed = backend.store.commit(&ana(), thread_id(1), says(0), now()).await.unwrap();
-        assert!(replayed.replayed, "what was done is remembered by the caller's clock");
+        let replayed = backend.store.commit(&ana(), thread_id(1), append_batch(0), now()).await.unwrap();
+        assert!(replayed.replayed, "idempotency records expire by the caller's clock");
     }
     assert_eq!(commit(&backend, thread_id(1), 40).await, 0);
     assert_eq!(ids_in(&backend, thread_id(1)).await, (0..82).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! How the schema comes to be, and who may open it.
+//! Creating and migrating the schema, and the privileges that this requires.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::former::{make_former_schema, open_former_thread};
-use super::given::{PATIENCE, ana, client, connect, open_thread};
+use super::former::{create_former_schema, open_former_thread};
+use super::support::{TIMEOUT, ana, client, connect, open_thread};
 
 pub(crate) async fn empty_database() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
@@ -17,7 +17,7 @@ pub(crate) async fn empty_database() -> Option<(Database, Client)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_instances_open_a_new_database_at_once() {
+async fn new_database_can_be_opened_concurrently() {
     let Some((database, client)) = empty_database().await else { return };
     let openers = (0..8).map(|_| {
         let url = database.url();
@@ -35,12 +35,12 @@ async fn versions(client: &Client) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_former_schema_is_brought_up_to_date_by_one_of_many() {
+async fn concurrent_instances_migrate_a_former_schema_once() {
     let Some((database, client)) = empty_database().await else { return };
-    make_former_schema(&client, 1).await;
+    create_former_schema(&client, 1).await;
     open_former_thread(&client).await;
-    let unwanted = PostgresStore::open(&format!("{}?migrate=off", database.url())).await.unwrap_err();
-    assert!(matches!(&unwanted, StoreError::Incompatible(reason) if reason.contains("old")), "{unwanted}");
+    let error = PostgresStore::open(&format!("{}?migrate=off", database.url())).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Incompatible(reason) if reason.contains("outdated")), "{error}");
     let openers = (0..8).map(|_| {
         let url = database.url();
         tokio::spawn(async move { PostgresStore::open(&url).await })
@@ -49,42 +49,42 @@ async fn a_former_schema_is_brought_up_to_date_by_one_of_many() {
     let walruses = Collection::Named("walruses".to_owned());
     for store in futures::future::join_all(openers).await {
         let backend = store.unwrap().unwrap().backend();
-        assert!(!open_thread(&backend, &ana(), 1).await, "the thread is there");
+        assert!(!open_thread(&backend, &ana(), 1).await, "the thread is missing");
         backend.search.upsert(&ana(), &walruses, vec![entry.clone()]).await.unwrap();
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
     }
     assert_eq!(versions(&client).await, 9);
-    let unguarded = "SELECT count(*) FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r' \
+    let without_row_security = "SELECT count(*) FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r' \
                      AND relname <> 'migrations' AND NOT (relrowsecurity AND relforcerowsecurity)";
-    assert_eq!(client.query_one(unguarded, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(client.query_one(without_row_security, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
-/// As a commit that is under way does: it has locked its thread, and comes to the messages next.
+/// The client acts like a running commit: it has locked its thread and writes messages next.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_under_way_ends_before_an_upgrade_begins() {
+async fn upgrade_waits_for_running_commits() {
     let Some((database, client)) = empty_database().await else { return };
-    make_former_schema(&client, 4).await;
+    create_former_schema(&client, 4).await;
     open_former_thread(&client).await;
     client.batch_execute("BEGIN; SELECT FROM threadkeep.threads FOR UPDATE").await.unwrap();
     let url = database.url();
     let opening = tokio::spawn(async move { PostgresStore::open(&url).await });
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadkeep.threads'::regclass";
-    let waits = async {
+    let polling = async {
         while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waits).await.expect("the upgrade waits for the commit");
+    tokio::time::timeout(TIMEOUT, polling).await.expect("the upgrade waits for the commit");
     client.batch_execute("LOCK TABLE threadkeep.messages IN ROW EXCLUSIVE MODE NOWAIT; COMMIT").await.unwrap();
     let store = opening.await.unwrap().unwrap();
-    assert!(!open_thread(&store.backend(), &ana(), 1).await, "the thread is there");
+    assert!(!open_thread(&store.backend(), &ana(), 1).await, "the thread is missing");
 }
 
 #[tokio::test]
-async fn an_upgrade_that_loses_a_deadlock_begins_again() {
+async fn upgrade_is_retried_after_a_deadlock() {
     let Some((database, client)) = empty_database().await else { return };
-    make_former_schema(&client, 7).await;
-    // A sequence keeps its value when the transaction is undone.
+    create_former_schema(&client, 7).await;
+    // A sequence keeps its value when the transaction is rolled back.
     let deadlock = "CREATE SEQUENCE public.attempts;                     CREATE FUNCTION public.fail_once() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN                     IF nextval('public.attempts') = 1 THEN RAISE SQLSTATE '40P01'; END IF; END $$;                     CREATE EVENT TRIGGER fail_once ON ddl_command_end WHEN TAG IN ('ALTER TYPE')                     EXECUTE FUNCTION public.fail_once()";
     client.batch_execute(deadlock).await.unwrap();
     let store = PostgresStore::open(&database.url()).await.unwrap();
@@ -94,25 +94,25 @@ async fn an_upgrade_that_loses_a_deadlock_begins_again() {
 }
 
 #[tokio::test]
-async fn another_schema_is_refused_and_left_as_it_is() {
+async fn open_rejects_and_preserves_an_unknown_schema() {
     let Some((database, client)) = empty_database().await else { return };
     let url = database.url();
-    let unmade = PostgresStore::open(&format!("{url}?migrate=off")).await;
-    assert!(matches!(unmade, Err(StoreError::Incompatible(_))), "{unmade:?}");
+    let missing = PostgresStore::open(&format!("{url}?migrate=off")).await;
+    assert!(matches!(missing, Err(StoreError::Incompatible(_))), "{missing:?}");
     drop(PostgresStore::open(&url).await.unwrap());
     drop(PostgresStore::open(&format!("{url}?migrate=off")).await.unwrap());
 
     client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (10, 'later')").await.unwrap();
     let later = PostgresStore::open(&url).await.unwrap_err();
-    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema 10")), "{later}");
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 10")), "{later}");
     client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 10").await.unwrap();
     client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other' WHERE version = 1").await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap_err();
     assert!(matches!(&other, StoreError::Incompatible(reason) if reason.contains("migration 1")), "{other}");
 }
 
-/// Roles belong to the whole server, so each test has its own.
-async fn make_role(client: &Client, database: &Database, attributes: &str) -> (String, String) {
+/// Creates a role for one test, because roles are shared by all databases of the server.
+async fn create_role(client: &Client, database: &Database, attributes: &str) -> (String, String) {
     let role = format!("role_of_{}", database.name());
     client.batch_execute(&format!("CREATE ROLE {role} LOGIN {attributes}")).await.unwrap();
     let url = database.url().replace("postgres@", &format!("{role}@"));
@@ -120,9 +120,9 @@ async fn make_role(client: &Client, database: &Database, attributes: &str) -> (S
 }
 
 #[tokio::test]
-async fn a_member_of_the_servers_role_is_all_that_an_instance_needs_to_be() {
+async fn instance_requires_only_membership_in_the_server_role() {
     let Some((database, client)) = empty_database().await else { return };
-    let (role, url) = make_role(&client, &database, "NOSUPERUSER").await;
+    let (role, url) = create_role(&client, &database, "NOSUPERUSER").await;
     let early = PostgresStore::open(&url).await.unwrap_err();
     assert!(matches!(&early, StoreError::Incompatible(reason) if reason.contains("open the database once")), "{early}");
     drop(PostgresStore::open(&database.url()).await.unwrap());
@@ -137,35 +137,35 @@ async fn a_member_of_the_servers_role_is_all_that_an_instance_needs_to_be() {
 }
 
 #[tokio::test]
-async fn the_owner_of_the_tables_needs_to_be_no_superuser() {
+async fn table_owner_need_not_be_superuser() {
     let Some((database, client)) = empty_database().await else { return };
-    // The role that all databases share is there already; whoever may grant it is enough.
+    // Creates the shared role, so that the new role only needs the privilege to grant it.
     drop(PostgresStore::open(&Server::shared().unwrap().create_database().await.url()).await.unwrap());
-    let (role, url) = make_role(&client, &database, "NOSUPERUSER CREATEROLE").await;
+    let (role, url) = create_role(&client, &database, "NOSUPERUSER CREATEROLE").await;
     client.batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {role}", database.name())).await.unwrap();
     let store = PostgresStore::open(&url).await.unwrap();
     assert!(open_thread(&store.backend(), &ana(), 1).await);
     let sql = "SELECT tableowner FROM pg_tables WHERE schemaname = 'threadkeep' AND tablename = 'messages'";
     assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, String>(0), role);
-    // Row security holds for it as for anyone.
+    // Row security applies to the owner as well.
     let owner = connect(&url).await;
     let seen: i64 = owner.query_one("SELECT count(*) FROM threadkeep.stamps", &[]).await.unwrap().get(0);
     assert_eq!(seen, 0);
-    let found = store.backend().search.catch_up(10).await.unwrap();
-    assert!(found.done);
+    let caught_up = store.backend().search.catch_up(10).await.unwrap();
+    assert!(caught_up.done);
 }
 
 #[tokio::test]
-async fn refused_credentials_and_missing_databases_are_told_apart() {
+async fn open_distinguishes_connection_errors() {
     let Some(server) = Server::shared() else { return };
-    let missing = PostgresStore::open(&server.url("nothing_of_the_kind")).await.unwrap_err();
+    let missing = PostgresStore::open(&server.url("missing_database")).await.unwrap_err();
     assert!(
-        matches!(&missing, StoreError::Invalid { reason, .. } if reason.contains("\"nothing_of_the_kind\"")),
+        matches!(&missing, StoreError::Invalid { reason, .. } if reason.contains("\"missing_database\"")),
         "{missing}"
     );
-    let stranger = server.url("postgres").replace("postgres@", "stranger@");
-    let stranger = PostgresStore::open(&stranger).await.unwrap_err();
-    assert!(matches!(&stranger, StoreError::Invalid { .. }), "{stranger}");
-    let nobody = PostgresStore::open("postgres://ana@127.0.0.1:1/app").await.unwrap_err();
-    assert!(nobody.is_retryable() && !nobody.maybe_applied(), "{nobody}");
+    let unknown_role = server.url("postgres").replace("postgres@", "unknown_role@");
+    let unknown_role = PostgresStore::open(&unknown_role).await.unwrap_err();
+    assert!(matches!(&unknown_role, StoreError::Invalid { .. }), "{unknown_role}");
+    let unreachable = PostgresStore::open("postgres://ana@127.0.0.1:1/app").await.unwrap_err();
+    assert!(unreachable.is_retryable() && !unreachable.maybe_applied(), "{unreachable}");
 }

@@ -1,4 +1,4 @@
-//! As the server's role, with any SQL, nothing outside the scope of the transaction is read or written.
+//! With the server's role, no SQL can read or write rows outside the transaction's scope.
 
 use threadkeep_core::{
     Batch, Collection, Embedding, IndexEntry, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner,
@@ -8,7 +8,7 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::given::{batch, client, now, open_thread, said, thread_id};
+use super::support::{batch, client, message, now, open_thread, thread_id};
 
 const TABLES: [&str; 15] = [
     "owners",
@@ -28,7 +28,7 @@ const TABLES: [&str; 15] = [
     "entry_points",
 ];
 
-/// Fills every table for a user and for the tenant's own, shared things.
+/// Fills every table with rows of a user and with shared rows of the tenant.
 async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
     let scopes = [Scope::user(tenant, user).unwrap(), Scope::tenant(tenant).unwrap()];
     let backend = store.backend();
@@ -40,7 +40,7 @@ async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
             let name = RecordName { namespace: namespace.clone(), key: "k".to_owned() };
             let secret = format!("secret of {tenant}");
             let filling = Batch {
-                append: vec![said(1, &secret), said(2, &secret)],
+                append: vec![message(1, &secret), message(2, &secret)],
                 put: vec![PutRecord { name, value: json("1"), expires_at: None }],
                 ..batch(1)
             };
@@ -64,7 +64,7 @@ async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
     }
 }
 
-async fn filled() -> Option<(Database, Client)> {
+async fn filled_database() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
     let store = PostgresStore::open(&format!("{}?background=off", database.url())).await.unwrap();
     fill(&store, "acme", "ana", 1).await;
@@ -74,17 +74,17 @@ async fn filled() -> Option<(Database, Client)> {
     Some((database, client))
 }
 
-async fn numbers(client: &Client, sql: &str) -> i64 {
+async fn query_number(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
 }
 
-async fn become_server(client: &Client, tenant: &str, caller: &str) {
+async fn enter_scope(client: &Client, tenant: &str, caller: &str) {
     let sql = format!("BEGIN; SELECT threadkeep.enter('{tenant}', '{caller}')");
     client.batch_execute(&sql).await.unwrap();
 }
 
-/// Runs a statement that must change nothing: it affects no row, or it is refused.
-async fn changes_nothing(client: &Client, sql: &str) {
+/// Asserts that a statement fails or affects no row.
+async fn assert_changes_nothing(client: &Client, sql: &str) {
     client.batch_execute("SAVEPOINT before").await.unwrap();
     if let Ok(messages) = client.simple_query(sql).await {
         for message in messages {
@@ -97,12 +97,12 @@ async fn changes_nothing(client: &Client, sql: &str) {
 }
 
 #[tokio::test]
-async fn a_scope_reads_its_own_rows_only() {
-    let Some((_database, client)) = filled().await else { return };
+async fn scope_reads_only_its_rows() {
+    let Some((_database, client)) = filled_database().await else { return };
     for table in TABLES {
         assert!(
-            numbers(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await > 3,
-            "{table} is not filled"
+            query_number(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await > 3,
+            "{table} has too few rows"
         );
     }
     for (tenant, caller, foreign) in [
@@ -111,21 +111,22 @@ async fn a_scope_reads_its_own_rows_only() {
         ("acme", "tenant", "tenant <> 'acme'"),
         ("globex", "user/ana", "tenant <> 'globex' OR owner NOT IN ('ana', '')"),
     ] {
-        become_server(&client, tenant, caller).await;
+        enter_scope(&client, tenant, caller).await;
         for table in TABLES {
-            let seen = numbers(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await;
+            let seen = query_number(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await;
             assert!(seen > 0, "{caller} of {tenant} sees nothing of {table}");
-            let foreign = numbers(&client, &format!("SELECT count(*) FROM threadkeep.{table} WHERE {foreign}")).await;
+            let foreign =
+                query_number(&client, &format!("SELECT count(*) FROM threadkeep.{table} WHERE {foreign}")).await;
             assert_eq!(foreign, 0, "{caller} of {tenant} sees others' {table}");
         }
         client.batch_execute("ROLLBACK").await.unwrap();
     }
 }
 
-// Without a scope, with half of one, and with what a pooled connection is left with after another's transaction.
+// Without a scope, with an incomplete one, and with settings left from another transaction on a pooled connection.
 #[tokio::test]
-async fn without_a_scope_there_is_nothing() {
-    let Some((_database, client)) = filled().await else { return };
+async fn incomplete_scope_reads_and_writes_nothing() {
+    let Some((_database, client)) = filled_database().await else { return };
     for entering in [
         "BEGIN; SET LOCAL ROLE threadkeep_server",
         "BEGIN; SET LOCAL ROLE threadkeep_server; SET LOCAL threadkeep.tenant = 'acme'",
@@ -138,36 +139,36 @@ async fn without_a_scope_there_is_nothing() {
     ] {
         client.batch_execute(entering).await.unwrap();
         for table in TABLES {
-            let seen = numbers(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await;
+            let seen = query_number(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await;
             assert_eq!(seen, 0, "{entering} sees {table}");
-            changes_nothing(&client, &format!("DELETE FROM threadkeep.{table}")).await;
-            changes_nothing(&client, &format!("UPDATE threadkeep.{table} SET tenant = 'initech'")).await;
+            assert_changes_nothing(&client, &format!("DELETE FROM threadkeep.{table}")).await;
+            assert_changes_nothing(&client, &format!("UPDATE threadkeep.{table} SET tenant = 'initech'")).await;
         }
         client.batch_execute("ROLLBACK").await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_scope_changes_nothing_of_another() {
-    let Some((_database, client)) = filled().await else { return };
-    become_server(&client, "acme", "user/ana").await;
+async fn scope_cannot_change_rows_of_another() {
+    let Some((_database, client)) = filled_database().await else { return };
+    enter_scope(&client, "acme", "user/ana").await;
     let foreign = "(tenant <> 'acme' OR owner <> 'ana')";
     for table in TABLES {
-        // What a trim has left is the sweep's already.
+        // Trimmed messages may be deleted by any scope that runs the sweep.
         let rest = if table == "messages" { " AND seq > 1" } else { "" };
-        changes_nothing(&client, &format!("DELETE FROM threadkeep.{table} WHERE {foreign}{rest}")).await;
-        changes_nothing(&client, &format!("UPDATE threadkeep.{table} SET owner = 'ben'")).await;
-        changes_nothing(&client, &format!("UPDATE threadkeep.{table} SET tenant = 'globex'")).await;
-        changes_nothing(&client, &format!("TRUNCATE threadkeep.{table}")).await;
+        assert_changes_nothing(&client, &format!("DELETE FROM threadkeep.{table} WHERE {foreign}{rest}")).await;
+        assert_changes_nothing(&client, &format!("UPDATE threadkeep.{table} SET owner = 'ben'")).await;
+        assert_changes_nothing(&client, &format!("UPDATE threadkeep.{table} SET tenant = 'globex'")).await;
+        assert_changes_nothing(&client, &format!("TRUNCATE threadkeep.{table}")).await;
         for tenant in ["globex", "acme"] {
             let sql = format!(
                 "INSERT INTO threadkeep.{table} SELECT (jsonb_populate_record(t, \
                  jsonb_build_object('tenant', '{tenant}', 'owner', 'ben'))).* FROM threadkeep.{table} t LIMIT 1"
             );
-            changes_nothing(&client, &sql).await;
+            assert_changes_nothing(&client, &sql).await;
         }
     }
-    let of_ben = "00000000-0000-0000-0000-00000000000b";
+    let thread_of_ben = "00000000-0000-0000-0000-00000000000b";
     for sql in [
         "UPDATE threadkeep.marks SET value = 7",
         "DELETE FROM threadkeep.marks",
@@ -182,29 +183,29 @@ async fn a_scope_changes_nothing_of_another() {
         "COPY threadkeep.messages TO '/dev/null'",
         "CREATE OR REPLACE FUNCTION threadkeep.tenant() RETURNS text LANGUAGE sql AS $$ SELECT 'globex' $$",
     ] {
-        changes_nothing(&client, sql).await;
+        assert_changes_nothing(&client, sql).await;
     }
     let outcome = |sql: String| {
         let client = &client;
         async move { client.query_one(&sql, &[]).await.unwrap().get::<_, String>(0) }
     };
-    let deleting = format!("SELECT outcome FROM threadkeep.delete_thread('acme', 'user/ana', '{of_ben}', 1)");
-    assert_eq!(outcome(deleting).await, "thread");
-    let opening = format!(
-        "SELECT outcome FROM threadkeep.open_thread('acme', 'user/ana', 'ana', '{of_ben}', NULL, '1{{}}', 1, NULL, 1, 1)"
+    let delete = format!("SELECT outcome FROM threadkeep.delete_thread('acme', 'user/ana', '{thread_of_ben}', 1)");
+    assert_eq!(outcome(delete).await, "thread");
+    let open = format!(
+        "SELECT outcome FROM threadkeep.open_thread('acme', 'user/ana', 'ana', '{thread_of_ben}', NULL, '1{{}}', 1, NULL, 1, 1)"
     );
-    assert_eq!(outcome(opening).await, "thread");
+    assert_eq!(outcome(open).await, "thread");
     client.batch_execute("ROLLBACK").await.unwrap();
 }
 
-// A function that runs as the tables' owner takes its scope from the transaction, whatever it is given.
+// Functions that run with the owner's privileges use the transaction's scope, whatever their arguments.
 #[tokio::test]
-async fn words_of_others_are_not_found_by_any_term() {
-    let Some((_database, client)) = filled().await else { return };
-    let foreign = numbers(&client, "SELECT min(no) FROM threadkeep.threads WHERE tenant = 'globex'").await;
-    become_server(&client, "acme", "user/ana").await;
-    let own = numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await;
-    assert!(own > 0, "the own words are found");
+async fn search_terms_cannot_reach_other_scopes() {
+    let Some((_database, client)) = filled_database().await else { return };
+    let foreign = query_number(&client, "SELECT min(no) FROM threadkeep.threads WHERE tenant = 'globex'").await;
+    enter_scope(&client, "acme", "user/ana").await;
+    let own = query_number(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await;
+    assert!(own > 0, "the scope's own messages were not found");
     for term in ["secret' | 'secret", "a' | !'b", "x'':*", "\\", "''", "secret\\' | \\'secret", "\u{e001}1", "secret:*"]
     {
         let sql = "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY[$1], 100) m LEFT JOIN threadkeep.threads t \
@@ -219,30 +220,36 @@ async fn words_of_others_are_not_found_by_any_term() {
         let found: i64 = client.query_one(entries, &[&term]).await.unwrap().get(0);
         assert_eq!(found, 0, "{term}");
     }
-    assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await, 2);
+    assert_eq!(
+        query_number(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await,
+        2
+    );
     let near = "SELECT count(*) FROM threadkeep.near_points('notes', 'm', '{1, 1}', 100, 100)";
-    assert_eq!(numbers(&client, near).await, 2, "one's own and the tenant's");
+    assert_eq!(query_number(&client, near).await, 2, "the user's and the tenant's entries were not found");
     let sql = format!("SELECT count(*) FROM threadkeep.matching({foreign}, ARRAY['secret'], 100)");
-    assert_eq!(numbers(&client, &sql).await, 0, "another tenant's thread is searched by its number");
+    assert_eq!(query_number(&client, &sql).await, 0, "another tenant's thread was found by its number");
     client.batch_execute("ROLLBACK; BEGIN; SET LOCAL ROLE threadkeep_server").await.unwrap();
-    assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await, 0);
-    assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await, 0);
-    assert_eq!(numbers(&client, near).await, 0);
+    assert_eq!(query_number(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await, 0);
+    assert_eq!(
+        query_number(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await,
+        0
+    );
+    assert_eq!(query_number(&client, near).await, 0);
 }
 
 #[tokio::test]
-async fn the_role_owns_nothing_and_its_tables_are_guarded() {
-    let Some((_database, client)) = filled().await else { return };
+async fn server_role_owns_nothing_and_tables_have_row_security() {
+    let Some((_database, client)) = filled_database().await else { return };
     let owned = "SELECT count(*) FROM pg_class WHERE relowner = 'threadkeep_server'::regrole";
-    assert_eq!(numbers(&client, owned).await, 0);
-    let powers = "SELECT count(*) FROM pg_roles WHERE rolname = 'threadkeep_server' \
+    assert_eq!(query_number(&client, owned).await, 0);
+    let privileges = "SELECT count(*) FROM pg_roles WHERE rolname = 'threadkeep_server' \
                   AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolcanlogin)";
-    assert_eq!(numbers(&client, powers).await, 0);
-    let unguarded = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+    assert_eq!(query_number(&client, privileges).await, 0);
+    let without_row_security = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                      WHERE n.nspname = 'threadkeep' AND c.relkind = 'r' AND c.relname <> 'migrations' \
                      AND NOT (c.relrowsecurity AND c.relforcerowsecurity)";
-    assert_eq!(numbers(&client, unguarded).await, 0);
-    let everyone = "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
+    assert_eq!(query_number(&client, without_row_security).await, 0);
+    let public_functions = "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
                     WHERE n.nspname = 'threadkeep' AND has_function_privilege('pg_monitor', p.oid, 'EXECUTE')";
-    assert_eq!(numbers(&client, everyone).await, 0, "functions are open to everyone");
+    assert_eq!(query_number(&client, public_functions).await, 0, "functions are public");
 }

@@ -1,5 +1,5 @@
-//! Threadkeep's own tables in a Supabase project: whoever comes through its HTTP API, signed in or not, reaches nothing of
-//! them, whatever SQL is run on their behalf and whatever they say of themselves.
+//! Threadkeep's tables in a Supabase project: clients of its HTTP API, signed in or not, cannot access them, whatever SQL
+//! runs on their behalf and whatever they claim.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 
-use super::given::{batch, client, connect, now, open_thread, said, thread_id};
+use super::support::{batch, client, connect, message, now, open_thread, thread_id};
 
-const PATIENCE: Duration = Duration::from_secs(20);
-/// What stands in every text, name and value that is kept.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Part of every stored text, name and value.
 const SECRET: &str = "SECRET";
 
-/// What a project has before Threadkeep comes: the roles of its HTTP API, the caller that they speak for, and everything
-/// in the schema `public` granted to them by itself.
+/// A project before Threadkeep is installed: the roles of its HTTP API, the function that returns the caller, and default
+/// privileges that grant the roles everything in the schema `public`.
 const PROJECT: &str = "
 DO $$ BEGIN CREATE ROLE anon NOLOGIN NOINHERIT; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
 DO $$ BEGIN CREATE ROLE authenticated NOLOGIN NOINHERIT; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
@@ -34,7 +34,7 @@ CREATE FUNCTION auth.uid() RETURNS text LANGUAGE sql STABLE AS
   $$ SELECT nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub' $$;
 GRANT USAGE ON SCHEMA auth TO anon, authenticated, service_role;";
 
-/// A project with conversations of two users of one tenant, of the tenant's own, and of another tenant.
+/// Creates a project with conversations of two users of a tenant, of the tenant itself, and of another tenant.
 async fn project() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
     let client = client(&database).await;
@@ -49,7 +49,7 @@ async fn project() -> Option<(Database, Client)> {
         };
         fill(&store, &scope, number).await;
     }
-    // Statistics hold samples of what is kept.
+    // Statistics contain samples of the data.
     client.batch_execute("ANALYZE").await.unwrap();
     Some((database, client))
 }
@@ -61,7 +61,7 @@ async fn fill(store: &PostgresStore, scope: &Scope, number: u128) {
     let value = JsonText::new(format!("\"{SECRET}\"")).unwrap();
     let name = RecordName { namespace: namespace.clone(), key: SECRET.to_owned() };
     let filling = Batch {
-        append: vec![said(1, SECRET), said(2, "SECRET again")],
+        append: vec![message(1, SECRET), message(2, "SECRET again")],
         put: vec![PutRecord { name, value: value.clone(), expires_at: None }],
         ..batch(number)
     };
@@ -79,7 +79,7 @@ async fn fill(store: &PostgresStore, scope: &Scope, number: u128) {
     backend.search.upsert(scope, &Collection::Named(SECRET.to_owned()), vec![entry]).await.unwrap();
 }
 
-/// Everything in every table, in one number.
+/// Returns a hash of the content of all tables.
 async fn state(client: &Client) -> String {
     let mut all = String::new();
     for table in tables(client).await {
@@ -95,7 +95,7 @@ async fn tables(client: &Client) -> Vec<String> {
     client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// A call of every function, with whatever arguments.
+/// Returns a call of every function, with arbitrary arguments.
 async fn calls(client: &Client) -> Vec<String> {
     let sql = "SELECT format('SELECT * FROM threadkeep.%I(%s)', proname, (SELECT coalesce(string_agg(CASE \
                WHEN type = 'text'::regtype AND place = 1 THEN '''acme''' WHEN type = 'text'::regtype THEN '''tenant''' \
@@ -112,7 +112,8 @@ async fn calls(client: &Client) -> Vec<String> {
     calls
 }
 
-fn about(table: &str) -> Vec<String> {
+/// Statements that try to access a table.
+fn attacks_on(table: &str) -> Vec<String> {
     [
         "SELECT t::text FROM threadkeep.TABLE t",
         "TABLE threadkeep.TABLE",
@@ -157,7 +158,8 @@ fn about(table: &str) -> Vec<String> {
     .collect()
 }
 
-const ELSEWHERE: [&str; 24] = [
+/// Further statements that try to access data.
+const OTHER_ATTACKS: [&str; 24] = [
     "SET search_path = threadkeep; TABLE messages",
     "SET ROLE threadkeep_server; TABLE threadkeep.messages",
     "SET ROLE postgres; TABLE threadkeep.messages",
@@ -184,24 +186,24 @@ const ELSEWHERE: [&str; 24] = [
     "SELECT pg_notify('threadkeep', 'SECRET')",
 ];
 
-/// What somebody sees who says something, an error included.
-async fn say(client: &Client, begin: &str, sql: &str) -> String {
+/// Runs a statement and returns its output or its error.
+async fn run(client: &Client, begin: &str, sql: &str) -> String {
     client.batch_execute(begin).await.unwrap();
-    let answer = if sql.starts_with("COPY") && sql.ends_with("STDOUT") {
-        copied(client, sql).await
+    let result = if sql.starts_with("COPY") && sql.ends_with("STDOUT") {
+        copy_out(client, sql).await
     } else {
         client.simple_query(sql).await.map(|messages| messages.iter().map(line).collect())
     };
-    let seen = match answer {
-        Ok(seen) => seen,
+    let output = match result {
+        Ok(output) => output,
         Err(error) => error.as_db_error().map_or_else(|| error.to_string(), |error| format!("{error:?}")),
     };
-    // What worked stays, so that it would show.
+    // Commits, so that a successful attack changes the state.
     client.batch_execute("COMMIT; RESET ROLE; RESET ALL; DEALLOCATE ALL").await.unwrap();
-    seen
+    output
 }
 
-async fn copied(client: &Client, sql: &str) -> Result<String, tokio_postgres::Error> {
+async fn copy_out(client: &Client, sql: &str) -> Result<String, tokio_postgres::Error> {
     let rows: Vec<_> = client.copy_out(sql).await?.try_collect().await?;
     Ok(rows.iter().map(|row| String::from_utf8_lossy(row)).collect())
 }
@@ -219,7 +221,7 @@ async fn as_authenticator(database: &Database) -> Client {
     connect(&database.url().replace("postgres@", "authenticator@")).await
 }
 
-/// Begins a transaction as the HTTP API does, and lies about the scope.
+/// Returns the start of a transaction of the HTTP API, with a forged scope.
 fn begin(role: &str, claims: &str, caller: &str) -> String {
     format!(
         "BEGIN; SET LOCAL ROLE {role}; SELECT set_config('request.jwt.claims', '{claims}', true), \
@@ -228,12 +230,12 @@ fn begin(role: &str, claims: &str, caller: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_read_or_written_through_the_http_api() {
+async fn http_api_cannot_read_or_write() {
     let Some((database, owner)) = project().await else { return };
     let outsider = as_authenticator(&database).await;
-    let mut said: Vec<String> = tables(&owner).await.iter().flat_map(|table| about(table)).collect();
-    said.extend(calls(&owner).await);
-    said.extend(ELSEWHERE.map(str::to_owned));
+    let mut statements: Vec<String> = tables(&owner).await.iter().flat_map(|table| attacks_on(table)).collect();
+    statements.extend(calls(&owner).await);
+    statements.extend(OTHER_ATTACKS.map(str::to_owned));
     let before = state(&owner).await;
     let ana = r#"{"sub":"ana","role":"authenticated"}"#;
     for (role, claims, caller) in [
@@ -244,23 +246,23 @@ async fn nothing_is_read_or_written_through_the_http_api() {
         ("service_role", r#"{"role":"service_role"}"#, "keeper"),
     ] {
         let begin = begin(role, claims, caller);
-        for sql in &said {
-            let seen = say(&outsider, &begin, sql).await;
-            // Only an error repeats what was asked.
-            let is_repeated = sql.contains(SECRET) && seen.starts_with("DbError");
-            assert!(!seen.contains(SECRET) || is_repeated, "{role} as {caller}: {sql}: {seen}");
+        for sql in &statements {
+            let output = run(&outsider, &begin, sql).await;
+            // An error may quote the statement.
+            let is_quoted = sql.contains(SECRET) && output.starts_with("DbError");
+            assert!(!output.contains(SECRET) || is_quoted, "{role} as {caller}: {sql}: {output}");
         }
     }
     assert_eq!(state(&owner).await, before);
-    // It could have been otherwise: these are statements that work for whoever is let in.
+    // Checks that such a statement works for the server's role.
     let as_server = "BEGIN; SET LOCAL ROLE threadkeep_server; SELECT set_config('threadkeep.tenant', 'acme', true), \
                      set_config('threadkeep.caller', 'user/ana', true)";
-    assert!(say(&owner, as_server, "SELECT t::text FROM threadkeep.messages t").await.contains(SECRET));
+    assert!(run(&owner, as_server, "SELECT t::text FROM threadkeep.messages t").await.contains(SECRET));
 }
 
-// Whoever may connect may listen: what is told there must not be theirs to hear, or to say.
+// Any role that can connect can LISTEN and NOTIFY, so the name of the channel must stay secret.
 #[tokio::test(flavor = "multi_thread")]
-async fn hints_are_neither_heard_nor_forged() {
+async fn notifications_cannot_be_read_or_forged() {
     let Some((database, _owner)) = project().await else { return };
     let url = format!("{}?background=off", database.url());
     let (here, there) = (PostgresStore::open(&url).await.unwrap(), PostgresStore::open(&url).await.unwrap());
@@ -268,12 +270,12 @@ async fn hints_are_neither_heard_nor_forged() {
 
     let config: tokio_postgres::Config = database.url().replace("postgres@", "authenticator@").parse().unwrap();
     let (outsider, mut connection) = config.connect(NoTls).await.unwrap();
-    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut messages = futures::stream::poll_fn(|context| connection.poll_message(context));
         while let Some(Ok(message)) = messages.next().await {
             if let AsyncMessage::Notification(notification) = message {
-                heard.send(notification.payload().to_owned()).unwrap();
+                sender.send(notification.payload().to_owned()).unwrap();
             }
         }
     });
@@ -286,8 +288,8 @@ async fn hints_are_neither_heard_nor_forged() {
         "SELECT pg_listening_channels()",
         "SELECT most_common_vals::text FROM pg_stats WHERE tablename = 'channels'",
     ] {
-        let seen = say(&outsider, &begin, sql).await;
-        assert!(!seen.contains("threadkeep_"), "{sql}: {seen}");
+        let output = run(&outsider, &begin, sql).await;
+        assert!(!output.contains("threadkeep_"), "{sql}: {output}");
     }
     outsider.batch_execute("SET ROLE authenticated; LISTEN threadkeep; LISTEN \"threadkeep_\"").await.unwrap();
     let forged = format!("SELECT pg_notify('threadkeep', E'x\\nacme\\t{}\\tana')", thread_id(7));
@@ -295,16 +297,16 @@ async fn hints_are_neither_heard_nor_forged() {
     let ana = Scope::user("acme", "ana").unwrap();
     here.backend()
         .store
-        .commit(&ana, thread_id(1), Batch { append: vec![said(9, "x")], ..batch(9) }, now())
+        .commit(&ana, thread_id(1), Batch { append: vec![message(9, "x")], ..batch(9) }, now())
         .await
         .unwrap();
-    let first = tokio::time::timeout(PATIENCE, wake_ups.next()).await.expect("the commit is heard of");
+    let first = tokio::time::timeout(TIMEOUT, wake_ups.next()).await.expect("a wake-up in time");
     assert!(matches!(first, Some(WakeUp::Thread { thread, .. }) if thread == thread_id(1)), "{first:?}");
-    // With the answer comes whatever there is to hear, and that is what was said on one's own channel.
+    // Pending notifications arrive with the response: only the outsider's own.
     outsider.batch_execute("").await.unwrap();
     drop(outsider);
     let mut payloads = Vec::new();
-    while let Some(payload) = hears.recv().await {
+    while let Some(payload) = receiver.recv().await {
         payloads.push(payload);
     }
     assert_eq!(payloads, [format!("x\nacme\t{}\tana", thread_id(7))]);

@@ -2,13 +2,13 @@ use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::decide::{CommitRecord, Facts, StoredMessageFacts};
-use threadkeep_core::{Fingerprint, IdempotencyKey, MessageId, RecordName, Tagged, Timestamp};
+use threadkeep_core::{Fingerprint, IdempotencyKey, MessageId, RecordName, TaggedNumber, Timestamp};
 
 use crate::error::{Result, SqliteError};
 use crate::records;
 use crate::row::{self, ThreadRow};
 
-/// What stands in the tables about one thread.
+/// The facts about one thread, read from the tables.
 pub(super) struct RowFacts<'a> {
     pub(super) connection: &'a Connection,
     pub(super) row: &'a ThreadRow,
@@ -18,7 +18,7 @@ pub(super) struct RowFacts<'a> {
 impl Facts for RowFacts<'_> {
     type Error = SqliteError;
 
-    fn record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>> {
+    fn commit_record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>> {
         let sql = "SELECT position, at, fingerprint, first_seq, count FROM commits WHERE position >> 32 = ?1 AND key = ?2 \
                    ORDER BY position DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -33,8 +33,8 @@ impl Facts for RowFacts<'_> {
         }))
     }
 
-    fn record_version(&mut self, name: &RecordName) -> Result<Option<Tagged>> {
-        records::version_of_thread(self.connection, self.row.no, name, self.now)
+    fn record_version(&mut self, name: &RecordName) -> Result<Option<TaggedNumber>> {
+        records::thread_record_version(self.connection, self.row.no, name, self.now)
     }
 
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>> {
@@ -73,7 +73,7 @@ impl Facts for RowFacts<'_> {
         Ok(count.unsigned_abs())
     }
 
-    fn words(&mut self) -> Result<String> {
+    fn thread_body(&mut self) -> Result<String> {
         let sql = "SELECT body FROM threads WHERE no = ?1";
         Ok(self.connection.prepare_cached(sql)?.query_row([self.row.no], |row| row.get(0))?)
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::{SqliteOptions, SqliteStore};
 
 /// A store with one thread.
-struct World {
+struct TestEnv {
     store: SqliteStore,
     scope: Scope,
     thread: ThreadId,
@@ -15,7 +15,7 @@ struct World {
     _folder: tempfile::TempDir,
 }
 
-impl World {
+impl TestEnv {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions { background: false, ..SqliteOptions::default() };
@@ -28,7 +28,7 @@ impl World {
 
     async fn append(&self, texts: &[String]) {
         let name = texts.join("\n");
-        let mut batch = Batch::new(IdempotencyKey::Given(texts[0].clone()), Fingerprint::of(name.as_bytes()));
+        let mut batch = Batch::new(IdempotencyKey::FromCaller(texts[0].clone()), Fingerprint::of(name.as_bytes()));
         batch.append.extend(texts.iter().map(|text| NewMessage {
             id: MessageId::from_name(text.as_bytes()),
             external_id: None,
@@ -38,19 +38,19 @@ impl World {
         self.store.commit(&self.scope, self.thread, batch, self.now).await.unwrap();
     }
 
-    /// Changes the thread without a message.
+    /// Changes the thread without appending a message.
     async fn rename(&self, title: &str) {
-        let mut batch = Batch::new(IdempotencyKey::Given(title.to_owned()), Fingerprint::of(title.as_bytes()));
+        let mut batch = Batch::new(IdempotencyKey::FromCaller(title.to_owned()), Fingerprint::of(title.as_bytes()));
         batch.patch.title = Some(Some(title.to_owned()));
         self.store.commit(&self.scope, self.thread, batch, self.now).await.unwrap();
     }
 
-    fn read_portions(&self) -> Reading {
-        self.store.shared.read(|connection| read_portions(connection, STEP)).unwrap()
+    fn read_batch(&self) -> IndexBatch {
+        self.store.shared.read(|connection| read_batch(connection, STEP)).unwrap()
     }
 
-    fn write_portions(&self, reading: Reading) -> bool {
-        writer::write_blocking(&self.store.shared, |connection| write_portions(connection, reading)).unwrap().is_all
+    fn write_batch(&self, batch: IndexBatch) -> bool {
+        writer::write_blocking(&self.store.shared, |connection| write_batch(connection, batch)).unwrap().is_complete
     }
 
     fn catch_up(&self) -> u64 {
@@ -59,7 +59,7 @@ impl World {
         caught_up.indexed
     }
 
-    async fn assert_whole(&self) {
+    async fn assert_no_findings(&self) {
         assert_eq!(self.store.verify().await.unwrap().findings, []);
     }
 
@@ -81,90 +81,90 @@ impl World {
 }
 
 #[tokio::test]
-async fn merging_leaves_few_segments_that_answer_the_same() {
+async fn merging_segments_keeps_search_results() {
     const COMMITS: usize = 100;
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     for number in 0..COMMITS {
-        world.append(&[format!("ferry {number}")]).await;
-        catch_up(&world.store.shared, usize::MAX).unwrap();
+        env.append(&[format!("ferry {number}")]).await;
+        catch_up(&env.store.shared, usize::MAX).unwrap();
     }
-    let (found, before) = (world.search(&["ferri"], 1_000), world.segments());
+    let (found, before) = (env.search(&["ferri"], 1_000), env.segments());
     assert_eq!(found.hits.len(), COMMITS);
-    while tidy(&world.store.shared).unwrap() {}
-    let after = world.segments();
+    while merge_segments(&env.store.shared).unwrap() {}
+    let after = env.segments();
     assert!(after < before && after <= 3, "{before} segments became {after}");
-    assert_eq!(world.search(&["ferri"], 1_000), found);
+    assert_eq!(env.search(&["ferri"], 1_000), found);
 }
 
 #[tokio::test]
-async fn of_common_words_the_newest_are_found_wherever_they_lie() {
+async fn search_finds_newest_positions_of_common_terms() {
     const MESSAGES: usize = 3_000;
-    let world = World::new().await;
-    let words = |number: usize| {
+    let env = TestEnv::new().await;
+    let text_of = |number: usize| {
         let mut text = format!("m{number} always");
-        let marks = [
+        let words = [
             (number < 700, " early"),
             (number >= 2_300, " late"),
             (number.is_multiple_of(2), " even"),
             (number < 300 || number == 2_000, " mostly"),
             (number.is_multiple_of(100), " seldom"),
         ];
-        marks.iter().filter(|(holds, _)| *holds).for_each(|(_, word)| text.push_str(word));
+        words.iter().filter(|(is_present, _)| *is_present).for_each(|(_, word)| text.push_str(word));
         text
     };
-    let texts: Vec<String> = (0..MESSAGES).map(words).collect();
+    let texts: Vec<String> = (0..MESSAGES).map(text_of).collect();
     for texts in texts.chunks(500) {
-        world.append(texts).await;
+        env.append(texts).await;
     }
-    catch_up(&world.store.shared, usize::MAX).unwrap();
+    catch_up(&env.store.shared, usize::MAX).unwrap();
     for (word, term) in
         [("always", "alway"), ("early", "earli"), ("late", "late"), ("even", "even"), ("mostly", "most")]
     {
-        let holders = (0..MESSAGES).rev().filter(|number| words(*number).contains(word));
-        let newest: Vec<u64> = holders.take(200).map(|number| number as u64 + 1).collect();
-        let found = world.search(&[term], 200);
+        let matching = (0..MESSAGES).rev().filter(|number| text_of(*number).contains(word));
+        let newest: Vec<u64> = matching.take(200).map(|number| number as u64 + 1).collect();
+        let found = env.search(&[term], 200);
         assert_eq!(found.hits.iter().map(|hit| hit.seq).collect::<Vec<_>>(), newest, "{word}");
     }
-    // Where the rarer words find enough, how often a common one occurs is estimated from its newest.
-    let found = world.search(&["seldom", "alway", "even"], 20);
-    let holders: Vec<u64> = found.hits.iter().map(|hit| hit.seq).collect();
-    assert!(holders.iter().all(|seq| seq % 100 == 1), "{holders:?}");
+    // If the rarer terms give enough hits, the frequency of a common term is estimated from its newest positions.
+    let found = env.search(&["seldom", "alway", "even"], 20);
+    let seqs: Vec<u64> = found.hits.iter().map(|hit| hit.seq).collect();
+    assert!(seqs.iter().all(|seq| seq % 100 == 1), "{seqs:?}");
     assert_eq!(found.frequencies[0], 30);
     assert!((2_900..=3_000).contains(&found.frequencies[1]), "{:?}", found.frequencies);
     assert!((1_400..=1_600).contains(&found.frequencies[2]), "{:?}", found.frequencies);
 }
 
-// Several processes index one file, and a process in its background and for a search.
+// Several processes may index the same file, and within a process the background thread and searches.
 #[tokio::test]
-async fn what_was_read_before_others_indexed_the_thread_is_not_written() {
-    let world = World::new().await;
-    world.append(&["ferry".to_owned()]).await;
-    assert_eq!(world.catch_up(), 1);
-    world.rename("Boats").await;
-    let without_messages = world.read_portions();
+async fn write_batch_skips_threads_indexed_in_the_meantime() {
+    let env = TestEnv::new().await;
+    env.append(&["ferry".to_owned()]).await;
+    assert_eq!(env.catch_up(), 1);
+    env.rename("Boats").await;
+    let without_messages = env.read_batch();
     assert_eq!(without_messages.portions.iter().map(|portion| portion.lines.len()).collect::<Vec<_>>(), [0]);
-    world.append(&["harbour".to_owned()]).await;
-    let with_a_message = world.read_portions();
-    assert_eq!(world.catch_up(), 1);
-    for overtaken in [without_messages, with_a_message] {
-        assert!(!world.write_portions(overtaken));
-        assert_eq!(world.catch_up(), 0, "nothing is indexed twice");
-        world.assert_whole().await;
+    env.append(&["harbour".to_owned()]).await;
+    let with_a_message = env.read_batch();
+    assert_eq!(env.catch_up(), 1);
+    for outdated in [without_messages, with_a_message] {
+        assert!(!env.write_batch(outdated));
+        assert_eq!(env.catch_up(), 0, "nothing is indexed twice");
+        env.assert_no_findings().await;
     }
-    assert_eq!(world.search(&["harbour"], 10).hits.len(), 1);
+    assert_eq!(env.search(&["harbour"], 10).hits.len(), 1);
 }
 
 #[tokio::test]
-async fn what_was_read_of_an_index_that_was_begun_again_marks_nothing_as_indexed() {
-    let world = World::new().await;
-    world.append(&["ferry".to_owned()]).await;
-    assert_eq!(world.catch_up(), 1);
+async fn write_batch_after_reset_does_not_advance_watermark() {
+    let env = TestEnv::new().await;
+    env.append(&["ferry".to_owned()]).await;
+    assert_eq!(env.catch_up(), 1);
     let other = ThreadId::from_name(b"other");
-    world.store.open_thread(&world.scope, OpenThread::new(&world.scope, other), world.now).await.unwrap();
-    let reading = world.read_portions();
-    assert_eq!(reading.portions.len(), 1);
-    writer::write_blocking(&world.store.shared, reset).unwrap();
-    assert!(!world.write_portions(reading));
-    assert_eq!(world.catch_up(), 1, "the first thread is indexed again");
-    world.assert_whole().await;
+    env.store.open_thread(&env.scope, OpenThread::new(&env.scope, other), env.now).await.unwrap();
+    let batch = env.read_batch();
+    assert_eq!(batch.portions.len(), 1);
+    writer::write_blocking(&env.store.shared, reset).unwrap();
+    assert!(!env.write_batch(batch));
+    assert_eq!(env.catch_up(), 1, "the first thread is indexed again");
+    env.assert_no_findings().await;
 }

@@ -1,4 +1,4 @@
-//! Damage in real files: it is named, what can be read is brought out, and nothing is read as something else.
+//! Damaged files: damage is reported, readable data is salvaged, and damaged data is never returned as valid.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use threadkeep_core::{
     Batch, Content, Dump, DumpEntry, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage,
     OpenThread, RecordOwner, RecordWrite, Role, Scope, Severity, StoreError, ThreadId, ThreadKey, VerifyReport,
 };
-use threadkeep_store_sqlite::{Durability, Salvage, Salvaged, SqliteOptions, SqliteStore, examine};
+use threadkeep_store_sqlite::{Durability, Salvage, SalvagedItem, SqliteOptions, SqliteStore, examine};
 
 use crate::{now, open, scope};
 
@@ -25,10 +25,10 @@ fn text(thread: u64, number: u64) -> String {
     format!("msg<{thread:02}{number:02}> {}", "and so on ".repeat(30))
 }
 
-/// A file of several threads with a record each, closed, so that all of it is in one file.
-async fn filled(folder: &Path) -> PathBuf {
+/// Writes a store with several threads and a record, and closes it, so that all data is in one file.
+async fn create_store(folder: &Path) -> PathBuf {
     let path = folder.join("store.db");
-    // Without a keeper it is closed, and its log emptied, with the last clone.
+    // Without background work, dropping the last clone closes the file and truncates its log.
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
     let store = SqliteStore::open(&path, options).unwrap();
     let backend = store.backend();
@@ -38,7 +38,7 @@ async fn filled(folder: &Path) -> PathBuf {
         let open = OpenThread { title: Some(format!("title {thread}")), ..OpenThread::new(&scope(), id).with_key(key) };
         backend.store.open_thread(&scope(), open, now()).await.unwrap();
         let key = format!("all {thread}");
-        let mut batch = Batch::new(IdempotencyKey::Given(key.clone()), Fingerprint::of(key.as_bytes()));
+        let mut batch = Batch::new(IdempotencyKey::FromCaller(key.clone()), Fingerprint::of(key.as_bytes()));
         batch.append = (0..MESSAGES)
             .map(|number| NewMessage {
                 id: MessageId::from_name(text(thread, number).as_bytes()),
@@ -75,24 +75,24 @@ fn damage(report: &VerifyReport) -> Vec<String> {
     damage.map(|finding| finding.detail.clone()).collect()
 }
 
-/// Replaces bytes of the file by as many others; they must be there once.
+/// Replaces bytes of the file that must occur exactly once.
 fn edit(path: &Path, old: &str, new: &str) {
     let mut bytes = fs::read(path).unwrap();
-    let places: Vec<usize> = bytes
+    let offsets: Vec<usize> = bytes
         .windows(old.len())
         .enumerate()
         .filter(|(_, window)| *window == old.as_bytes())
         .map(|(at, _)| at)
         .collect();
-    assert_eq!(places.len(), 1, "{old} is there {} times", places.len());
-    bytes[places[0]..places[0] + new.len()].copy_from_slice(new.as_bytes());
+    assert_eq!(offsets.len(), 1, "{old} occurs {} times", offsets.len());
+    bytes[offsets[0]..offsets[0] + new.len()].copy_from_slice(new.as_bytes());
     fs::write(path, bytes).unwrap();
 }
 
 #[tokio::test]
-async fn a_changed_byte_of_a_message_is_found() {
+async fn verify_finds_changed_bytes_of_a_message() {
     let folder = tempfile::tempdir().unwrap();
-    let path = filled(folder.path()).await;
+    let path = create_store(folder.path()).await;
     assert_eq!(verify(&path).await.findings, []);
     edit(&path, "msg<0321>", "msg<9999>");
     let report = verify(&path).await;
@@ -100,13 +100,13 @@ async fn a_changed_byte_of_a_message_is_found() {
     assert_eq!(found.len(), 1, "{report:?}");
     assert!(found[0].contains("position 22, message ") && !found[0].contains("msg<"), "{found:?}");
     assert_eq!(report.findings[0].thread, Some(thread_id(3)));
-    // The index still has the words that were written.
+    // The index still contains the original terms.
     let derived: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Derived).collect();
     assert_eq!(derived.iter().map(|finding| finding.thread).collect::<Vec<_>>(), [Some(thread_id(3))], "{report:?}");
 }
 
 #[tokio::test]
-async fn every_field_of_a_row_is_held_against_the_checksum() {
+async fn checksum_covers_every_field_of_a_message() {
     for (change, hits) in [
         ("UPDATE messages SET role = 0 WHERE position & 4294967295 = 5", THREADS as usize),
         ("UPDATE messages SET created_at = created_at + 1 WHERE position & 4294967295 = 5", THREADS as usize),
@@ -119,18 +119,18 @@ async fn every_field_of_a_row_is_held_against_the_checksum() {
         ("UPDATE messages SET checksum = checksum + 1 WHERE position & 4294967295 = 5", THREADS as usize),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let path = filled(folder.path()).await;
+        let path = create_store(folder.path()).await;
         Connection::open(&path).unwrap().execute_batch(change).unwrap();
         assert_eq!(damage(&verify(&path).await).len(), hits, "{change}");
     }
 }
 
 #[tokio::test]
-async fn an_index_that_differs_from_the_text_is_found_and_rebuilt() {
+async fn repair_rebuilds_an_index_that_differs_from_the_text() {
     let folder = tempfile::tempdir().unwrap();
-    let path = filled(folder.path()).await;
+    let path = create_store(folder.path()).await;
     let intruder = Connection::open(&path).unwrap();
-    // A word that no text has, at the place of a message of the second thread.
+    // A term that no text contains, under the position of a message of the second thread.
     let sql = "INSERT INTO message_terms (rowid, terms) SELECT max(position), 'walrus' FROM messages WHERE position >> 32 = 2";
     intruder.execute_batch(sql).unwrap();
     drop(intruder);
@@ -156,7 +156,7 @@ async fn dump(store: &SqliteStore, thread: ThreadId) -> Vec<Dump> {
 }
 
 #[tokio::test]
-async fn a_row_that_cannot_be_read_is_lost_and_the_rest_of_the_thread_is_not() {
+async fn dump_skips_unreadable_rows() {
     for (change, seqs) in [
         ("UPDATE messages SET body = CAST(x'3175ff22' AS TEXT) WHERE position = (1 << 32) + 20", vec![20]),
         ("UPDATE messages SET id = substr(id, 1, 8) WHERE position IN ((1 << 32) + 1, (1 << 32) + 60)", vec![1, 60]),
@@ -167,7 +167,7 @@ async fn a_row_that_cannot_be_read_is_lost_and_the_rest_of_the_thread_is_not() {
         ("DELETE FROM messages WHERE position = (1 << 32) + 8", vec![8]),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let path = filled(folder.path()).await;
+        let path = create_store(folder.path()).await;
         Connection::open(&path).unwrap().execute_batch(change).unwrap();
         let store = open(&path).unwrap();
         let chunks = dump(&store, thread_id(0)).await;
@@ -183,7 +183,7 @@ async fn a_row_that_cannot_be_read_is_lost_and_the_rest_of_the_thread_is_not() {
         assert_eq!(lost.into_iter().collect::<Vec<u64>>(), seqs, "{change}");
         assert_eq!(messages, MESSAGES - seqs.len() as u64, "{change}");
         assert!(chunks.iter().flat_map(Dump::damage).count() >= 1, "{change}");
-        // Elsewhere the positions stay empty, and a dump of that says so.
+        // Restoring leaves these positions empty, and a dump of the copy reports them as lost too.
         let copy = open(&folder.path().join("copy.db")).unwrap();
         let (maintenance, scope) = (copy.backend().maintenance, scope());
         for chunk in &chunks {
@@ -194,36 +194,38 @@ async fn a_row_that_cannot_be_read_is_lost_and_the_rest_of_the_thread_is_not() {
     }
 }
 
-/// What a salvage brought out: texts by thread and position, and what is lost.
-struct BroughtOut {
+/// The outcome of a salvage.
+struct SalvageOutcome {
+    /// The messages by thread and position.
     texts: Vec<(ThreadId, u64, String)>,
     threads: BTreeSet<String>,
     records: usize,
+    /// The number of threads with a title.
     titled: usize,
     lost: u64,
 }
 
-async fn salvage(path: &Path, into: &Path) -> Result<BroughtOut, StoreError> {
+async fn salvage(path: &Path, into: &Path) -> Result<SalvageOutcome, StoreError> {
     let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
     let target = SqliteStore::open(into, options).unwrap();
     let maintenance = target.backend().maintenance;
     let mut salvage = Salvage::open(path)?;
-    let mut out = BroughtOut { texts: Vec::new(), threads: BTreeSet::new(), records: 0, titled: 0, lost: 0 };
+    let mut out = SalvageOutcome { texts: Vec::new(), threads: BTreeSet::new(), records: 0, titled: 0, lost: 0 };
     while let Some(salvaged) = salvage.next().unwrap() {
         match salvaged {
-            Salvaged::Chunk { tenant, thread, dump } => {
+            SalvagedItem::Chunk { tenant, thread, dump } => {
                 out.threads.insert(thread.to_string());
                 out.titled += dump.thread.iter().filter(|thread| thread.body.contains("title")).count();
                 for entry in &dump.entries {
                     if let DumpEntry::Message { seq, body, .. } = entry {
-                        assert_eq!(entry.damage(), None, "damage was brought out as a message");
+                        assert_eq!(entry.damage(), None, "a damaged message was salvaged");
                         let content = threadkeep_core::codec::decode_content(body).unwrap();
                         out.texts.push((thread, *seq, content.plain_text().into_owned()));
                     }
                 }
                 maintenance.restore_thread(&tenant, thread, *dump).await.unwrap();
             }
-            Salvaged::Record { tenant, owner, record } => {
+            SalvagedItem::Record { tenant, owner, record } => {
                 out.records += 1;
                 maintenance.restore_record(&tenant, &owner, record).await.unwrap();
             }
@@ -234,9 +236,9 @@ async fn salvage(path: &Path, into: &Path) -> Result<BroughtOut, StoreError> {
 }
 
 #[tokio::test]
-async fn all_is_brought_out_of_a_sound_file() {
+async fn salvage_of_an_intact_file_is_complete() {
     let folder = tempfile::tempdir().unwrap();
-    let path = filled(folder.path()).await;
+    let path = create_store(folder.path()).await;
     let out = salvage(&path, &folder.path().join("new.db")).await.unwrap();
     assert_eq!((out.threads.len() as u64, out.texts.len() as u64), (THREADS, THREADS * MESSAGES));
     assert_eq!((out.records, out.titled as u64, out.lost), (1, THREADS, 0));
@@ -246,55 +248,57 @@ async fn all_is_brought_out_of_a_sound_file() {
     }
 }
 
-/// Overwrites each page in turn. Whatever it held: it is found, all that other pages hold is brought out, and nothing else.
+/// Overwrites each page in turn. The damage is always found, and exactly the data of the other pages is salvaged.
 #[tokio::test]
-async fn what_can_be_read_around_a_damaged_page_is_brought_out() {
+async fn salvage_recovers_data_of_undamaged_pages() {
     let folder = tempfile::tempdir().unwrap();
-    let path = filled(folder.path()).await;
-    let sound = fs::read(&path).unwrap();
-    let (mut hurt, mut whole, mut without_rows, mut nameless) = (0, 0, 0, 0);
-    for page in 1..sound.len() / PAGE {
-        let mut damaged = sound.clone();
+    let path = create_store(folder.path()).await;
+    let intact = fs::read(&path).unwrap();
+    let (mut partial, mut complete, mut without_rows, mut without_schema) = (0, 0, 0, 0);
+    for page in 1..intact.len() / PAGE {
+        let mut damaged = intact.clone();
         damaged[page * PAGE..(page + 1) * PAGE].fill(0xa5);
         let copy = folder.path().join(format!("{page}.db"));
         fs::write(&copy, &damaged).unwrap();
-        assert!(!verify(&copy).await.findings.is_empty(), "page {page} is damaged and not found");
+        assert!(!verify(&copy).await.findings.is_empty(), "the damage of page {page} was not found");
         let Ok(out) = salvage(&copy, &folder.path().join(format!("{page}-new.db"))).await else {
-            nameless += 1;
+            without_schema += 1;
             continue;
         };
-        for (thread, seq, words) in &out.texts {
+        for (thread, seq, salvaged) in &out.texts {
             let number = (0..THREADS).find(|number| thread_id(*number) == *thread).expect("a thread that was written");
-            assert_eq!(*words, text(number, seq - 1), "page {page}");
+            assert_eq!(*salvaged, text(number, seq - 1), "page {page}");
         }
         let lost = THREADS * MESSAGES - out.texts.len() as u64;
-        whole += usize::from(lost == 0);
-        // One leaf holds few messages; only the root of a tree takes all with it.
-        hurt += usize::from((1..=16).contains(&lost));
+        complete += usize::from(lost == 0);
+        // A leaf page contains few messages; without the root page of a table all are lost.
+        partial += usize::from((1..=16).contains(&lost));
         without_rows += usize::from(out.threads.len() as u64 == THREADS && (out.titled as u64) < THREADS);
-        assert!(lost == 0 || out.lost > 0, "page {page} took {lost} messages without a word");
+        assert!(lost == 0 || out.lost > 0, "the loss of {lost} messages on page {page} was not reported");
     }
-    // The pages that say where the tables are.
-    assert!(nameless <= 3, "{nameless} damaged pages took everything");
-    assert!(hurt > 10 && whole > 10 && without_rows >= 1, "{hurt} hurt, {whole} whole, {without_rows} without rows");
+    assert!(without_schema <= 3, "{without_schema} damaged pages made the schema unreadable");
+    assert!(
+        partial > 10 && complete > 10 && without_rows >= 1,
+        "{partial} partial, {complete} complete, {without_rows} without rows"
+    );
 }
 
 #[tokio::test]
-async fn a_file_that_was_cut_gives_what_is_left() {
+async fn salvage_recovers_the_rest_of_a_truncated_file() {
     let folder = tempfile::tempdir().unwrap();
-    let path = filled(folder.path()).await;
-    let sound = fs::read(&path).unwrap();
-    let pages = sound.len() / PAGE;
-    fs::write(&path, &sound[..pages * 2 / 3 * PAGE]).unwrap();
+    let path = create_store(folder.path()).await;
+    let intact = fs::read(&path).unwrap();
+    let pages = intact.len() / PAGE;
+    fs::write(&path, &intact[..pages * 2 / 3 * PAGE]).unwrap();
     assert!(!damage(&verify(&path).await).is_empty());
     let out = salvage(&path, &folder.path().join("new.db")).await.unwrap();
     assert!(out.lost > 0 && !out.texts.is_empty(), "{} texts, {} lost", out.texts.len(), out.lost);
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_copied_as_it_is() {
+async fn backup_copies_a_damaged_file() {
     let folder = tempfile::tempdir().unwrap();
-    let path = filled(folder.path()).await;
+    let path = create_store(folder.path()).await;
     edit(&path, "msg<0321>", "msg<9999>");
     let copy = folder.path().join("copy.db");
     open(&path).unwrap().backup_to(&copy, |_, _| {}).unwrap();

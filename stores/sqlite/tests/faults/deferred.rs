@@ -1,11 +1,11 @@
-//! Commits that need no sync of their own.
+//! Deferred commits, which are not synced individually.
 
 use threadkeep_core::{Batch, Urgency};
 
 use super::{append, batch, begin, now, open, scope, texts, thread};
 
 #[tokio::test]
-async fn a_deferred_commit_is_there_for_every_process_at_once() {
+async fn deferred_commit_is_immediately_visible_to_other_processes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();

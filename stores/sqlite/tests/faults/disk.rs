@@ -5,10 +5,10 @@ use std::process::Command;
 use threadkeep_core::{Reason, StoreError};
 
 use crate::processes::given_path;
-use crate::{append, append_text, assert_sound, begin, open, texts};
+use crate::{append, append_text, assert_no_findings, begin, open, texts};
 
-/// Runs one of this binary's tests in a mount namespace of its own, where a small file system stands at the given path.
-/// `None` where the system does not permit it and the caller of the tests has said so.
+/// Runs one of this binary's tests in a separate mount namespace, with a small file system mounted at the child's path.
+/// Returns `None` if `THREADKEEP_LEFT_OUT` says that the system does not permit this.
 fn run_on_small_disk(test: &str, options: &str) -> Option<()> {
     if std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "unshare")) {
         return None;
@@ -36,36 +36,33 @@ async fn fill_until_full(folder: &Path) {
     let store = open(&folder.join("store.db")).unwrap();
     begin(&store).await;
     let mut acknowledged = Vec::new();
-    let refused = loop {
+    let error = loop {
         let key = acknowledged.len().to_string();
         let text = format!("{key} {}", "some words to fill the disk ".repeat(40));
         match append_text(&store, &key, &text).await {
             Ok(_) => acknowledged.push(text),
             Err(error) => break error,
         }
-        assert!(acknowledged.len() < 10_000, "the disk never filled");
+        assert!(acknowledged.len() < 10_000, "the disk did not become full");
     };
-    assert!(
-        matches!(refused, StoreError::Unavailable { reason: Reason::Full, maybe_applied: false, .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(error, StoreError::Unavailable { reason: Reason::Full, maybe_applied: false, .. }), "{error:?}");
     let read = |texts: Vec<(u64, String)>| texts.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
-    assert_eq!(read(texts(&store).await.unwrap()), acknowledged, "nothing lost, nothing half-written");
+    assert_eq!(read(texts(&store).await.unwrap()), acknowledged, "messages differ");
     drop(store);
     free_some(folder);
     let store = open(&folder.join("store.db")).unwrap();
     assert_eq!(read(texts(&store).await.unwrap()), acknowledged);
-    append(&store, "after the disk had room again").await.unwrap();
+    append(&store, "after space was freed").await.unwrap();
     assert_eq!(texts(&store).await.unwrap().len(), acknowledged.len() + 1);
-    assert_sound(&store).await;
+    assert_no_findings(&store).await;
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_loses_nothing() {
+async fn full_disk_rejects_commits_without_data_loss() {
     match given_path() {
         Some(folder) => fill_until_full(&folder).await,
         None => {
-            run_on_small_disk("disk::a_full_disk_refuses_and_loses_nothing", "size=6m");
+            run_on_small_disk("disk::full_disk_rejects_commits_without_data_loss", "size=6m");
         }
     }
 }
@@ -78,20 +75,20 @@ async fn protect_and_read(folder: &Path) {
     drop(store);
     let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(folder).status().unwrap();
     assert!(remounted.success());
-    // SQLite cannot make the log's index beside the file: opening says so, and nothing is changed.
-    let refused = open(&path).unwrap_err();
-    assert!(matches!(refused, StoreError::Unavailable { maybe_applied: false, .. }), "{refused:?}");
+    // SQLite cannot create the log's index, so opening fails, and nothing is changed.
+    let error = open(&path).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { maybe_applied: false, .. }), "{error:?}");
     let remounted = Command::new("mount").args(["-o", "remount,rw"]).arg(folder).status().unwrap();
     assert!(remounted.success());
     assert_eq!(texts(&open(&path).unwrap()).await.unwrap(), [(1, "one".to_owned())]);
 }
 
 #[tokio::test]
-async fn a_write_protected_disk_is_told() {
+async fn open_fails_on_a_write_protected_disk() {
     match given_path() {
         Some(folder) => protect_and_read(&folder).await,
         None => {
-            run_on_small_disk("disk::a_write_protected_disk_is_told", "size=6m");
+            run_on_small_disk("disk::open_fails_on_a_write_protected_disk", "size=6m");
         }
     }
 }

@@ -4,11 +4,11 @@ use rusqlite::Connection;
 use threadkeep_core::{MessageQuery, OnCorrupt, Reason, Severity, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use crate::{append, assert_sound, begin, now, open, scope, texts, thread};
+use crate::{append, assert_no_findings, begin, now, open, scope, texts, thread};
 
 // S0.01
 #[tokio::test]
-async fn missing_folders_are_made() {
+async fn open_creates_missing_directories() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("deep/er/store.db")).unwrap();
     begin(&store).await;
@@ -17,7 +17,7 @@ async fn missing_folders_are_made() {
 
 // S0.02
 #[tokio::test]
-async fn opening_a_filled_file_again_loses_nothing() {
+async fn reopening_keeps_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
@@ -30,7 +30,7 @@ async fn opening_a_filled_file_again_loses_nothing() {
 }
 
 #[test]
-fn a_file_of_another_kind_is_refused_and_left_alone() {
+fn open_rejects_and_preserves_a_file_of_another_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("letter.txt");
     let content = "Dear Sir or Madam, ".repeat(500);
@@ -41,34 +41,37 @@ fn a_file_of_another_kind_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_database_of_another_program_is_refused_and_left_alone() {
+fn open_rejects_and_preserves_a_database_of_another_application() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE birds (name TEXT)").unwrap();
     let before = fs::read(&path).unwrap();
     let error = open(&path).unwrap_err();
-    assert_eq!(error.to_string(), "incompatible store: the file is a SQLite database of another program");
+    assert_eq!(error.to_string(), "incompatible store: the file is a SQLite database of another application");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[test]
-fn a_file_of_a_later_version_is_refused() {
+fn open_rejects_a_file_of_a_later_version() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(open(&path).unwrap());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
     let error = open(&path).unwrap_err();
-    assert_eq!(error.to_string(), "incompatible store: the file has schema 999, this program knows up to 7");
+    assert_eq!(
+        error.to_string(),
+        "incompatible store: the file has schema version 999; this program supports versions up to 7"
+    );
 }
 
 #[test]
-fn a_folder_in_place_of_a_file_is_unavailable() {
+fn open_rejects_a_directory() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(open(folder.path()), Err(StoreError::Unavailable { .. })));
 }
 
 #[tokio::test]
-async fn a_store_opened_read_only_reads_and_refuses_writes() {
+async fn read_only_store_rejects_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
@@ -76,15 +79,15 @@ async fn a_store_opened_read_only_reads_and_refuses_writes() {
     append(&store, "one").await.unwrap();
     let reader = SqliteStore::open(&path, SqliteOptions { read_only: true, ..SqliteOptions::default() }).unwrap();
     assert_eq!(texts(&reader).await.unwrap(), [(1, "one".to_owned())]);
-    let refused = append(&reader, "two").await.unwrap_err();
-    assert!(matches!(refused, StoreError::Unavailable { reason: Reason::ReadOnly, maybe_applied: false, .. }));
-    assert!(!refused.is_retryable());
+    let error = append(&reader, "two").await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { reason: Reason::ReadOnly, maybe_applied: false, .. }));
+    assert!(!error.is_retryable());
     assert_eq!(texts(&store).await.unwrap().len(), 1);
 }
 
-// S0.28: one broken row does not blank the rest, and is never read as something else.
+// S0.28
 #[tokio::test]
-async fn one_broken_row_is_told_and_hides_no_other() {
+async fn corrupt_row_is_reported_and_other_rows_stay_readable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
@@ -111,7 +114,7 @@ async fn one_broken_row_is_told_and_hides_no_other() {
 }
 
 #[tokio::test]
-async fn damaged_pages_are_told_and_never_read_as_something_else() {
+async fn damaged_pages_cause_errors_and_never_wrong_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
@@ -119,38 +122,37 @@ async fn damaged_pages_are_told_and_never_read_as_something_else() {
     for number in 0..400 {
         append(&store, &format!("message {number} {}", "and so on ".repeat(30))).await.unwrap();
     }
-    let whole = texts(&store).await.unwrap();
+    let expected = texts(&store).await.unwrap();
     drop(store);
-    let sound = fs::read(&path).unwrap();
-    let pages = sound.len() / 4096;
-    let (mut told, mut unharmed) = (0, 0);
+    let intact = fs::read(&path).unwrap();
+    let pages = intact.len() / 4096;
+    let (mut failed, mut unaffected) = (0, 0);
     for page in 1..pages {
-        let mut damaged = sound.clone();
+        let mut damaged = intact.clone();
         damaged[page * 4096..(page + 1) * 4096].fill(0xa5);
         fs::write(&path, &damaged).unwrap();
-        // The first page is sound, so the file opens or says why not; nothing panics, and what is read is true.
         let Ok(store) = open(&path) else {
-            told += 1;
+            failed += 1;
             continue;
         };
         match texts(&store).await {
             Ok(read) => {
-                assert_eq!(read, whole, "page {page}");
-                unharmed += 1;
+                assert_eq!(read, expected, "page {page}");
+                unaffected += 1;
             }
             Err(error) => {
                 assert!(matches!(error, StoreError::Corrupt { .. }), "page {page}: {error}");
-                told += 1;
+                failed += 1;
             }
         }
         let is_found = store.backend().maintenance.verify().await.map_or(true, |report| !report.findings.is_empty());
-        assert!(is_found, "page {page} is damaged and not found");
+        assert!(is_found, "the damage of page {page} was not found");
     }
-    assert!(told > 30 && unharmed > 3, "{told} told, {unharmed} unharmed");
+    assert!(failed > 30 && unaffected > 3, "{failed} failed, {unaffected} unaffected");
 }
 
 #[tokio::test]
-async fn what_is_derived_is_rebuilt() {
+async fn repair_rebuilds_derived_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
@@ -164,11 +166,11 @@ async fn what_is_derived_is_rebuilt() {
     let found = maintenance.verify().await.unwrap().findings;
     assert_eq!(found.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Derived]);
     maintenance.repair(now()).await.unwrap();
-    assert_sound(&store).await;
+    assert_no_findings(&store).await;
 }
 
 #[tokio::test]
-async fn a_backup_is_a_whole_store_of_its_own() {
+async fn backup_is_an_independent_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("store.db")).unwrap();
     begin(&store).await;
@@ -179,9 +181,9 @@ async fn a_backup_is_a_whole_store_of_its_own() {
     append(&store, "two").await.unwrap();
     let copy_store = open(&copy).unwrap();
     assert_eq!(texts(&copy_store).await.unwrap(), [(1, "one".to_owned())]);
-    // The copy may go another way from here on: it does not know the original's cursors.
+    // The histories may diverge, so the copy does not accept the original's cursors.
     let changed = copy_store.backend().store.list_changed_threads(&scope(), Some(&cursor), 10, now()).await.unwrap();
     assert!(changed.reset);
     assert!(matches!(store.backup_to(&copy, |_, _| {}), Err(StoreError::Invalid { .. })));
-    assert_sound(&copy_store).await;
+    assert_no_findings(&copy_store).await;
 }

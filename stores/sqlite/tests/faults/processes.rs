@@ -5,18 +5,18 @@ use std::time::Duration;
 use futures::StreamExt;
 use threadkeep_core::WakeUp;
 
-use crate::{append, assert_sound, begin, open, texts};
+use crate::{append, assert_no_findings, begin, open, texts};
 
-const EACH: usize = 150;
+const MESSAGES_PER_PROCESS: usize = 150;
 
-/// Runs one of this binary's own tests as another process, with a path for it.
+/// Creates a command that runs one of this binary's tests in another process, with a path for it.
 pub(crate) fn child(test: &str, path: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this test has a binary"));
+    let mut command = Command::new(std::env::current_exe().expect("path of the test binary"));
     command.args(["--exact", test, "--nocapture"]).env("THREADKEEP_TEST_CHILD", path).stdout(Stdio::null());
     command
 }
 
-/// The path that [`child`] gave; `None` when the test runs by itself.
+/// Returns the path given by [`child`]; `None` in the parent process.
 pub(crate) fn given_path() -> Option<std::path::PathBuf> {
     std::env::var_os("THREADKEEP_TEST_CHILD").map(Into::into)
 }
@@ -28,7 +28,7 @@ fn start_writer(path: &Path, name: &str) -> Child {
 async fn write_as(path: &Path, name: &str) {
     let store = open(path).unwrap();
     begin(&store).await;
-    for number in 0..EACH {
+    for number in 0..MESSAGES_PER_PROCESS {
         append(&store, &format!("{name} {number}")).await.unwrap();
     }
 }
@@ -41,7 +41,7 @@ async fn two_processes_write_one_file() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    // Three processes meet at a file that is not there yet, too.
+    // The three processes also race to create the file.
     let children: Vec<Child> = ["first", "second"].iter().map(|name| start_writer(&path, name)).collect();
     write_as(&path, "third").await;
     for mut child in children {
@@ -49,18 +49,22 @@ async fn two_processes_write_one_file() {
     }
     let store = open(&path).unwrap();
     let read = texts(&store).await.unwrap();
-    assert_eq!(read.len(), 3 * EACH);
+    assert_eq!(read.len(), 3 * MESSAGES_PER_PROCESS);
     assert!(read.iter().zip(1..).all(|((seq, _), expected)| *seq == expected), "positions are gapless");
     for name in ["first", "second", "third"] {
         let own: Vec<String> =
             read.iter().filter(|(_, text)| text.starts_with(name)).map(|(_, text)| text.clone()).collect();
-        assert_eq!(own, (0..EACH).map(|number| format!("{name} {number}")).collect::<Vec<_>>(), "in order");
+        assert_eq!(
+            own,
+            (0..MESSAGES_PER_PROCESS).map(|number| format!("{name} {number}")).collect::<Vec<_>>(),
+            "in order"
+        );
     }
-    assert_sound(&store).await;
+    assert_no_findings(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_of_another_process_wakes_listeners() {
+async fn commit_of_another_process_sends_wake_up() {
     if let Some(path) = given_path() {
         append(&open(&path).unwrap(), "from elsewhere").await.unwrap();
         return;
@@ -70,19 +74,18 @@ async fn a_commit_of_another_process_wakes_listeners() {
     let store = open(&path).unwrap();
     begin(&store).await;
     let mut wake_ups = store.backend().store.wake_ups().await.unwrap();
-    // Own commits are told by name, so that the next hint is the other process's.
+    // The wake-up for this process's commit names the thread, so the next one is from the other process.
     append(&store, "from here").await.unwrap();
     assert!(matches!(wake_ups.next().await, Some(WakeUp::Thread { .. })));
-    let status = child("processes::a_commit_of_another_process_wakes_listeners", &path).status().unwrap();
+    let status = child("processes::commit_of_another_process_sends_wake_up", &path).status().unwrap();
     assert!(status.success());
-    let hint = tokio::time::timeout(Duration::from_secs(30), wake_ups.next()).await.expect("a hint in time");
-    assert_eq!(hint, Some(WakeUp::Anything));
+    let wake_up = tokio::time::timeout(Duration::from_secs(30), wake_ups.next()).await.expect("a wake-up in time");
+    assert_eq!(wake_up, Some(WakeUp::Anything));
     assert_eq!(texts(&store).await.unwrap().len(), 2);
 }
 
-/// Sixteen at once, each a connection of its own, on a file that none has made yet.
 #[test]
-fn many_open_a_new_file_at_once() {
+fn new_file_can_be_opened_concurrently() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..10 {
         let path = folder.path().join(format!("{round}.db"));

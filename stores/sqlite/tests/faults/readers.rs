@@ -1,5 +1,5 @@
-//! Others who read an older state while text is erased: its last bytes go once they have left, and nobody has to be started
-//! again for it.
+//! Readers of an older snapshot while text is erased: its last bytes are removed when the readers have ended, without a
+//! further sweep.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,35 +8,34 @@ use rusqlite::Connection;
 use threadkeep_core::{Reason, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use super::{append, append_text, assert_sound, begin, now, scope, thread};
+use super::{append, append_text, assert_no_findings, begin, now, scope, thread};
 
 const MARKER: &str = "quixotryzzling";
-/// How long an event is waited for before a test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn open(path: &Path) -> SqliteStore {
     let options = SqliteOptions { busy_timeout: Duration::from_millis(100), ..SqliteOptions::default() };
     SqliteStore::open(path, options).unwrap()
 }
 
-fn holds_marker(files: &[PathBuf]) -> bool {
+fn contain_marker(files: &[PathBuf]) -> bool {
     files.iter().any(|file| {
         let bytes = std::fs::read(file).unwrap_or_default();
         bytes.windows(MARKER.len()).any(|window| window == MARKER.as_bytes())
     })
 }
 
-/// Waits until the marker is in no file.
-fn wait_until_gone(files: &[PathBuf]) {
-    let began = Instant::now();
-    while holds_marker(files) {
-        assert!(began.elapsed() < PATIENCE, "the text is still in the files");
+/// Waits until no file contains the marker.
+fn wait_until_erased(files: &[PathBuf]) {
+    let started = Instant::now();
+    while contain_marker(files) {
+        assert!(started.elapsed() < TIMEOUT, "the text is still in the files");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// A store with the marker, and somebody else who reads as of now.
-async fn read_by_another(path: &Path) -> (SqliteStore, Connection) {
+/// Creates a store with the marker, and a reader with an open snapshot of it.
+async fn store_with_reader(path: &Path) -> (SqliteStore, Connection) {
     let store = open(path);
     begin(&store).await;
     append_text(&store, "marked", MARKER).await.unwrap();
@@ -47,23 +46,23 @@ async fn read_by_another(path: &Path) -> (SqliteStore, Connection) {
     (store, reader)
 }
 
-/// Erases everything and sweeps, which cannot be finished now.
+/// Erases the text. The sweep fails because of the reader.
 async fn erase(store: &SqliteStore) {
     store.backend().store.delete_thread(&scope(), thread(), now()).await.unwrap();
-    let swept = store.backend().maintenance.sweep(now()).await;
-    assert!(matches!(swept, Err(StoreError::Unavailable { reason: Reason::Busy, .. })), "{swept:?}");
-    assert!(holds_marker(&store.files()));
+    let result = store.backend().maintenance.sweep(now()).await;
+    assert!(matches!(result, Err(StoreError::Unavailable { reason: Reason::Busy, .. })), "{result:?}");
+    assert!(contain_marker(&store.files()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_erasure_is_finished_once_the_reader_has_left() {
+async fn erasure_completes_after_the_reader_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, reader) = read_by_another(&folder.path().join("store.db")).await;
+    let (store, reader) = store_with_reader(&folder.path().join("store.db")).await;
     erase(&store).await;
     reader.execute_batch("ROLLBACK").unwrap();
-    wait_until_gone(&store.files());
-    assert_sound(&store).await;
-    // What comes after it is kept as ever.
+    wait_until_erased(&store.files());
+    assert_no_findings(&store).await;
+    // The store still accepts writes.
     let another = super::batch("next", "next");
     let open = threadkeep_core::OpenThread::new(&scope(), threadkeep_core::ThreadId::from_name(b"another thread"));
     store.backend().store.open_thread(&scope(), open.clone(), now()).await.unwrap();
@@ -71,22 +70,22 @@ async fn an_erasure_is_finished_once_the_reader_has_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_the_file_open_finishes_an_erasure_of_another() {
+async fn another_process_completes_the_erasure() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    let (store, reader) = read_by_another(&path).await;
+    let (store, reader) = store_with_reader(&path).await;
     let other = open(&path);
     erase(&store).await;
     drop(store);
     reader.execute_batch("ROLLBACK").unwrap();
-    wait_until_gone(&other.files());
-    assert_sound(&other).await;
+    wait_until_erased(&other.files());
+    assert_no_findings(&other).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_stays_holds_up_no_writer() {
+async fn long_reader_does_not_block_writers() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, reader) = read_by_another(&folder.path().join("store.db")).await;
+    let (store, reader) = store_with_reader(&folder.path().join("store.db")).await;
     store.backend().store.delete_thread(&scope(), thread(), now()).await.unwrap();
     store.backend().maintenance.sweep(now()).await.unwrap_err();
     let fresh = threadkeep_core::ThreadId::from_name(b"a fresh thread");
@@ -97,7 +96,7 @@ async fn a_reader_that_stays_holds_up_no_writer() {
         store.backend().store.commit(&scope(), fresh, batch, now()).await.unwrap();
     }
     reader.execute_batch("ROLLBACK").unwrap();
-    wait_until_gone(&store.files());
+    wait_until_erased(&store.files());
     drop(append(&store, "late").await.unwrap_err());
-    assert_sound(&store).await;
+    assert_no_findings(&store).await;
 }

@@ -1,4 +1,4 @@
-//! Reading everything while others write: the write-ahead log, and the copy of a file.
+//! Snapshots and backups during concurrent writes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 use super::{append_text, begin, now};
 
 #[tokio::test]
-async fn a_snapshot_says_how_the_log_grows_and_lets_go_of_it() {
+async fn snapshot_reports_log_growth_and_releases_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let options =
         SqliteOptions { background: false, busy_timeout: Duration::from_millis(50), ..SqliteOptions::default() };
@@ -23,17 +23,17 @@ async fn a_snapshot_says_how_the_log_grows_and_lets_go_of_it() {
     assert!(snapshot.log_growth_bytes().unwrap() > 50 * 10_000, "{:?}", snapshot.log_growth_bytes());
     let totals = snapshot.totals().await.unwrap();
     assert_eq!((totals.threads, totals.messages), (1, 0));
-    // The log cannot be emptied before nobody reads from it.
+    // The log cannot be truncated while the snapshot reads from it.
     let busy = maintenance.sweep(now()).await.unwrap_err();
     assert!(matches!(busy, StoreError::Unavailable { reason: Reason::Busy, .. }), "{busy:?}");
     drop(snapshot);
     maintenance.sweep(now()).await.unwrap();
-    // What is left is the page that says that nothing is left to do.
+    // Only the page that records the truncation is left.
     assert!(store.log_bytes() < 10_000, "{}", store.log_bytes());
 }
 
 #[tokio::test]
-async fn a_copy_of_the_file_ends_though_others_write_all_the_time() {
+async fn backup_completes_during_concurrent_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let store = SqliteStore::open(&path, SqliteOptions { background: false, ..SqliteOptions::default() }).unwrap();
@@ -41,7 +41,7 @@ async fn a_copy_of_the_file_ends_though_others_write_all_the_time() {
     for number in 0_u32..100 {
         append_text(&store, &number.to_string(), &"long ".repeat(20_000)).await.unwrap();
     }
-    // Another process.
+    // A connection like that of another process.
     let other = rusqlite::Connection::open(&path).unwrap();
     other.busy_timeout(Duration::from_secs(30)).unwrap();
     let mut steps = 0;
@@ -49,14 +49,14 @@ async fn a_copy_of_the_file_ends_though_others_write_all_the_time() {
     store
         .backup_to(&copy, |_, _| {
             steps += 1;
-            assert!(steps < 100, "each write begins the copy again");
+            assert!(steps < 100, "each write restarts the copy");
             other.execute("INSERT OR REPLACE INTO marks (name, value) VALUES ('test', ?1)", [steps]).unwrap();
         })
         .unwrap();
-    assert!(steps > 1, "all was copied in one step, so nothing was written meanwhile");
-    let held = rusqlite::Connection::open(&copy).unwrap();
-    let marks = held.query_row("SELECT count(*) FROM marks WHERE name = 'test'", [], |row| row.get::<_, i64>(0));
-    assert_eq!(marks.unwrap(), 0, "the copy is as of its beginning");
+    assert!(steps > 1, "the copy took a single step, so nothing was written during it");
+    let connection = rusqlite::Connection::open(&copy).unwrap();
+    let marks = connection.query_row("SELECT count(*) FROM marks WHERE name = 'test'", [], |row| row.get::<_, i64>(0));
+    assert_eq!(marks.unwrap(), 0, "the copy must not contain writes made after it started");
     let copied = SqliteStore::open(&copy, SqliteOptions::default()).unwrap();
     assert_eq!(copied.backend().maintenance.verify().await.unwrap().findings, []);
 }

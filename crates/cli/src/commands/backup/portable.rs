@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use threadkeep::core::{Finding, Severity};
-use threadkeep::memory::migrate::{self, BackupLines, Damaged};
+use threadkeep::memory::migrate::{self, BackupLines, DamagedItem};
 use threadkeep::{Memory, MemoryError};
 
 use super::BackupReport;
@@ -35,10 +35,11 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     });
     let written = written.await.map_err(|Stopped(error)| error);
     bar.finish_and_clear();
-    let migrate::BackedUp { written, as_of, log_growth_bytes, damage } = written?;
-    let findings = damage.told.into_iter();
-    let findings =
-        findings.map(|Damaged { thread, detail, .. }| Finding { severity: Severity::Damage, thread, detail }).collect();
+    let migrate::BackupSummary { written, as_of, log_growth_bytes, damage } = written?;
+    let findings = damage.listed.into_iter();
+    let findings = findings
+        .map(|DamagedItem { thread, detail, .. }| Finding { severity: Severity::Damage, thread, detail })
+        .collect();
     let unfinished = writer.finish().with_context(cannot_write)?;
     unfinished.persist_noclobber(file).map_err(|error| anyhow!(error.error)).with_context(cannot_write)?;
     let bytes = std::fs::metadata(file).map_or(0, |found| found.len());

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use threadkeep::core::{DumpEntry, Finding};
 use threadkeep::{Conflict, Memory, StoreError};
-use threadkeep_store_sqlite::{Salvage, Salvaged, SqliteOptions, SqliteStore};
+use threadkeep_store_sqlite::{Salvage, SalvagedItem, SqliteOptions, SqliteStore};
 
 use crate::clock::clock;
 use crate::commands::backup::{self, Unfinished, copy_store};
@@ -73,7 +73,7 @@ async fn recover(from: &Path, to: &SqliteStore) -> Result<Report> {
     let bar = progress::count(0, "messages salvaged");
     while let Some(salvaged) = salvage.next().with_context(cannot_read)? {
         match salvaged {
-            Salvaged::Chunk { tenant, thread, dump } => {
+            SalvagedItem::Chunk { tenant, thread, dump } => {
                 let is_message = |entry: &&DumpEntry| matches!(entry, DumpEntry::Message { .. });
                 let messages = dump.entries.iter().filter(is_message).count() as u64;
                 let is_last = dump.next.is_none();
@@ -88,7 +88,7 @@ async fn recover(from: &Path, to: &SqliteStore) -> Result<Report> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Salvaged::Record { tenant, owner, record } => {
+            SalvagedItem::Record { tenant, owner, record } => {
                 maintenance.restore_record(&tenant, &owner, record).await?;
                 report.records += 1;
             }
@@ -122,7 +122,7 @@ impl Report {
             lines.line(format_args!("and {} more losses", number(more)))?;
         }
         let amounts =
-            [counted(self.threads, "thread"), counted(self.messages, "message"), counted(self.records, "document")];
+            [counted(self.threads, "thread"), counted(self.messages, "message"), counted(self.records, "record")];
         lines.line(format_args!("salvaged {} to {}", amounts.join(", "), self.file.display()))?;
         lines.finish()?;
         if self.lost_count > 0 {

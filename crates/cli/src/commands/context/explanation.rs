@@ -8,7 +8,7 @@ use serde::Serialize;
 use textwrap::WordSeparator;
 use threadkeep::context::{Fate, FateReason, FateSpan, RecalledFate, Report, TokensByPart};
 use threadkeep::core::limits;
-use threadkeep::{Memory, Message, MessageName, Scope, Thread, ThreadId, TokenCount};
+use threadkeep::{Memory, Message, MessageRef, Scope, Thread, ThreadId, TokenCount};
 
 use crate::bar::Scale;
 use crate::output::{BOLD, DIM, Output, colour, printable_line};
@@ -59,7 +59,7 @@ impl<'a> Explanation<'a> {
         }
         let mut messages = BTreeMap::new();
         for (thread, seqs) in positions {
-            let names: Vec<_> = seqs.into_iter().take(limits::PAGE).map(MessageName::Seq).collect();
+            let names: Vec<_> = seqs.into_iter().take(limits::PAGE).map(MessageRef::Seq).collect();
             // Messages that were erased since or are unreadable are printed with their position only.
             let read = memory.find_messages(scope, thread, &names).await.unwrap_or_default();
             messages.extend(read.into_iter().map(|message| ((thread, message.seq), message)));

@@ -233,7 +233,7 @@ fn summary(counts: &Counts) -> String {
         text = format!("{text} ({} of the threads {are})", number(forks.new));
     }
     if records.new > 0 {
-        text = format!("{text}, {}", counted(records.new, "document"));
+        text = format!("{text}, {}", counted(records.new, "record"));
     }
     if threads.known + messages.known > 0 {
         let (threads, messages) = (number(threads.known), number(messages.known));

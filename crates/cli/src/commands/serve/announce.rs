@@ -22,7 +22,7 @@ pub(super) enum Access {
 impl Access {
     pub(super) fn to_server(&self) -> LocalAccess {
         match self {
-            Self::Keys => LocalAccess::Nobody,
+            Self::Keys => LocalAccess::Disabled,
             Self::Token(found) => LocalAccess::Token(found.token.clone()),
             Self::ThisMachine => LocalAccess::ThisMachine,
         }

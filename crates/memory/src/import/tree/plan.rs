@@ -1,81 +1,83 @@
-//! Which thread each message of a conversation with branches belongs to.
+//! Planning which thread each message of a conversation with branches belongs to.
 //!
-//! Every message belongs to one thread: the first that held it. A thread holds a path of the tree from its beginning; where it
-//! is a fork, the messages before its own first one are copies. What a thread holds never moves: a thread is only continued
-//! at its end, and only where its end is a message of the tree; all else becomes a new fork.
+//! Every message belongs to the first thread that contained it, and is one of the *own messages* of that thread. A thread
+//! contains a path of the tree from the root; in a fork, the messages before the first own message are copies. Messages never
+//! move between threads: a thread is only continued at its end, and only if its last message is part of the tree. All other
+//! messages go to new forks.
 
 use std::collections::HashMap;
 
 use threadkeep_core::Timestamp;
 use threadkeep_core::exchange::ImportedNode;
 
-/// Threads of one conversation at most, the current branch's included.
-pub(super) const BRANCHES: usize = 100;
-/// Messages at most that all forks of a conversation hold as copies, and the bytes of them.
-pub(super) const COPIED_MESSAGES: usize = 50_000;
-pub(super) const COPIED_BYTES: u64 = 256 * 1024 * 1024;
+/// Maximum number of threads of one conversation, including the thread with the current branch.
+pub(super) const MAX_BRANCHES: usize = 100;
+/// Maximum number of copied messages in all forks of a conversation.
+pub(super) const MAX_COPIED_MESSAGES: usize = 50_000;
+/// Maximum size in bytes of the copied messages in all forks of a conversation.
+pub(super) const MAX_COPIED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// How the messages of a conversation hang together.
-pub(super) struct Shape {
+/// The tree of a conversation's messages. Messages are identified by their index.
+pub(super) struct MessageTree {
     parents: Vec<Option<usize>>,
     children: Vec<Vec<usize>>,
     roots: Vec<usize>,
-    places: HashMap<String, usize>,
-    /// How many messages stand before each one on its path, and their bytes.
-    before: Vec<(usize, u64)>,
-    /// The last message of the branch that the source shows.
-    pub(super) shown: Option<usize>,
-    on_shown_path: Vec<bool>,
+    by_external_id: HashMap<String, usize>,
+    /// For each message, the number and size in bytes of its ancestors.
+    preceding: Vec<(usize, u64)>,
+    /// The last message of the current branch.
+    pub(super) current_leaf: Option<usize>,
+    on_current_path: Vec<bool>,
 }
 
-/// What a shape is made of.
-pub(super) struct Prepared {
+/// The data of nodes from which a tree is built.
+pub(super) struct TreeParts {
     parents: Vec<Option<usize>>,
     times: Vec<Option<Timestamp>>,
-    places: HashMap<String, usize>,
+    by_external_id: HashMap<String, usize>,
 }
 
-impl Shape {
-    pub(super) fn prepare(nodes: &[ImportedNode]) -> Prepared {
-        let named = |(place, node): (usize, &ImportedNode)| Some((node.message.external_id.clone()?, place));
-        Prepared {
+impl MessageTree {
+    pub(super) fn parts(nodes: &[ImportedNode]) -> TreeParts {
+        let with_external_id = |(index, node): (usize, &ImportedNode)| Some((node.message.external_id.clone()?, index));
+        TreeParts {
             parents: nodes.iter().map(|node| node.parent).collect(),
             times: nodes.iter().map(|node| node.message.created_at).collect(),
-            places: nodes.iter().enumerate().filter_map(named).collect(),
+            by_external_id: nodes.iter().enumerate().filter_map(with_external_id).collect(),
         }
     }
 
-    /// Of messages with their parents and bytes, and the one that the source shows.
-    pub(super) fn of(prepared: Prepared, bytes: &[u64], current: Option<usize>) -> Self {
-        let Prepared { parents, times, places } = prepared;
+    /// Builds a tree. `bytes` is the encoded size of each message, `current` the message that the source marks as current.
+    pub(super) fn new(parts: TreeParts, bytes: &[u64], current: Option<usize>) -> Self {
+        let TreeParts { parents, times, by_external_id } = parts;
         let mut children = vec![Vec::new(); parents.len()];
-        let (mut roots, mut before) = (Vec::new(), Vec::with_capacity(parents.len()));
+        let (mut roots, mut preceding) = (Vec::new(), Vec::with_capacity(parents.len()));
         for (node, parent) in parents.iter().enumerate() {
             match *parent {
                 Some(parent) => {
                     children[parent].push(node);
-                    let (count, sum): (usize, u64) = before[parent];
-                    before.push((count + 1, sum + bytes[parent]));
+                    let (count, sum): (usize, u64) = preceding[parent];
+                    preceding.push((count + 1, sum + bytes[parent]));
                 }
                 None => {
                     roots.push(node);
-                    before.push((0, 0));
+                    preceding.push((0, 0));
                 }
             }
         }
         let newest = newest_below(&parents, times);
         let newest_of = |nodes: &[usize]| nodes.iter().copied().max_by_key(|node| newest[*node]);
-        let mut shown = current.or_else(|| newest_of(&roots));
-        while let Some(next) = shown.and_then(|node| newest_of(&children[node])) {
-            shown = Some(next);
+        let mut current_leaf = current.or_else(|| newest_of(&roots));
+        while let Some(next) = current_leaf.and_then(|node| newest_of(&children[node])) {
+            current_leaf = Some(next);
         }
-        let mut on_shown_path = vec![false; parents.len()];
-        let mut next = shown;
+        let mut on_current_path = vec![false; parents.len()];
+        let mut next = current_leaf;
         while let Some(node) = next {
-            on_shown_path[node] = true;
+            on_current_path[node] = true;
             next = parents[node];
         }
-        Self { parents, children, roots, places, before, shown, on_shown_path }
+        Self { parents, children, roots, by_external_id, preceding, current_leaf, on_current_path }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -86,36 +88,37 @@ impl Shape {
         self.parents[node]
     }
 
-    pub(super) fn place(&self, external_id: &str) -> Option<usize> {
-        self.places.get(external_id).copied()
+    pub(super) fn find(&self, external_id: &str) -> Option<usize> {
+        self.by_external_id.get(external_id).copied()
     }
 
     pub(super) fn branches(&self) -> usize {
         self.children.iter().filter(|children| children.is_empty()).count()
     }
 
-    /// The messages beside which there are others: each may have begun a fork.
+    /// The messages that have siblings. Each may be the first own message of a fork.
     pub(super) fn siblings(&self) -> impl Iterator<Item = usize> {
         let families = self.children.iter().chain(std::iter::once(&self.roots));
         families.filter(|family| family.len() > 1).flatten().copied()
     }
 
-    /// A message and all before it, the last first.
-    pub(super) fn up_from(&self, node: Option<usize>) -> impl Iterator<Item = usize> {
+    /// A message and all its ancestors, with the root at the end. Empty if `node` is `None`.
+    pub(super) fn path_to_root(&self, node: Option<usize>) -> impl Iterator<Item = usize> {
         std::iter::successors(node, |node| self.parents[*node])
     }
 
-    fn next(&self, after: Option<usize>) -> &[usize] {
+    /// The children of a message, or the roots if it is `None`.
+    fn children_of(&self, after: Option<usize>) -> &[usize] {
         after.map_or(&self.roots, |node| &self.children[node])
     }
 
-    /// Of messages that follow the same one, the one that is shown, else the newest.
+    /// Returns the node on the current path, or else the last one; `None` if there are no nodes.
     fn preferred(&self, nodes: impl DoubleEndedIterator<Item = usize> + Clone) -> Option<usize> {
-        nodes.clone().find(|node| self.on_shown_path[*node]).or_else(|| nodes.last())
+        nodes.clone().find(|node| self.on_current_path[*node]).or_else(|| nodes.last())
     }
 }
 
-/// For each message the time of the newest one on the branches through it.
+/// For each message, the time of the newest message in its subtree.
 fn newest_below(parents: &[Option<usize>], times: Vec<Option<Timestamp>>) -> Vec<Option<Timestamp>> {
     let mut newest = times;
     for (node, parent) in parents.iter().enumerate().rev() {
@@ -126,148 +129,150 @@ fn newest_below(parents: &[Option<usize>], times: Vec<Option<Timestamp>>) -> Vec
     newest
 }
 
-/// A thread of the conversation, as far as the tree is concerned.
+/// The messages of the tree that a thread contains.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
-    /// A fork's first own message; `None` for the thread that has the conversation's key.
-    pub(super) first: Option<usize>,
-    /// The messages of the tree that it holds, or held until they were erased, with their positions.
+pub(super) struct ThreadContents {
+    /// The first own message of a fork; `None` for the main thread, which has the conversation's key.
+    pub(super) first_own: Option<usize>,
+    /// The positions of the messages, including those that were erased.
     pub(super) positions: HashMap<usize, u64>,
-    /// What it ends with.
+    /// The last message.
     pub(super) end: End,
 }
 
-/// What a thread ends with.
+/// The last message of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum End {
-    /// It holds no messages.
+    /// There are no messages.
     #[default]
     Empty,
-    /// This message of the tree.
+    /// A message of the tree.
     Message(usize),
-    /// Something else: a message that was added here, or one that only a newer export has.
+    /// A message that is not in the tree. It was appended in this store, or comes from a newer export.
     Other,
 }
 
-/// What is to become of a conversation.
+/// The changes that import a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// For each message the thread that it belongs to: one of those that are there, then of the new ones. `None` where it is
-    /// left out, or stands only in a thread with mixed branches.
+    /// For each message, the index of the thread to which it belongs, among the existing threads followed by the new threads.
+    /// `None` if the message is skipped.
     pub(super) owners: Vec<Option<usize>>,
-    /// For each thread that is there, the messages that are added to it.
-    pub(super) continued: Vec<Vec<usize>>,
-    /// For each thread that is there, whether its making was cut off before its first own message.
-    pub(super) begun: Vec<bool>,
-    /// For each thread that is there, whether it holds messages of several branches: an earlier version mixed them.
-    pub(super) mixed: Vec<bool>,
-    /// The threads that are made, those before that others fork from.
+    /// For each existing thread, the messages to append.
+    pub(super) to_append: Vec<Vec<usize>>,
+    /// For each existing thread, whether it is a fork whose import was interrupted before its first own message.
+    pub(super) is_incomplete: Vec<bool>,
+    /// For each existing thread, whether it contains messages of several branches, as written by earlier versions.
+    pub(super) is_mixed: Vec<bool>,
+    /// The threads to create. A thread precedes its forks.
     pub(super) new: Vec<NewThread>,
-    /// Messages that no thread here holds but a fork as a copy: their own thread begins with them, if it is there still.
+    /// Messages that existing forks contain as copies although no known thread owns them. A fork that starts with one may exist.
     pub(super) orphans: Vec<usize>,
-    /// The last message of each branch that is left out for a bound.
-    pub(super) left_out: Vec<usize>,
+    /// The last message of each branch that is skipped because of a limit.
+    pub(super) skipped: Vec<usize>,
 }
 
-/// A thread that is to be made.
+/// A thread to be created.
 #[derive(Debug)]
 pub(super) struct NewThread {
     /// Whether it gets the conversation's key.
     pub(super) is_main: bool,
-    /// Its own messages, in order; at least one.
-    pub(super) own: Vec<usize>,
+    /// The thread's own messages, in order; at least one.
+    pub(super) own_messages: Vec<usize>,
 }
 
-/// Settles it. The threads that are there stand in this order: the one with the conversation's key first, forks by the places
-/// of their first messages.
-pub(super) fn plan(shape: &Shape, held: &[Held]) -> Plan {
-    let mut planning = Planning {
-        shape,
+/// Makes a plan. `existing` starts with the main thread, if that exists, followed by the forks in the order of their first own
+/// messages.
+pub(super) fn plan(tree: &MessageTree, existing: &[ThreadContents]) -> Plan {
+    let mut planner = Planner {
+        tree,
         plan: Plan {
-            owners: vec![None; shape.len()],
-            continued: vec![Vec::new(); held.len()],
-            begun: vec![false; held.len()],
-            mixed: vec![false; held.len()],
+            owners: vec![None; tree.len()],
+            to_append: vec![Vec::new(); existing.len()],
+            is_incomplete: vec![false; existing.len()],
+            is_mixed: vec![false; existing.len()],
             ..Plan::default()
         },
-        firsts: held.iter().map(|held| held.first).collect(),
-        is_passed_over: vec![false; shape.len()],
-        threads: held.len(),
+        first_own_messages: existing.iter().map(|contents| contents.first_own).collect(),
+        is_skipped: vec![false; tree.len()],
+        threads: existing.len(),
         copied: (0, 0),
     };
-    let ends: Vec<Option<Tip>> = held.iter().enumerate().map(|(thread, held)| planning.settle(thread, held)).collect();
+    let assign = |(thread, contents)| planner.assign(thread, contents);
+    let ends: Vec<Option<ContinueAfter>> = existing.iter().enumerate().map(assign).collect();
     for (thread, end) in ends.into_iter().enumerate() {
-        if let Some(Tip(tip)) = end {
-            let more = planning.continue_from(tip, thread);
-            planning.plan.continued[thread].extend(more);
+        if let Some(ContinueAfter(last)) = end {
+            let more = planner.continue_from(last, thread);
+            planner.plan.to_append[thread].extend(more);
         }
     }
-    let has_main = held.iter().any(|held| held.first.is_none());
-    planning.add_threads(has_main);
-    planning.plan
+    let has_main = existing.iter().any(|contents| contents.first_own.is_none());
+    planner.add_threads(has_main);
+    planner.plan
 }
 
-/// Where a thread can be continued.
-struct Tip(Option<usize>);
+/// The message after which a thread can be continued; `None` if the thread is empty.
+struct ContinueAfter(Option<usize>);
 
-struct Planning<'a> {
-    shape: &'a Shape,
+struct Planner<'a> {
+    tree: &'a MessageTree,
     plan: Plan,
-    /// The first own message of each thread that is there.
-    firsts: Vec<Option<usize>>,
-    /// Messages of branches that are left out.
-    is_passed_over: Vec<bool>,
+    /// The first own message of each existing thread.
+    first_own_messages: Vec<Option<usize>>,
+    /// Whether each message is in a skipped branch.
+    is_skipped: Vec<bool>,
     threads: usize,
     copied: (usize, u64),
 }
 
-impl Planning<'_> {
-    /// Gives a thread the messages that it holds, and tells where it can be continued, if it can.
-    fn settle(&mut self, thread: usize, held: &Held) -> Option<Tip> {
-        let shape = self.shape;
-        let deepest = held.positions.keys().copied().max_by_key(|node| (shape.before[*node].0, *node));
-        let on_path = shape.up_from(deepest).filter(|node| held.positions.contains_key(node)).count();
-        if on_path < held.positions.len() {
-            // It stays as it is, and stands for none of its branches.
-            self.plan.mixed[thread] = true;
+impl Planner<'_> {
+    /// Assigns to a thread the messages that it contains. Returns where the thread can be continued; `None` if it cannot be.
+    fn assign(&mut self, thread: usize, contents: &ThreadContents) -> Option<ContinueAfter> {
+        let tree = self.tree;
+        let deepest = contents.positions.keys().copied().max_by_key(|node| (tree.preceding[*node].0, *node));
+        let on_path = tree.path_to_root(deepest).filter(|node| contents.positions.contains_key(node)).count();
+        if on_path < contents.positions.len() {
+            // The thread is not changed, and its messages are imported into other threads.
+            self.plan.is_mixed[thread] = true;
             return None;
         }
-        self.own_up_from(deepest, thread);
-        let Some(first) = held.first else {
-            return (held.end != End::Other).then_some(Tip(deepest));
+        self.assign_path_to(deepest, thread);
+        let Some(first) = contents.first_own else {
+            return (contents.end != End::Other).then_some(ContinueAfter(deepest));
         };
         self.count_copies(first);
-        let is_begun = shape.up_from(shape.parent(first)).any(|node| Some(node) == deepest) || deepest.is_none();
-        self.own_up_from(Some(first), thread);
-        if held.end == End::Other {
+        let is_incomplete =
+            tree.path_to_root(tree.parent(first)).any(|node| Some(node) == deepest) || deepest.is_none();
+        self.assign_path_to(Some(first), thread);
+        if contents.end == End::Other {
             return None;
         }
-        if !is_begun {
-            return Some(Tip(deepest));
+        if !is_incomplete {
+            return Some(ContinueAfter(deepest));
         }
-        self.plan.begun[thread] = true;
-        let missing = shape.up_from(Some(first)).take_while(|node| Some(*node) != deepest);
+        self.plan.is_incomplete[thread] = true;
+        let missing = tree.path_to_root(Some(first)).take_while(|node| Some(*node) != deepest);
         let mut own: Vec<usize> = missing.filter(|node| self.plan.owners[*node] == Some(thread)).collect();
         own.reverse();
-        self.plan.continued[thread] = own;
-        Some(Tip(Some(first)))
+        self.plan.to_append[thread] = own;
+        Some(ContinueAfter(Some(first)))
     }
 
-    /// Whatever leads to a message of a thread is that thread's or an earlier one's. (Where a thread does not hold it any more,
-    /// it was erased or trimmed, and stays so.)
-    fn own_up_from(&mut self, node: Option<usize>, thread: usize) {
-        let shape = self.shape;
-        let first = self.firsts[thread];
+    /// Assigns a message and its unassigned ancestors to a thread. Ancestors that the thread does not contain were erased or
+    /// trimmed, and are not added again.
+    fn assign_path_to(&mut self, node: Option<usize>, thread: usize) {
+        let tree = self.tree;
+        let first = self.first_own_messages[thread];
         let mut top = None;
-        for node in shape.up_from(node).take_while(|node| self.plan.owners[*node].is_none()) {
+        for node in tree.path_to_root(node).take_while(|node| self.plan.owners[*node].is_none()) {
             top = Some(node);
         }
         if let (Some(top), Some(first)) = (top, first)
-            && shape.before[top].0 < shape.before[first].0
+            && tree.preceding[top].0 < tree.preceding[first].0
         {
             self.plan.orphans.push(top);
         }
-        for node in shape.up_from(node) {
+        for node in tree.path_to_root(node) {
             if self.plan.owners[node].is_some() {
                 break;
             }
@@ -275,32 +280,32 @@ impl Planning<'_> {
         }
     }
 
-    /// Follows what nobody owns to the end of a branch.
-    fn continue_from(&mut self, tip: Option<usize>, thread: usize) -> Vec<usize> {
-        let (shape, mut tip, mut path) = (self.shape, tip, Vec::new());
+    /// Assigns unassigned messages after `last` to a thread, until the end of a branch, and returns them.
+    fn continue_from(&mut self, last: Option<usize>, thread: usize) -> Vec<usize> {
+        let (tree, mut last, mut path) = (self.tree, last, Vec::new());
         loop {
-            let free = shape.next(tip).iter().copied().filter(|node| self.plan.owners[*node].is_none());
-            let Some(next) = shape.preferred(free) else { return path };
+            let free = tree.children_of(last).iter().copied().filter(|node| self.plan.owners[*node].is_none());
+            let Some(next) = tree.preferred(free) else { return path };
             self.plan.owners[next] = Some(thread);
             path.push(next);
-            tip = Some(next);
+            last = Some(next);
         }
     }
 
-    /// Makes threads for what nobody owns: for the branch that is shown, then for the others in their order.
+    /// Adds threads for unassigned messages, first for the current branch, then for the other branches in order.
     fn add_threads(&mut self, has_main: bool) {
-        let shape = self.shape;
+        let tree = self.tree;
         let mut has_main = has_main;
         let is_free = |node: &usize, plan: &Plan| plan.owners[*node].is_none();
-        let shown = shape.up_from(shape.shown).take_while(|node| is_free(node, &self.plan)).last();
-        for first in shown.into_iter().chain(0..shape.len()) {
-            if self.plan.owners[first].is_some() || self.is_passed_over[first] {
+        let current = tree.path_to_root(tree.current_leaf).take_while(|node| is_free(node, &self.plan)).last();
+        for first in current.into_iter().chain(0..tree.len()) {
+            if self.plan.owners[first].is_some() || self.is_skipped[first] {
                 continue;
             }
-            if shape.parent(first).is_some_and(|parent| self.is_passed_over[parent]) || !self.has_room_for(first) {
-                self.is_passed_over[first] = true;
-                if shape.children[first].is_empty() {
-                    self.plan.left_out.push(first);
+            if tree.parent(first).is_some_and(|parent| self.is_skipped[parent]) || !self.has_room_for(first) {
+                self.is_skipped[first] = true;
+                if tree.children[first].is_empty() {
+                    self.plan.skipped.push(first);
                 }
                 continue;
             }
@@ -311,17 +316,19 @@ impl Planning<'_> {
             let mut own = vec![first];
             own.extend(self.continue_from(Some(first), thread));
             let is_main = !std::mem::replace(&mut has_main, true);
-            self.plan.new.push(NewThread { is_main, own });
+            self.plan.new.push(NewThread { is_main, own_messages: own });
         }
     }
 
     fn has_room_for(&self, first: usize) -> bool {
-        let (messages, bytes) = self.shape.before[first];
-        self.threads < BRANCHES && self.copied.0 + messages <= COPIED_MESSAGES && self.copied.1 + bytes <= COPIED_BYTES
+        let (messages, bytes) = self.tree.preceding[first];
+        self.threads < MAX_BRANCHES
+            && self.copied.0 + messages <= MAX_COPIED_MESSAGES
+            && self.copied.1 + bytes <= MAX_COPIED_BYTES
     }
 
     fn count_copies(&mut self, first: usize) {
-        let (messages, bytes) = self.shape.before[first];
+        let (messages, bytes) = self.tree.preceding[first];
         self.copied = (self.copied.0 + messages, self.copied.1 + bytes);
     }
 }

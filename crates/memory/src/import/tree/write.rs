@@ -1,4 +1,4 @@
-//! Adding what is missing of a conversation with branches.
+//! Adding the missing messages and threads of a conversation with branches.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,43 +6,43 @@ use threadkeep_core::{
     Access, Conflict, Expected, Map, NewMessage, OpenThread, Scope, StoreError, Thread, ThreadId, ThreadKey, codec,
 };
 
-use super::known::{Known, KnownThread, fork_key, main};
-use super::mark::{self, Kind, MARK, Mark, Told};
+use super::branch_metadata::{self, BRANCH, BranchMetadata, CurrentBranch, Kind};
+use super::existing::{ExistingThread, ExistingThreads, fork_key, main_thread};
 use super::plan::{NewThread, Plan};
-use super::{LEFT_OUT, Tree};
+use super::{SKIPPED_BRANCH, Tree};
 use crate::import::{CHUNK_BYTES, CHUNK_MESSAGES};
 use crate::messages::READ_PAGE;
 use crate::title::title_from_first;
 use crate::{Memory, MemoryError, Result};
 
 /// Why a plan was not carried out.
-pub(super) enum Halt {
-    /// Others changed what it stands on.
-    Changed,
+pub(super) enum WriteError {
+    /// Others have changed the conversation's threads since the plan was made.
+    PlanOutdated,
     Failed(MemoryError),
 }
 
-impl From<MemoryError> for Halt {
+impl From<MemoryError> for WriteError {
     fn from(error: MemoryError) -> Self {
         Self::Failed(error)
     }
 }
 
-/// What was done, over all attempts.
+/// Counts for the report, including all attempts.
 #[derive(Default)]
-pub(super) struct Done {
+pub(super) struct Counts {
     pub(super) created: HashSet<ThreadId>,
     messages_added: u64,
     threads: usize,
     forks: usize,
     forks_created: usize,
-    left_out: Vec<usize>,
+    skipped: Vec<usize>,
     owned: usize,
 }
 
-impl Done {
-    /// Puts it into the conversation's report.
-    pub(super) fn tell(self, tree: &mut Tree) {
+impl Counts {
+    /// Adds the counts to the conversation's report.
+    pub(super) fn add_to_report(self, tree: &mut Tree) {
         let report = &mut tree.report;
         report.threads_created += self.created.len() as u64;
         report.threads_found += (self.threads - self.created.len()) as u64;
@@ -50,57 +50,59 @@ impl Done {
         report.forks_found += (self.forks - self.forks_created) as u64;
         report.messages_added += self.messages_added;
         report.messages_already_there += (self.owned as u64).saturating_sub(self.messages_added);
-        for last in self.left_out {
+        for last in self.skipped {
             let name = tree.messages[last].as_ref().and_then(|message| message.external_id.clone());
-            tree.report.problem(tree.place, name, LEFT_OUT);
+            tree.report.add_problem(tree.number, name, SKIPPED_BRANCH);
         }
     }
 }
 
-pub(super) async fn write(
+/// Carries out a plan: writes the missing messages, threads and metadata.
+pub(super) async fn write_missing(
     tree: &Tree,
     memory: &Memory,
     scope: &Scope,
     key: &ThreadKey,
-    known: Known,
-    done: &mut Done,
-) -> Result<(), Halt> {
-    let Known { threads, plan, erased } = known;
-    let mut writing = Writing { tree, memory, scope, key, plan: &plan, erased: &erased, threads: Vec::new(), done };
-    for KnownThread { thread, held } in threads {
+    existing: ExistingThreads,
+    counts: &mut Counts,
+) -> Result<(), WriteError> {
+    let ExistingThreads { threads, plan, erased } = existing;
+    let mut writer = Writer { tree, memory, scope, key, plan: &plan, erased: &erased, threads: Vec::new(), counts };
+    for ExistingThread { thread, contents } in threads {
         let wants_title = thread.title.is_none() && scope.access(&thread.owner) == Access::Full;
         let (id, seq, metadata) = (thread.id, thread.positions.seq, thread.metadata);
-        let is_main = held.first.is_none();
-        let (positions, fork) = (held.positions, None);
-        writing.threads.push(Target { id, seq, is_main, wants_title, metadata, positions, fork });
+        let is_main = contents.first_own.is_none();
+        let (positions, fork) = (contents.positions, None);
+        writer.threads.push(TargetThread { id, seq, is_main, wants_title, metadata, positions, fork });
     }
-    let moves = writing.moves_current();
-    for thread in 0..writing.threads.len() {
-        writing.continue_thread(thread).await?;
+    let updates_current = writer.updates_current();
+    for thread in 0..writer.threads.len() {
+        writer.continue_thread(thread).await?;
     }
     for new in &plan.new {
-        writing.add_thread(new, moves).await?;
+        writer.add_thread(new, updates_current).await?;
     }
-    writing.mark_threads(moves).await?;
-    writing.count();
+    writer.update_metadata(updates_current).await?;
+    writer.count_all();
     Ok(())
 }
 
-/// A thread of the conversation.
-struct Target {
+/// A thread to which messages are added.
+struct TargetThread {
     id: ThreadId,
-    /// Where it ends.
+    /// The last position.
     seq: u64,
     is_main: bool,
     wants_title: bool,
-    /// As it stands in the store.
+    /// The stored metadata.
     metadata: Map,
+    /// The positions of the tree's messages in the thread.
     positions: HashMap<usize, u64>,
-    /// For a fork the thread and position that it begins at, once it was looked up.
+    /// The thread and position from which a fork was forked; `None` for the main thread, and for a fork not looked up yet.
     fork: Option<(ThreadId, u64)>,
 }
 
-struct Writing<'a> {
+struct Writer<'a> {
     tree: &'a Tree,
     memory: &'a Memory,
     scope: &'a Scope,
@@ -108,35 +110,35 @@ struct Writing<'a> {
     plan: &'a Plan,
     erased: &'a HashSet<usize>,
     /// In the order of the plan.
-    threads: Vec<Target>,
-    done: &'a mut Done,
+    threads: Vec<TargetThread>,
+    counts: &'a mut Counts,
 }
 
-impl Writing<'_> {
-    async fn continue_thread(&mut self, thread: usize) -> Result<(), Halt> {
-        let own = &self.plan.continued[thread];
-        if self.plan.begun[thread] {
-            let top = own.first().copied().or_else(|| self.top_of(thread));
-            self.copy_before(thread, top).await?;
+impl Writer<'_> {
+    async fn continue_thread(&mut self, thread: usize) -> Result<(), WriteError> {
+        let own = &self.plan.to_append[thread];
+        if self.plan.is_incomplete[thread] {
+            let first = own.first().copied().or_else(|| self.first_own_message(thread));
+            self.copy_shared(thread, first).await?;
         }
-        self.append_own(thread, own).await
+        self.append_own_messages(thread, own).await
     }
 
-    async fn add_thread(&mut self, new: &NewThread, moves: bool) -> Result<(), Halt> {
-        let (thread, first) = (self.threads.len(), new.own[0]);
-        let mut open = main(self.tree, self.memory, self.scope, self.key);
+    async fn add_thread(&mut self, new: &NewThread, updates_current: bool) -> Result<(), WriteError> {
+        let (thread, first) = (self.threads.len(), new.own_messages[0]);
+        let mut open = main_thread(self.tree, self.memory, self.scope, self.key);
         if !new.is_main {
-            let instant = self.tree.messages[first].as_ref().map(|message| message.created_at);
+            let created_at = self.tree.messages[first].as_ref().map(|message| message.created_at);
             let name = self.tree.external_id(first).unwrap_or_default();
             open = OpenThread {
                 key: Some(fork_key(self.key, name)?),
                 metadata: Map::new(),
-                created_at: instant.or(open.created_at),
+                created_at: created_at.or(open.created_at),
                 ..open
             };
         }
-        let fork = self.fork_point(self.tree.shape.parent(first)).or_else(|| self.beginning());
-        let mut target = Target {
+        let fork = self.fork_point(self.tree.message_tree.parent(first)).or_else(|| self.start_of_main());
+        let mut target = TargetThread {
             id: open.id,
             seq: 0,
             is_main: new.is_main,
@@ -145,59 +147,61 @@ impl Writing<'_> {
             positions: HashMap::new(),
             fork,
         };
-        if let Some(mark) = self.mark_of(thread, &target, moves) {
-            mark.put_into(&mut open.metadata);
+        if let Some(branch) = self.branch_metadata(thread, &target, updates_current) {
+            branch.put_into(&mut open.metadata);
         }
         let opened = self.memory.open_thread(self.scope, open).await?;
         let Thread { id, positions, metadata, .. } = opened.thread;
-        // The id was just made, so nobody else can have made a thread with it.
+        // The id is new, so a thread with another id was created by another import.
         if id != target.id {
-            return Err(Halt::Changed);
+            return Err(WriteError::PlanOutdated);
         }
-        self.done.created.insert(id);
-        self.done.forks_created += usize::from(!new.is_main);
+        self.counts.created.insert(id);
+        self.counts.forks_created += usize::from(!new.is_main);
         if positions.seq > 0 {
-            return Err(Halt::Changed);
+            return Err(WriteError::PlanOutdated);
         }
         target.metadata = metadata;
         self.threads.push(target);
-        self.copy_before(thread, Some(first)).await?;
-        self.append_own(thread, &new.own).await
+        self.copy_shared(thread, Some(first)).await?;
+        self.append_own_messages(thread, &new.own_messages).await
     }
 
-    /// The first message that is a thread's own.
-    fn top_of(&self, thread: usize) -> Option<usize> {
+    /// The first own message of a thread.
+    fn first_own_message(&self, thread: usize) -> Option<usize> {
         self.plan.owners.iter().position(|owner| *owner == Some(thread))
     }
 
-    /// Which thread a message stands in that others follow, and where; the one before it where it is gone.
+    /// The thread and position of `parent`, which a fork follows, or of the nearest ancestor that still exists.
     fn fork_point(&self, parent: Option<usize>) -> Option<(ThreadId, u64)> {
         let target = &self.threads[self.plan.owners[parent?]?];
-        let mut before = self.tree.shape.up_from(parent);
+        let mut before = self.tree.message_tree.path_to_root(parent);
         let seq = before.find_map(|node| target.positions.get(&node)).copied().unwrap_or(0);
         Some((target.id, seq))
     }
 
-    /// Where a fork begins that shares no message with another thread.
-    fn beginning(&self) -> Option<(ThreadId, u64)> {
+    /// The fork point for a fork that shares no message with another thread: before the first message of the main thread.
+    fn start_of_main(&self) -> Option<(ThreadId, u64)> {
         self.threads.first().map(|thread| (thread.id, 0))
     }
 
-    /// Copies what a fork shares with the thread that it forks from, as it stands there: what was erased there is not copied,
-    /// and what was corrected there is copied so.
-    async fn copy_before(&mut self, thread: usize, first: Option<usize>) -> Result<(), Halt> {
-        let parent = first.and_then(|first| self.tree.shape.parent(first));
+    /// Copies to a fork the messages that precede its first own message `first`, from the thread in which they are stored. Copies
+    /// their current versions, and omits messages that were erased.
+    async fn copy_shared(&mut self, thread: usize, first: Option<usize>) -> Result<(), WriteError> {
+        let parent = first.and_then(|first| self.tree.message_tree.parent(first));
         let Some((from, through)) = self.fork_point(parent) else { return Ok(()) };
         self.threads[thread].fork = Some((from, through));
-        let held = &self.threads[thread].positions;
-        let shared: HashSet<usize> = self.tree.shape.up_from(parent).filter(|node| !held.contains_key(node)).collect();
+        let present = &self.threads[thread].positions;
+        let ancestors = self.tree.message_tree.path_to_root(parent);
+        let shared: HashSet<usize> = ancestors.filter(|node| !present.contains_key(node)).collect();
         let mut chunk = Chunk::default();
         let mut after = Some(0).filter(|_| !shared.is_empty());
         while let Some(seq) = after {
-            let following = self.memory.page_after(self.scope, from, seq, READ_PAGE).await?;
-            for message in following.page.messages.into_iter().take_while(|message| message.seq <= through) {
+            let step = self.memory.page_after(self.scope, from, seq, READ_PAGE).await?;
+            for message in step.page.messages.into_iter().take_while(|message| message.seq <= through) {
                 let name = message.external_id.as_deref();
-                let Some(node) = name.and_then(|name| self.tree.shape.place(name)).filter(|node| shared.contains(node))
+                let Some(node) =
+                    name.and_then(|name| self.tree.message_tree.find(name)).filter(|node| shared.contains(node))
                 else {
                     continue;
                 };
@@ -208,36 +212,37 @@ impl Writing<'_> {
                     self.append(thread, std::mem::take(&mut chunk)).await?;
                 }
             }
-            after = following.next.filter(|next| *next < through);
+            after = step.next.filter(|next| *next < through);
         }
         self.append(thread, chunk).await.map(drop)
     }
 
-    async fn append_own(&mut self, thread: usize, own: &[usize]) -> Result<(), Halt> {
+    async fn append_own_messages(&mut self, thread: usize, own: &[usize]) -> Result<(), WriteError> {
         let mut chunk = Chunk::default();
         for node in own.iter().filter(|node| !self.erased.contains(node)) {
             let Some(message) = &self.tree.messages[*node] else { continue };
             let bytes = codec::encode_content(&message.content).map_err(MemoryError::from)?.len();
             if chunk.push(*node, message.clone(), bytes) {
-                self.done.messages_added += self.append(thread, std::mem::take(&mut chunk)).await?;
+                self.counts.messages_added += self.append(thread, std::mem::take(&mut chunk)).await?;
             }
         }
-        self.done.messages_added += self.append(thread, chunk).await?;
+        self.counts.messages_added += self.append(thread, chunk).await?;
         Ok(())
     }
 
-    /// Appends to a thread that ends where it is known to end. A message that was erased from it stays erased.
-    async fn append(&mut self, thread: usize, Chunk { mut nodes, mut messages, .. }: Chunk) -> Result<u64, Halt> {
+    /// Appends messages if the thread still ends where the plan expects. Omits messages that were erased from the thread.
+    /// Returns the number of appended messages.
+    async fn append(&mut self, thread: usize, Chunk { mut nodes, mut messages, .. }: Chunk) -> Result<u64, WriteError> {
         let target = &mut self.threads[thread];
         while !messages.is_empty() {
             let now = self.memory.now();
-            let mut batch = self.memory.minted_batch(now);
+            let mut batch = self.memory.new_batch(now);
             batch.expected = Some(Expected::Seq(target.seq));
             batch.append.clone_from(&messages);
             if target.wants_title {
                 batch.patch.title = title_from_first(messages.iter().map(|message| &message.content)).map(Some);
             }
-            match self.memory.commit_repeatedly(self.scope, target.id, &batch, now).await {
+            match self.memory.commit_with_retries(self.scope, target.id, &batch, now).await {
                 Ok(appended) => {
                     target.wants_title &= batch.patch.title.is_none();
                     target.positions.extend(nodes.into_iter().zip(appended.first_seq..));
@@ -245,14 +250,14 @@ impl Writing<'_> {
                     return Ok(appended.count);
                 }
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::MessageId { id, .. }))) => {
-                    let Some(at) = messages.iter().position(|message| message.id == id) else {
-                        return Err(Halt::Changed);
+                    let Some(index) = messages.iter().position(|message| message.id == id) else {
+                        return Err(WriteError::PlanOutdated);
                     };
-                    messages.remove(at);
-                    nodes.remove(at);
+                    messages.remove(index);
+                    nodes.remove(index);
                 }
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::ExternalId { .. }))) => {
-                    return Err(Halt::Changed);
+                    return Err(WriteError::PlanOutdated);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -260,87 +265,93 @@ impl Writing<'_> {
         Ok(0)
     }
 
-    /// Whether this import says what is current: an older export does not.
-    fn moves_current(&self) -> bool {
+    /// Whether this import updates which branch is current. It does not if a newer export was imported before.
+    fn updates_current(&self) -> bool {
         let main = self.threads.iter().find(|target| target.is_main);
-        let as_of = main.and_then(|main| Told::by(&main.metadata).as_of);
+        let as_of = main.and_then(|main| CurrentBranch::read(&main.metadata).as_of);
         as_of.is_none_or(|as_of| self.tree.updated_at.is_none_or(|updated_at| updated_at >= as_of))
     }
 
-    /// The place of the thread that holds the current branch.
-    fn current(&self) -> Option<usize> {
-        self.plan.owners[self.tree.shape.shown?]
+    /// The index of the thread that contains the current branch.
+    fn current_thread(&self) -> Option<usize> {
+        self.plan.owners[self.tree.message_tree.current_leaf?]
     }
 
-    /// How a thread is to be marked; `None` where the conversation has no branches.
-    fn mark_of(&self, thread: usize, target: &Target, moves: bool) -> Option<Mark> {
-        let count = self.plan.continued.len() + self.plan.new.len();
-        let is_marked = target.metadata.contains_key(MARK);
-        if count < 2 && !is_marked && target.fork.is_none() {
+    /// The branch metadata of a thread; `None` if the conversation has no branches.
+    fn branch_metadata(&self, thread: usize, target: &TargetThread, updates_current: bool) -> Option<BranchMetadata> {
+        let count = self.plan.to_append.len() + self.plan.new.len();
+        let has_metadata = target.metadata.contains_key(BRANCH);
+        if count < 2 && !has_metadata && target.fork.is_none() {
             return None;
         }
-        let told = |name: &str| target.metadata.get(MARK).and_then(|mark| mark.get(name));
-        let was_current = told("current").and_then(threadkeep_core::Value::as_bool).unwrap_or(false);
-        let is_current = if moves { self.current() == Some(thread) } else { was_current };
+        let member = |name: &str| target.metadata.get(BRANCH).and_then(|branch| branch.get(name));
+        let was_current = member("current").and_then(threadkeep_core::Value::as_bool).unwrap_or(false);
+        let is_current = if updates_current { self.current_thread() == Some(thread) } else { was_current };
         let kind = if target.is_main {
-            let before = Told::by(&target.metadata);
-            let now = self.current().map(|current| self.threads.get(current).map_or(target.id, |target| target.id));
-            let (current, as_of) =
-                if moves { (now, self.tree.updated_at.or(before.as_of)) } else { (before.current, before.as_of) };
-            let is_mixed = self.plan.mixed.get(thread).copied().unwrap_or(false);
+            let before = CurrentBranch::read(&target.metadata);
+            let now =
+                self.current_thread().map(|current| self.threads.get(current).map_or(target.id, |target| target.id));
+            let (current, as_of) = match updates_current {
+                true => (now, self.tree.updated_at.or(before.as_of)),
+                false => (before.current, before.as_of),
+            };
+            let is_mixed = self.plan.is_mixed.get(thread).copied().unwrap_or(false);
             Kind::Main { current, as_of, is_mixed }
         } else {
             let (thread, seq) = target.fork?;
             Kind::Fork { thread, seq }
         };
-        Some(Mark { conversation: self.key.clone(), is_current, kind })
+        Some(BranchMetadata { conversation: self.key.clone(), is_current, kind })
     }
 
-    /// Marks the threads whose marks are not as they shall be.
-    async fn mark_threads(&mut self, moves: bool) -> Result<(), Halt> {
+    /// Updates the branch metadata of threads if it differs.
+    async fn update_metadata(&mut self, updates_current: bool) -> Result<(), WriteError> {
         let before = self.threads.iter().find(|target| target.is_main);
-        let before = before.and_then(|main| Told::by(&main.metadata).current);
+        let before = before.and_then(|main| CurrentBranch::read(&main.metadata).current);
         for thread in 0..self.threads.len() {
             if !self.threads[thread].is_main && self.threads[thread].fork.is_none() {
-                let first = self.top_of(thread);
-                self.threads[thread].fork = self.kept_fork(thread).or_else(|| {
-                    let parent = first.and_then(|first| self.tree.shape.parent(first));
-                    self.fork_point(parent).or_else(|| self.beginning())
+                let first = self.first_own_message(thread);
+                self.threads[thread].fork = self.stored_fork(thread).or_else(|| {
+                    let parent = first.and_then(|first| self.tree.message_tree.parent(first));
+                    self.fork_point(parent).or_else(|| self.start_of_main())
                 });
             }
             let target = &self.threads[thread];
-            let Some(mark) = self.mark_of(thread, target, moves) else { continue };
+            let Some(branch) = self.branch_metadata(thread, target, updates_current) else { continue };
             let mut metadata = target.metadata.clone();
-            mark.put_into(&mut metadata);
+            branch.put_into(&mut metadata);
             if metadata != target.metadata {
-                mark::change(self.memory, self.scope, target.id, |metadata| mark.put_into(metadata)).await?;
+                branch_metadata::update_metadata(self.memory, self.scope, target.id, |metadata| {
+                    branch.put_into(metadata)
+                })
+                .await?;
             }
         }
-        if moves
+        if updates_current
             && let Some(before) = before
             && self.threads.iter().all(|target| target.id != before)
         {
-            mark::take_current(self.memory, self.scope, before).await?;
+            branch_metadata::clear_current(self.memory, self.scope, before).await?;
         }
         Ok(())
     }
 
-    /// What a fork's own mark says about where it begins.
-    fn kept_fork(&self, thread: usize) -> Option<(ThreadId, u64)> {
-        let from = self.threads[thread].metadata.get(MARK)?.get("forked_from")?;
+    /// The fork point according to a fork's stored metadata.
+    fn stored_fork(&self, thread: usize) -> Option<(ThreadId, u64)> {
+        let from = self.threads[thread].metadata.get(BRANCH)?.get("forked_from")?;
         Some((from.get("thread")?.as_str()?.parse().ok()?, from.get("seq")?.as_u64()?))
     }
 
-    fn count(&mut self) {
-        self.done.threads = self.threads.len();
-        self.done.forks = self.threads.iter().filter(|target| !target.is_main).count();
-        self.done.left_out.clone_from(&self.plan.left_out);
+    fn count_all(&mut self) {
+        self.counts.threads = self.threads.len();
+        self.counts.forks = self.threads.iter().filter(|target| !target.is_main).count();
+        self.counts.skipped.clone_from(&self.plan.skipped);
         let is_owned = |(node, owner): &(usize, &Option<usize>)| owner.is_some() && self.tree.messages[*node].is_some();
-        self.done.owned = self.plan.owners.iter().enumerate().filter(is_owned).count();
+        self.counts.owned = self.plan.owners.iter().enumerate().filter(is_owned).count();
     }
 }
 
-/// Messages of one commit, with their places in the tree.
+/// The messages for one commit, with their indexes in the tree.
 #[derive(Default)]
 struct Chunk {
     nodes: Vec<usize>,
@@ -349,7 +360,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Says whether it is full.
+    /// Adds a message. Returns whether the chunk is full.
     fn push(&mut self, node: usize, message: NewMessage, bytes: usize) -> bool {
         self.nodes.push(node);
         self.messages.push(message);

@@ -3,7 +3,7 @@
 use axum::extract::ws::Message;
 use serde::{Deserialize, Deserializer, Serialize};
 use threadkeep::ThreadId;
-use threadkeep::core::{ChangedThread, Tagged};
+use threadkeep::core::{ChangedThread, TaggedNumber};
 
 use crate::error::ApiError;
 use crate::rest::json::message::RoleJson;
@@ -17,7 +17,7 @@ pub(super) enum ClientMessage {
     Subscribe {
         thread: String,
         #[serde(default, deserialize_with = "position")]
-        after: Option<Tagged>,
+        after: Option<TaggedNumber>,
         #[serde(default)]
         last: Option<usize>,
         #[serde(default)]
@@ -40,7 +40,7 @@ pub(super) enum ClientMessage {
 }
 
 /// Reads an event's id, or the number of a change.
-fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tagged>, D::Error> {
+fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TaggedNumber>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected an event's id or the number of a change")]
     enum Position {

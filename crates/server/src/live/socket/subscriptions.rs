@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::Message;
 use futures::StreamExt;
-use threadkeep::core::{Tagged, UserCursor};
+use threadkeep::core::{TaggedNumber, UserCursor};
 use threadkeep::memory::{ThreadsUpdate, ThreadsUpdates};
 use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadId};
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ impl Client {
     pub(super) async fn subscribe(
         &mut self,
         thread: &str,
-        after: Option<Tagged>,
+        after: Option<TaggedNumber>,
         last: Option<usize>,
         roles: Vec<RoleJson>,
     ) -> Result<()> {
@@ -77,11 +77,11 @@ impl Client {
             return Err(ApiError::invalid("roles", "`roles` requires `follow`"));
         }
         let scope = self.caller.scope.clone();
-        let cursor = cursor.map(|cursor| cursor::take(&scope, LIST, "cursor", &cursor)).transpose()?.map(UserCursor);
+        let cursor = cursor.map(|cursor| cursor::decode(&scope, LIST, "cursor", &cursor)).transpose()?.map(UserCursor);
         let is_new = cursor.is_none();
         let cursor = match cursor {
             Some(cursor) => cursor,
-            None => self.app.memory().present_cursor(&scope).await?,
+            None => self.app.memory().current_cursor(&scope).await?,
         };
         let roles = roles.into_iter().map(Into::into).collect();
         let followed = match follow {
@@ -91,7 +91,7 @@ impl Client {
         let updates = self.app.memory().subscribe_threads(&scope, Some(cursor.clone())).await?;
         let (outgoing, app) = (self.outgoing.clone(), self.app.clone());
         let task = tokio::spawn(async move {
-            let cursor = cursor::give(&scope, LIST, &cursor.0);
+            let cursor = cursor::encode(&scope, LIST, &cursor.0);
             let subscribed = text(&ServerMessage::SubscribedThreads { r#type: "subscribed_threads", cursor });
             if outgoing.send(subscribed).await.is_ok() {
                 let mut stopped = std::pin::pin!(app.stopped());
@@ -133,7 +133,7 @@ async fn send_changes(
                 }
             }
         }
-        let cursor = cursor::give(scope, LIST, &cursor.0);
+        let cursor = cursor::encode(scope, LIST, &cursor.0);
         let threads = threads.into_iter().map(Into::into).collect();
         outgoing.send(text(&ServerMessage::Threads { r#type: "threads", threads, cursor, reset })).await?;
     }

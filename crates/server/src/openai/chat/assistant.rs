@@ -10,20 +10,20 @@ use super::complete::{Answer, CompleteJson, Envelope, PREFIX, THREAD_HEADER, com
 use super::messages;
 use super::stream::{ChunkWriter, response};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::input;
 use crate::openai::assistant;
 use crate::output::json;
 use crate::security::Caller;
-use crate::turns::{self, AskRequest, TurnUpdate, Waiting, Work};
+use crate::turns::{self, AskRequest, TurnTask, TurnUpdate, TurnUpdates};
 
 /// Answers a request to an assistant. With a thread, the last message starts a turn in it. Without one, the messages are put into
 /// an ephemeral thread.
 pub(super) async fn complete(
     app: App,
     caller: Caller,
-    held: Held,
+    connection: ConnectionGuard,
     headers: &HeaderMap,
     (body, digest): (CompleteJson, &str),
     agent: Agent,
@@ -32,9 +32,9 @@ pub(super) async fn complete(
     let (earlier, ask) = assistant::split_question(messages::read(&body.messages)?, "messages")?;
     let named = thread(headers, body.metadata.as_ref())?;
     let thread_name = named.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = input::attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
+    let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let (scope, memory) = (caller.scope, app.memory());
-    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
+    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
     let thread = match named {
         Some(thread) => memory.get_thread(&scope, thread).await?.id,
         None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, true).await?,
@@ -48,21 +48,13 @@ pub(super) async fn complete(
     let is_ephemeral = named.is_none();
     let app_of_stream = app.clone();
     let waiting = turns::start(
-        held,
-        Work::Ask(AskRequest {
-            service: app.service().clone(),
-            agent,
-            scope,
-            thread,
-            ask,
-            attempt,
-            is_passing: is_ephemeral,
-        }),
+        connection,
+        TurnTask::Ask(AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral }),
     );
     let mut response = if body.stream == Some(true) {
         respond(app_of_stream, envelope, waiting).await?
     } else {
-        let turn = turns::whole(waiting).await?.turn;
+        let turn = turns::wait_for_result(waiting).await?.turn;
         let mut body = completion_json(&envelope, &answer(&turn));
         body["threadkeep"] = assistant::extension(&turn);
         json(&body)
@@ -82,7 +74,7 @@ fn answer(turn: &Turn) -> Answer {
 }
 
 /// Streams an assistant's answer. An error before its first event is returned as an ordinary error response.
-async fn respond(app: App, envelope: Envelope, mut waiting: Waiting) -> Result<Response> {
+async fn respond(app: App, envelope: Envelope, mut waiting: TurnUpdates) -> Result<Response> {
     let mut next = match waiting.recv().await {
         Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         next => next,

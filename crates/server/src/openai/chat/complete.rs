@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, json as value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Finish, Sampling};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usage, Value};
-use threadkeep_service::{Attempt, carried};
+use threadkeep_service::{Attempt, in_current_span};
 use utoipa::ToSchema;
 
 use super::{assistant, messages, resent, stored, stream};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody};
 use crate::openai::conversations::check_metadata;
@@ -147,7 +147,7 @@ pub(super) struct Answer {
 pub(crate) async fn complete(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
+    Extension(connection): Extension<ConnectionGuard>,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<CompleteJson>,
 ) -> Result<Response> {
@@ -155,7 +155,7 @@ pub(crate) async fn complete(
         return Err(ApiError::invalid("n", "Invalid 'n': only 1 is supported."));
     }
     if let Some(agent) = assistants::find(&app, body.model.as_deref())? {
-        return assistant::complete(app, caller, held, &headers, (body, &digest), agent).await;
+        return assistant::complete(app, caller, connection, &headers, (body, &digest), agent).await;
     }
     let is_streamed = body.stream == Some(true);
     let completion = prepare(app, caller.scope, &headers, body, &digest).await?;
@@ -164,8 +164,8 @@ pub(crate) async fn complete(
     }
     let envelope = completion.envelope.clone();
     // Spawned, so that the completion is finished even if the client disconnects.
-    let answering = tokio::spawn(carried(async move { completion.answer(&mut |_| {}).await }));
-    let answer = answering.await.map_err(|_| ApiError::broken_off())??;
+    let answering = tokio::spawn(in_current_span(async move { completion.answer(&mut |_| {}).await }));
+    let answer = answering.await.map_err(|_| ApiError::task_panicked())??;
     Ok(json(&completion_json(&envelope, &answer)))
 }
 
@@ -180,9 +180,9 @@ async fn prepare(
     let drafts = messages::read(&body.messages)?;
     let thread = thread(headers, body.metadata.as_ref())?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = input::attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
+    let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let memory = app.memory();
-    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
+    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
     let envelope = Envelope {
         id: format!("{PREFIX}{}", id.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
@@ -321,8 +321,8 @@ impl PendingCompletion {
             usage: usage(answer.usage.as_ref()),
         };
         if let Some(turn) = turn {
-            let output = turn::output_drafts(&answer, turn::text_message_id(app.memory().mint_message_id()));
-            let with_id = |draft: Draft| draft.with_id(app.memory().mint_message_id());
+            let output = turn::output_drafts(&answer, turn::text_message_id(app.memory().generate_message_id()));
+            let with_id = |draft: Draft| draft.with_id(app.memory().generate_message_id());
             let input: Vec<Draft> = new.into_iter().map(with_id).collect();
             let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
             let stored_envelope = value!({ "created": envelope.created, "model": envelope.model, "finish": completed.finish, "usage": completed.usage });

@@ -18,7 +18,7 @@ pub(super) fn respond(completion: PendingCompletion) -> Response {
     let (chunks, receiver) = mpsc::unbounded_channel::<Bytes>();
     let app = completion.app.clone();
     // Spawned, so that the completion is finished even if the client disconnects.
-    tokio::spawn(threadkeep_service::carried(async move {
+    tokio::spawn(threadkeep_service::in_current_span(async move {
         let mut writer = ChunkWriter::new(chunks, completion.envelope.clone());
         match completion.answer(&mut |delta| writer.write_delta(delta)).await {
             Ok(answer) => writer.finish(&answer),
@@ -30,11 +30,12 @@ pub(super) fn respond(completion: PendingCompletion) -> Response {
 
 /// Returns a response that streams chunks from a channel.
 pub(super) fn response(app: App, chunks: mpsc::UnboundedReceiver<Bytes>) -> Response {
-    sse::from_channel(app, chunks, |_| error_event(&limits::stopping()))
+    sse::from_channel(app, chunks, |_| error_event(&limits::stopping_error()))
 }
 
 fn error_event(error: &ApiError) -> String {
-    let error = json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
+    let error =
+        json!({ "message": error.message, "type": error.openai_type(), "param": error.param, "code": error.code });
     format!("data: {}\n\n", json!({ "error": error }))
 }
 

@@ -4,14 +4,14 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use threadkeep::{Draft, Message, MessageName, Scope, ThreadId};
-use threadkeep_service::{Attempt, placed};
+use threadkeep::{Draft, Message, MessageRef, Scope, ThreadId};
+use threadkeep_service::{Attempt, appended_messages};
 use utoipa::ToSchema;
 
 use super::list_response;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::openai::{ids, items, references};
 use crate::output::with_replay;
 use crate::security::Caller;
@@ -40,14 +40,14 @@ pub(crate) struct CreateItemsJson {
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<CreateItemsJson>,
 ) -> Result {
-    let (scope, id) = (&caller.scope, names.text("id"));
+    let (scope, id) = (&caller.scope, path_params.get("id"));
     let thread = ids::thread(id)?;
     let items = items::read_all(&body.items)?;
-    let attempt = input::attempt(&headers, "items", &digest)?;
+    let attempt = input::read_attempt(&headers, "items", &digest)?;
     let drafts = references::resolve_all(&app, scope, Some(thread), items).await?;
     let (messages, replayed) = add(&app, scope, thread, drafts, &attempt).await.map_err(ids::not_found_as(id))?;
     let items: Vec<_> = messages.iter().flat_map(items::items_of).collect();
@@ -69,7 +69,7 @@ async fn add(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok((placed(app, scope, thread, &appended).await?, appended.replayed))
+    Ok((appended_messages(app, scope, thread, &appended).await?, appended.replayed))
 }
 
 /// Adds the items that do not exist yet, after adding all of them failed because some exist.
@@ -82,8 +82,8 @@ async fn add_missing(
     conflict: ApiError,
 ) -> Result<(Vec<Message>, bool)> {
     let name = |draft: &Draft| {
-        let external = draft.external_id.clone().map(MessageName::External);
-        draft.id.map(MessageName::Id).or(external)
+        let external = draft.external_id.clone().map(MessageRef::External);
+        draft.id.map(MessageRef::Id).or(external)
     };
     let requested: Vec<_> = drafts.iter().filter_map(name).collect();
     let found = app.memory().find_messages(scope, thread, &requested).await?;
@@ -106,7 +106,7 @@ async fn add_missing(
         return Err(conflict);
     }
     let appended = attempt.append(app, scope, thread, missing, None).await?;
-    let mut added = placed(app, scope, thread, &appended).await?.into_iter();
+    let mut added = appended_messages(app, scope, thread, &appended).await?.into_iter();
     let messages = (0..drafts.len()).filter_map(|index| existing.remove(&index).or_else(|| added.next()));
     Ok((messages.collect(), true))
 }

@@ -3,7 +3,7 @@ use axum::extract::State;
 use super::{find, thread_of};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::openai::conversations::ConversationJson;
 use crate::openai::items::items_of;
 use crate::output::json;
@@ -18,10 +18,10 @@ use crate::security::Caller;
     responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
-    let thread = thread_of(&app, scope, names.text("id")).await?;
-    let (message, _) = find(&app, scope, thread, names.text("item")).await?;
+    let thread = thread_of(&app, scope, path_params.get("id")).await?;
+    let (message, _) = find(&app, scope, thread, path_params.get("item")).await?;
     if items_of(&message).len() > 1 {
         let message =
             "this item is part of a message that was written through another API; delete the whole message there";

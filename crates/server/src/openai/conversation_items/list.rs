@@ -1,11 +1,11 @@
 use axum::extract::State;
 use threadkeep::core::{ChangePage, Effect, RangeEnd};
-use threadkeep::{Bound, MessageName, MessageQuery, Scope, ThreadId};
+use threadkeep::{Bound, MessageQuery, MessageRef, Scope, ThreadId};
 
 use super::{find, list_response, thread_of};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::openai::ids;
 use crate::openai::items::{Item, items_of};
 use crate::security::Caller;
@@ -26,16 +26,16 @@ pub(crate) struct PageQuery {
 
 impl PageQuery {
     /// Reads the parameters of all lists of this API. The default order is newest first.
-    pub(crate) fn read(params: &mut Params) -> Result<Self> {
+    pub(crate) fn read(params: &mut QueryParams) -> Result<Self> {
         Self::read_with(params, RangeEnd::Newest)
     }
 
     /// Like [`Self::read`], with oldest first as the default order.
-    pub(crate) fn read_ascending(params: &mut Params) -> Result<Self> {
+    pub(crate) fn read_ascending(params: &mut QueryParams) -> Result<Self> {
         Self::read_with(params, RangeEnd::Oldest)
     }
 
-    fn read_with(params: &mut Params, default: RangeEnd) -> Result<Self> {
+    fn read_with(params: &mut QueryParams, default: RangeEnd) -> Result<Self> {
         // Ignored: items always include everything that is stored of them.
         params.take_all("include");
         let limit: i64 = params.parse("limit", "a whole number")?.unwrap_or(DEFAULT_LIMIT as i64);
@@ -74,9 +74,14 @@ impl PageQuery {
     responses((status = 200, description = "A page of items.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let query = PageQuery::read(&mut params)?;
-    let thread = thread_of(&app, &caller.scope, names.text("id")).await?;
+    let thread = thread_of(&app, &caller.scope, path_params.get("id")).await?;
     let (items, has_more) = page(&app, &caller.scope, thread, &query).await?;
     Ok(list_response(&items, has_more))
 }
@@ -122,7 +127,7 @@ async fn position_of(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> 
         Ok((message, index)) => return Ok((message.seq, index)),
         Err(error) => error,
     };
-    let Some((MessageName::Id(id), index)) = ids::message(item) else { return Err(not_found) };
+    let Some((MessageRef::Id(id), index)) = ids::message(item) else { return Err(not_found) };
     let memory = app.memory();
     let newest = memory.get_thread(scope, thread).await?.positions.change;
     let after = newest.saturating_sub(SEARCHED_CHANGES as u64);

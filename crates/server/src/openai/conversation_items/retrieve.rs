@@ -3,7 +3,7 @@ use axum::extract::State;
 use super::{find, json_response, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::openai::items::items_of;
 use crate::security::Caller;
 
@@ -16,9 +16,9 @@ use crate::security::Caller;
     responses((status = 200, description = "The item.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let thread = thread_of(&app, &caller.scope, names.text("id")).await?;
-    let (message, index) = find(&app, &caller.scope, thread, names.text("item")).await?;
+pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let thread = thread_of(&app, &caller.scope, path_params.get("id")).await?;
+    let (message, index) = find(&app, &caller.scope, thread, path_params.get("item")).await?;
     let item = items_of(&message).swap_remove(index);
     Ok(json_response(item.json))
 }

@@ -45,7 +45,7 @@ pub(crate) async fn create(
     JsonBody { value: body, digest }: JsonBody<CreateJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = input::attempt(&headers, "conversations", &digest)?;
+    let attempt = input::read_attempt(&headers, "conversations", &digest)?;
     let items = items::read_all(&body.items.unwrap_or_default())?;
     let drafts = references::resolve_all(&app, scope, None, items).await?;
     // Checked before the thread is created: an invalid item must not leave an empty thread behind.
@@ -53,7 +53,7 @@ pub(crate) async fn create(
     let id = attempt.thread_id(&app, scope);
     let open = OpenThread { metadata: check_metadata(body.metadata)?, ..OpenThread::new(scope, id) };
     let opened = app.memory().open_thread(scope, open).await?;
-    attempt.note_creation(&app, scope, id).await?;
+    attempt.record_creation(&app, scope, id).await?;
     if !drafts.is_empty() {
         attempt.append(&app, scope, id, drafts, None).await?;
     }

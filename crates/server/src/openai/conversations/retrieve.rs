@@ -3,7 +3,7 @@ use axum::extract::State;
 use super::ConversationJson;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::openai::ids;
 use crate::output::json;
 use crate::security::Caller;
@@ -17,8 +17,8 @@ use crate::security::Caller;
     responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let id = names.text("id");
+pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let id = path_params.get("id");
     let found = app.memory().get_thread(&caller.scope, ids::thread(id)?).await;
     let thread = found.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&ConversationJson::from(thread)))

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{ConversationJson, check_metadata};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{JsonBody, PathParams};
 use crate::openai::ids;
 use crate::output::json;
 use crate::security::Caller;
@@ -31,10 +31,10 @@ pub(crate) struct UpdateConversationJson {
 pub(crate) async fn update(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     JsonBody { value: body, .. }: JsonBody<UpdateConversationJson>,
 ) -> Result {
-    let (id, scope) = (names.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let (thread, metadata) = (ids::thread(id)?, Some(check_metadata(body.metadata)?));
     let patch = ThreadPatch { metadata, ..ThreadPatch::default() };
     let patched = app.memory().patch_thread(scope, thread, patch, None).await;

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Sampling};
 use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
-use threadkeep_service::{Attempt, carried};
+use threadkeep_service::{Attempt, in_current_span};
 
 use super::assistant::AssistantRun;
 use super::create::CreateResponseJson;
@@ -13,7 +13,7 @@ use super::stored_response::{self, StoredResponse};
 use super::text_deltas::TextDeltas;
 use super::{body, chain, mint_id, text_message_id};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::conversations::check_metadata;
 use crate::openai::items::{InputItem, Item, items_of};
@@ -123,12 +123,12 @@ impl PendingResponse {
     pub(super) async fn prepare(
         app: App,
         scope: Scope,
-        held: Held,
+        connection: ConnectionGuard,
         request: CreateResponseJson,
         attempt: Attempt,
     ) -> Result<Self> {
         if let Some(agent) = assistant::find(&app, request.model.as_deref())? {
-            return super::assistant::prepare(app, scope, held, agent, request, attempt).await;
+            return super::assistant::prepare(app, scope, connection, agent, request, attempt).await;
         }
         if app.model().is_none() {
             return Err(turn::no_model());
@@ -184,8 +184,8 @@ impl PendingResponse {
     /// Answers with the whole response.
     pub(super) async fn respond(self) -> Result<Response> {
         // Spawned, so that the response is finished even if the client disconnects.
-        let answering = tokio::spawn(carried(async move { self.answer(&mut |_| {}).await }));
-        let answered = answering.await.map_err(|_| ApiError::broken_off())?;
+        let answering = tokio::spawn(in_current_span(async move { self.answer(&mut |_| {}).await }));
+        let answered = answering.await.map_err(|_| ApiError::task_panicked())?;
         let answered = answered.map_err(|(error, _)| error)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())
     }
@@ -260,7 +260,7 @@ async fn store(
 ) -> Result<()> {
     let ModelCall { turn, input, store, previous, .. } = call;
     // Ids are created here, because the record refers to the messages.
-    let with_id = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().mint_message_id()) };
+    let with_id = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().generate_message_id()) };
     let input: Vec<Draft> = input.into_iter().map(with_id).collect();
     let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
     match turn {
@@ -337,7 +337,7 @@ pub(super) async fn read_response(
 pub(crate) fn unstored_message(app: &App, draft: &Draft) -> Message {
     Message {
         seq: 0,
-        id: draft.id.unwrap_or_else(|| app.memory().mint_message_id()),
+        id: draft.id.unwrap_or_else(|| app.memory().generate_message_id()),
         external_id: draft.external_id.clone(),
         revision: 0,
         created_at: app.memory().now(),

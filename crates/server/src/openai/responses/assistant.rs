@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::core::{ChatDelta, Finish};
-use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
-use threadkeep_service::{Attempt, carried};
+use threadkeep::{Agent, MessageId, MessageRef, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
+use threadkeep_service::{Attempt, in_current_span};
 use tokio::sync::oneshot;
 
 use super::answer::{FinishedResponse, PendingResponse, Work, conversation, failed_response, read_answered};
@@ -13,7 +13,7 @@ use super::retrieve::ResponseState;
 use super::text_deltas::TextDeltas;
 use super::{body, chain, mint_id, text_message_id, thread_of};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::assistant;
 use crate::openai::conversations::check_metadata;
@@ -27,8 +27,8 @@ use crate::turns::{self, AskRequest, TurnUpdate};
 /// An assistant's turn that is ready to be started.
 pub(super) struct AssistantRun {
     app: App,
-    pub(super) asking: AskRequest,
-    held: Held,
+    pub(super) request: AskRequest,
+    connection: ConnectionGuard,
     /// Notified when the question is stored. From then on the turn survives a restart of the server.
     pub(super) started: Option<oneshot::Sender<()>>,
 }
@@ -37,7 +37,7 @@ pub(super) struct AssistantRun {
 pub(super) async fn prepare(
     app: App,
     scope: Scope,
-    held: Held,
+    connection: ConnectionGuard,
     agent: Agent,
     request: CreateResponseJson,
     attempt: Attempt,
@@ -61,16 +61,21 @@ pub(super) async fn prepare(
     let created_at = memory.now().as_millis().div_euclid(1000);
     let envelope = body::envelope(&id, created_at, &request, Some(&ids::conversation(thread)));
     let text_id = text_message_id(&id);
-    let asking = AskRequest {
+    let ask_request = AskRequest {
         service: app.service().clone(),
         agent,
         scope: scope.clone(),
         thread,
         ask,
         attempt: attempt.clone(),
-        is_passing: is_ephemeral,
+        is_ephemeral,
     };
-    let work = Work::RunAssistant(Box::new(AssistantRun { app: app.clone(), asking, held, started: None }));
+    let work = Work::RunAssistant(Box::new(AssistantRun {
+        app: app.clone(),
+        request: ask_request,
+        connection,
+        started: None,
+    }));
     Ok(PendingResponse { app, scope, attempt, id, envelope, text_id, is_streamed: false, work })
 }
 
@@ -84,7 +89,7 @@ async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson)
     let Some(previous) = &request.previous_response_id else { return Ok(None) };
     let not_found = || chain::not_found(previous);
     let thread = thread_of(previous).ok().flatten().ok_or_else(not_found)?;
-    let record = turn::find_record(app, scope, thread, previous).await?.ok_or_else(not_found)?;
+    let record = turn::find_turn_record(app, scope, thread, previous).await?.ok_or_else(not_found)?;
     let last: Vec<_> = record.output.last().copied().into_iter().collect();
     let last_seq = turn::stored_messages(app, scope, thread, &last).await?.pop().map(|message| message.seq);
     let seq = app.memory().get_thread(scope, thread).await?.positions.seq;
@@ -105,9 +110,10 @@ pub(super) async fn run(
     is_streamed: bool,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<FinishedResponse, (ApiError, String)> {
-    let AssistantRun { app, asking, held, started } = run;
-    let (scope, digest, is_ephemeral) = (asking.scope.clone(), asking.attempt.digest().to_owned(), asking.is_passing);
-    let waiting = turns::start(held, turns::Work::Ask(asking));
+    let AssistantRun { app, request, connection, started } = run;
+    let (scope, digest, is_ephemeral) =
+        (request.scope.clone(), request.attempt.digest().to_owned(), request.is_ephemeral);
+    let waiting = turns::start(connection, turns::TurnTask::Ask(request));
     let mut text_deltas = TextDeltas::default();
     let mut on_delta = |delta: ChatDelta| {
         if is_streamed {
@@ -170,7 +176,7 @@ fn resume(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
     }
     let (app, scope) = (app.clone(), scope.clone());
     let Some(agent) = app.assistants().find(&running.assistant) else { return };
-    tokio::spawn(carried(async move {
+    tokio::spawn(in_current_span(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &running.turn).await {
             tracing::warn!(%error, "failed to resume a turn");
         }
@@ -206,7 +212,7 @@ async fn response_of(
             delta_lengths: deltas.lengths(&output),
         };
         // The turn itself is stored: without the record, only this response cannot be retrieved.
-        if let Err(error) = turn::save_record(app, scope, turn.thread, &record).await {
+        if let Err(error) = turn::save_turn_record(app, scope, turn.thread, &record).await {
             tracing::warn!(code = error.code, "failed to store the record of a response");
         }
     }
@@ -215,7 +221,7 @@ async fn response_of(
 
 /// Passes on the deltas of a turn until it ends.
 async fn wait_for_end(
-    mut waiting: turns::Waiting,
+    mut waiting: turns::TurnUpdates,
     mut started: Option<oneshot::Sender<()>>,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<AgentTurn> {
@@ -254,14 +260,14 @@ fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn) -> &'static 
 async fn stored_reply(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Option<(Item, MessageId)>> {
     let is_answer = |stored: &&threadkeep::agent::StoredMessage| stored.role == Role::Assistant;
     let Some(stored) = turn.stored.iter().rfind(is_answer) else { return Ok(None) };
-    let found = app.memory().find_messages(scope, turn.thread, &[MessageName::Seq(stored.seq)]).await?;
+    let found = app.memory().find_messages(scope, turn.thread, &[MessageRef::Seq(stored.seq)]).await?;
     let Some(message) = found.first() else { return Ok(None) };
     Ok(items_of(message).pop().map(|item| (item, message.id)))
 }
 
 /// Returns the id of the turn's first message: the question.
 async fn first_message(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Vec<MessageId>> {
-    let first = turn.stored.first().map(|stored| MessageName::Seq(stored.seq));
+    let first = turn.stored.first().map(|stored| MessageRef::Seq(stored.seq));
     let found = app.memory().find_messages(scope, turn.thread, first.as_slice()).await?;
     Ok(found.iter().map(|message| message.id).collect())
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use threadkeep::core::RecordWrite;
 use threadkeep::memory::Watch;
-use threadkeep::memory::turns::{Driver, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
+use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL, is_alive, lease_until, request_stop};
 use threadkeep::{JsonText, Memory, MessageId, Namespace, RecordName, RecordOwner, Scope, Timestamp};
-use threadkeep_service::carried;
+use threadkeep_service::in_current_span;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -25,7 +25,7 @@ use super::stream::{self, LiveResponse};
 use super::text_deltas::TextDeltas;
 use super::{body, text_message_id, thread_of};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::response_store;
 use crate::openai::turn::RETENTION_MS;
@@ -78,7 +78,7 @@ enum Status {
 
 /// Starts a response. Returns when an assistant's question is stored, so that a response reported as in progress survives a
 /// restart of the server.
-pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Response> {
+pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGuard) -> Result<Response> {
     let (app, scope, id) = (pending.app.clone(), pending.scope.clone(), pending.id.clone());
     if let Some((state, _)) = find(&app, &scope, &id).await? {
         return respond_again(pending, state).await;
@@ -88,10 +88,10 @@ pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Re
     }
     pending.envelope.insert("background".to_owned(), true.into());
     let turn = match &mut pending.work {
-        Work::RunAssistant(run) => Some(run.asking.name_turn(format!("response\n{id}"))),
+        Work::RunAssistant(run) => Some(run.request.determine_turn_id(format!("response\n{id}"))),
         Work::CallModel(_) | Work::Answered { .. } => None,
     };
-    let driving = Driver::begin(app.memory());
+    let driver = Driver::begin(app.memory());
     let state = BackgroundState {
         digest: pending.attempt.digest().to_owned(),
         envelope: pending.envelope.clone(),
@@ -99,7 +99,7 @@ pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Re
         lease_until: lease_until(app.memory()),
         text_id: Some(pending.text_id),
         turn,
-        driver: Some(driving.name().to_owned()),
+        driver: Some(driver.name().to_owned()),
         deltas: Vec::new(),
     };
     if let Err(error) = write(&app, &scope, &id, Some(&state), Some(0)).await {
@@ -119,9 +119,9 @@ pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Re
     }
     let is_streamed = pending.is_streamed;
     let (live, events) = LiveResponse::start(&pending);
-    tokio::spawn(carried(async move {
+    tokio::spawn(in_current_span(async move {
         drive(pending, live).await;
-        drop((driving, held));
+        drop((driver, connection));
     }));
     if let Some(started) = started {
         // A turn that fails before it starts drops the sender, which ends the wait.
@@ -167,7 +167,7 @@ pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
             // A server that resumes the turn of an orphaned response does not read the state.
             Ok(()) => match (thread_of(id)?, &cancelled.turn) {
                 (Some(thread), Some(turn)) if is_orphaned => {
-                    return Ok(ask_to_stop(app.memory(), scope, thread, turn).await?);
+                    return Ok(request_stop(app.memory(), scope, thread, turn).await?);
                 }
                 _ => return Ok(()),
             },
@@ -190,7 +190,7 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
     let deltas = pending.is_streamed.then(|| live.deltas());
     let (turn, stop) = match &pending.work {
         Work::CallModel(call) => (call.turn.clone(), None),
-        Work::RunAssistant(run) => (None, Some(run.asking.ask.stop.clone())),
+        Work::RunAssistant(run) => (None, Some(run.request.ask.stop.clone())),
         Work::Answered { .. } => (None, None),
     };
     let mut on_delta = |delta| live.write_delta(&delta);
@@ -254,7 +254,7 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
             Ok(Some(_)) | Err(_) => {}
         }
         loop {
-            let is_renewal_due = renewed_at.elapsed() >= SIGN_OF_LIFE;
+            let is_renewal_due = renewed_at.elapsed() >= LEASE_RENEWAL_INTERVAL;
             let new = deltas.map(deltas_to_store).filter(|new| is_renewal_due || new.len() > written);
             if is_renewal_due || new.is_some() {
                 let new = new.unwrap_or_default();
@@ -262,8 +262,11 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
                 renew(app, scope, id, new).await;
             }
             // Checking for new deltas does not access the store.
-            let next =
-                if deltas.is_some() { WRITE_INTERVAL } else { SIGN_OF_LIFE.saturating_sub(renewed_at.elapsed()) };
+            let next = if deltas.is_some() {
+                WRITE_INTERVAL
+            } else {
+                LEASE_RENEWAL_INTERVAL.saturating_sub(renewed_at.elapsed())
+            };
             tokio::select! {
                 () = watch.changed() => break,
                 () = tokio::time::sleep(next) => {}

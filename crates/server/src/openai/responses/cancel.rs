@@ -6,7 +6,7 @@ use threadkeep::Value;
 use super::{background, not_found, retrieve};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::security::{Caller, MayResume};
 
 /// Cancels a background response
@@ -20,8 +20,8 @@ use crate::security::{Caller, MayResume};
     responses((status = 200, description = "The response.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names) -> Result<Response> {
-    let (id, scope) = (names.text("id"), &caller.scope);
+pub(crate) async fn cancel(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result<Response> {
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let find = || async { retrieve::find_json(&app, scope, id, MayResume::Yes).await?.ok_or_else(|| not_found(id)) };
     let response = find().await?;
     let parsed: Value = serde_json::from_str(&response).unwrap_or_default();

@@ -41,7 +41,7 @@ pub(super) async fn read(app: &App, scope: &Scope, last: &str, may_truncate: boo
 
 /// Returns the latest messages of a conversation up to a response.
 async fn read_conversation(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<Vec<Draft>> {
-    let record = turn::find_record(app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
+    let record = turn::find_turn_record(app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
     let own = turn::stored_messages(app, scope, thread, &[record.input, record.output].concat()).await?;
     let last = own.last().ok_or_else(|| not_found(id))?.seq;
     let query = MessageQuery { before: Some(Bound::Seq(last + 1)), ..MessageQuery::newest(turn::CONTEXT_MESSAGES) };

@@ -67,9 +67,9 @@ pub(crate) async fn compact(
     let (notes, usage) = write_notes(&*model, &rest).await?;
     let memory = app.memory();
     let mut output: Vec<Item> = from_user.iter().flat_map(items_of).collect();
-    output.extend(notes.map(|notes| compaction_item(memory.mint_message_id(), &notes)));
+    output.extend(notes.map(|notes| compaction_item(memory.generate_message_id(), &notes)));
     let compaction = value!({
-        "id": format!("resp_{}", memory.mint_thread_id().0.simple()),
+        "id": format!("resp_{}", memory.generate_thread_id().0.simple()),
         "object": "response.compaction",
         "created_at": memory.now().as_millis().div_euclid(1000),
         "output": [],

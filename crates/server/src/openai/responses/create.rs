@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::answer::{Mode, PendingResponse};
 use super::{background, stream};
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody};
 use crate::security::Caller;
@@ -112,22 +112,22 @@ pub(crate) struct CreateResponseJson {
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
+    Extension(connection): Extension<ConnectionGuard>,
     headers: HeaderMap,
     JsonBody { value: mut body, digest }: JsonBody<CreateResponseJson>,
 ) -> Result<Response> {
     if body.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
         return Err(ApiError::invalid("prompt", "Invalid 'prompt': stored prompts are not supported."));
     }
-    let attempt = input::attempt(&headers, "responses", &digest)?;
+    let attempt = input::read_attempt(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.clone().unwrap_or_default();
     let mode = mode(&body)?;
-    let mut pending = PendingResponse::prepare(app, caller.scope, held.clone(), body, attempt).await?;
+    let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, attempt).await?;
     pending.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
         Mode::Streamed => Ok(stream::respond(pending)),
         Mode::Whole => pending.respond().await,
-        Mode::Background | Mode::BackgroundStreamed => background::start(pending, held).await,
+        Mode::Background | Mode::BackgroundStreamed => background::start(pending, connection).await,
     }
 }
 

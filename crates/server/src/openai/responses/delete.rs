@@ -4,7 +4,7 @@ use serde_json::json as value;
 use super::{background, not_found, stored_response, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::openai::turn;
 use crate::output::json;
 use crate::security::{Caller, MayResume};
@@ -20,10 +20,10 @@ use crate::security::{Caller, MayResume};
     responses((status = 200, description = "The response was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let (id, scope) = (names.text("id"), &caller.scope);
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     match thread_of(id)? {
-        Some(thread) if turn::find_record(&app, scope, thread, id).await?.is_some() => {
+        Some(thread) if turn::find_turn_record(&app, scope, thread, id).await?.is_some() => {
             turn::delete_record(&app, scope, thread, id).await?;
         }
         None if stored_response::find(&app, scope, id).await?.is_some() => {

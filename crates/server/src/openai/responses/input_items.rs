@@ -4,7 +4,7 @@ use threadkeep::Value;
 use super::{not_found, stored_response, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::openai::conversation_items::list::{PageQuery, page_of};
 use crate::openai::items::{Item, items_of};
 use crate::openai::turn;
@@ -24,12 +24,17 @@ use crate::security::Caller;
     responses((status = 200, description = "A page of items.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let query = PageQuery::read(&mut params)?;
-    let (id, scope) = (names.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let items: Vec<Item> = match thread_of(id)? {
         Some(thread) => {
-            let record = turn::find_record(&app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
+            let record = turn::find_turn_record(&app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
             turn::stored_messages(&app, scope, thread, &record.input).await?.iter().flat_map(items_of).collect()
         }
         None => {

@@ -8,7 +8,7 @@ use super::answer::{read_response, stored_item};
 use super::{background, body, not_found, stored_response, stream, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::openai::items::Item;
 use crate::openai::turn;
 use crate::security::{Caller, MayResume};
@@ -59,16 +59,16 @@ impl ResponseState {
 pub(crate) async fn retrieve(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
-    mut params: Params,
+    path_params: PathParams,
+    mut params: QueryParams,
 ) -> Result<Response> {
-    let (id, scope) = (names.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let is_streamed = params.parse("stream", "true or false")?.unwrap_or(false);
     let after = params.parse("starting_after", "the sequence number of an event")?;
     if is_streamed {
-        return stream::subscribe(&app, scope, id, after, caller.may_drive()).await;
+        return stream::subscribe(&app, scope, id, after, caller.may_resume()).await;
     }
-    let text = find_json(&app, scope, id, caller.may_drive()).await?.ok_or_else(|| not_found(id))?;
+    let text = find_json(&app, scope, id, caller.may_resume()).await?.ok_or_else(|| not_found(id))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn find_state(
     may_drive: MayResume,
 ) -> Result<Option<ResponseState>> {
     let stored = match thread_of(id)? {
-        Some(thread) => match turn::find_record(app, scope, thread, id).await? {
+        Some(thread) => match turn::find_turn_record(app, scope, thread, id).await? {
             Some(record) => {
                 let (envelope, output) = read_response(app, scope, thread, &record).await?;
                 Some(ResponseState::Ended { envelope, output, delta_lengths: record.delta_lengths })

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use threadkeep::{Draft, JsonText, MessageName, Scope, Value};
+use threadkeep::{Draft, JsonText, MessageRef, Scope, Value};
 
 use super::PREFIX;
 use crate::app::App;
@@ -45,7 +45,7 @@ pub(super) async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<St
 
 /// Finds an output item of a stored response by its id.
 pub(in crate::openai) async fn find_item(app: &App, scope: &Scope, item: &str) -> Result<Option<Draft>, ApiError> {
-    let Some((MessageName::Id(message), _)) = ids::message(item) else { return Ok(None) };
+    let Some((MessageRef::Id(message), _)) = ids::message(item) else { return Ok(None) };
     let response_id = format!("{PREFIX}{}", turn::id_family(message.0.simple()));
     let Some(response) = find(app, scope, &response_id).await? else { return Ok(None) };
     let is_item = |json: &&JsonText| json.read::<Value>().is_ok_and(|stored| stored["id"] == item);

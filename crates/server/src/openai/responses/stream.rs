@@ -33,7 +33,7 @@ pub(super) fn respond(pending: PendingResponse) -> Response {
     let app = pending.app.clone();
     let (mut live, events) = LiveResponse::start(&pending);
     // Spawned, so that the response is finished even if the client disconnects.
-    tokio::spawn(threadkeep_service::carried(async move {
+    tokio::spawn(threadkeep_service::in_current_span(async move {
         let result = pending.answer(&mut |delta| live.write_delta(&delta)).await;
         live.end(&result);
     }));
@@ -48,7 +48,7 @@ pub(super) fn response(app: App, events: mpsc::UnboundedReceiver<Bytes>) -> Resp
 /// Returns the last event of a stream that ends because the server stops, with its sequence number. The client can resume the
 /// stream.
 fn stopping_event(number: u64) -> String {
-    let error = limits::stopping();
+    let error = limits::stopping_error();
     let event = json!({
         "type": "error", "code": error.code, "message": error.message, "param": null, "sequence_number": number
     });

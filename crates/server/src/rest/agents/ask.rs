@@ -9,13 +9,13 @@ use utoipa::ToSchema;
 
 use super::get;
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, AskRequest, Work};
+use crate::turns::{self, AskRequest, TurnTask};
 
 /// A question to an assistant.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -61,14 +61,14 @@ pub(crate) struct AskJson {
 pub(crate) async fn ask(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
-    names: Names,
+    Extension(connection): Extension<ConnectionGuard>,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<AskJson>,
 ) -> Result<Response> {
-    let name = names.text("name");
+    let name = path_params.get("name");
     let agent = get(&app, name)?;
-    let attempt = input::attempt(&headers, "turns", &format!("{name}:{digest}"))?;
+    let attempt = input::read_attempt(&headers, "turns", &format!("{name}:{digest}"))?;
     if body.text.trim().is_empty() {
         return Err(ApiError::invalid("text", "the question is empty"));
     }
@@ -79,21 +79,21 @@ pub(crate) async fn ask(
     // Checked before a thread is created: an invalid question must not leave an empty thread behind.
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
-    let ask = TurnRequest { author: body.author, given: body.given, ..TurnRequest::new(body.text) };
-    let asking = AskRequest {
+    let ask = TurnRequest { author: body.author, extra_input: body.given, ..TurnRequest::new(body.text) };
+    let request = AskRequest {
         service: app.service().clone(),
         agent,
         scope: caller.scope,
         thread,
         ask,
         attempt,
-        is_passing: false,
+        is_ephemeral: false,
     };
-    let waiting = turns::start(held, Work::Ask(asking));
+    let waiting = turns::start(connection, TurnTask::Ask(request));
     if is_streamed {
         return turns::respond(&app, waiting).await;
     }
-    let answered = turns::whole(waiting).await?;
+    let answered = turns::wait_for_result(waiting).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn thread(
     let Some(name) = name else {
         let id = attempt.thread_id(app, scope);
         memory.open_thread(scope, OpenThread::new(scope, id)).await?;
-        attempt.note_creation(app, scope, id).await?;
+        attempt.record_creation(app, scope, id).await?;
         return Ok(id);
     };
     match name.parse() {

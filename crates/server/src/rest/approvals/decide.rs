@@ -8,14 +8,14 @@ use threadkeep::{Agent, AgentError, Map, Scope, ThreadId, Verdict};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::agents::ask::accepts_events;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns::{self, DecisionRequest, Work};
+use crate::turns::{self, DecisionRequest, TurnTask};
 
 /// A decision.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -59,24 +59,23 @@ pub(crate) enum DecisionJson {
 pub(crate) async fn decide(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
-    names: Names,
+    Extension(connection): Extension<ConnectionGuard>,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<DecideJson>,
 ) -> Result<Response> {
-    let (thread, approval) = (names.thread()?, names.text("approval").to_owned());
-    let attempt = input::attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
+    let (thread, approval) = (path_params.thread()?, path_params.get("approval").to_owned());
+    let attempt = input::read_attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = verdict(body)?;
     let (agent, turn) = requester(&app, &caller.scope, thread, &approval).await?;
     let (service, by) = (app.service().clone(), decider(&caller));
-    let deciding =
-        DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
-    let waiting = turns::start(held, Work::Decide(deciding));
+    let request = DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
+    let waiting = turns::start(connection, TurnTask::Decide(request));
     if is_streamed {
         return turns::respond(&app, waiting).await;
     }
-    let answered = turns::whole(waiting).await?;
+    let answered = turns::wait_for_result(waiting).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 

@@ -3,7 +3,7 @@ use threadkeep::agent::find_approval;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::rest::json::approval::ApprovalJson;
 use crate::security::Caller;
@@ -17,9 +17,9 @@ use crate::security::Caller;
     responses((status = 200, body = ApprovalJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let (memory, thread) = (app.memory(), names.thread()?);
-    let found = find_approval(memory, &caller.scope, thread, names.text("approval")).await?;
+pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let (memory, thread) = (app.memory(), path_params.thread()?);
+    let found = find_approval(memory, &caller.scope, thread, path_params.get("approval")).await?;
     let found = found.ok_or_else(|| ApiError::not_found("approval"))?;
     Ok(json(&ApprovalJson::of(thread, found, memory.now())))
 }

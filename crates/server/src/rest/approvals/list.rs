@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::cursor;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Params;
+use crate::input::QueryParams;
 use crate::output::json;
 use crate::rest::json::approval::ApprovalJson;
 use crate::security::Caller;
@@ -48,16 +48,16 @@ pub(crate) struct ApprovalsJson {
     responses((status = 200, body = ApprovalsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Params) -> Result {
+pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let scope = &caller.scope;
     let all = params.parse("all", "true or false")?.unwrap_or(false);
-    let (thread, after, limit) = (params.take("thread")?, params.take("after")?, params.limit(50)?);
+    let (thread, after, limit) = (params.take("thread")?, params.take("after")?, params.take_limit(50)?);
     params.finish()?;
     if let Some(thread) = thread {
         let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
         return Ok(json(&ApprovalsJson { data: of_thread(&app, scope, thread, all).await?, next: None }));
     }
-    let after = after.map(|after| cursor::take(scope, LIST, "after", &after)).transpose()?;
+    let after = after.map(|after| cursor::decode(scope, LIST, "after", &after)).transpose()?;
     let page = search(&app, scope, Search { all, after, limit }).await?;
     Ok(json(&page))
 }
@@ -93,7 +93,7 @@ async fn search(app: &App, scope: &Scope, Search { all, after, limit }: Search) 
         }
         query.after = page.next.filter(|_| !is_too_old);
         if query.after.is_none() || data.len() >= limit || searched >= MAX_THREADS {
-            let next = query.after.map(|next| cursor::give(scope, LIST, &next));
+            let next = query.after.map(|next| cursor::encode(scope, LIST, &next));
             return Ok(ApprovalsJson { data, next });
         }
     }

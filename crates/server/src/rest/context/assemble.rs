@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::policy::PolicyJson;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
-use crate::output::{json_text, with_etag, written_by};
+use crate::input::{JsonBody, PathParams};
+use crate::output::{encode_json_with, json_text, with_etag};
 use crate::rest::json::message::{ContextMessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;
@@ -49,12 +49,12 @@ fn write(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<
     if !assembled.unreadable.is_empty() {
         return serde_json::to_writer(out, &ContextJson::of(assembled));
     }
-    let AssembledContext { context, positions, is_report_kept, .. } = assembled;
+    let AssembledContext { context, positions, is_report_stored, .. } = assembled;
     out.extend_from_slice(br#"{"messages":"#);
     writer::list(out, &context.messages, writer::context_message)?;
     writer::value(out, br#","change":"#, &positions.change)?;
     writer::value(out, br#","report":"#, &context.report)?;
-    writer::value(out, br#","is_report_kept":"#, is_report_kept)?;
+    writer::value(out, br#","is_report_kept":"#, is_report_stored)?;
     out.push(b'}');
     Ok(())
 }
@@ -65,7 +65,7 @@ impl<'a> ContextJson<'a> {
             messages: assembled.context.messages.iter().map(Into::into).collect(),
             change: assembled.positions.change,
             report: &assembled.context.report,
-            is_report_kept: assembled.is_report_kept,
+            is_report_kept: assembled.is_report_stored,
             unreadable: assembled.unreadable.iter().map(Into::into).collect(),
         }
     }
@@ -84,14 +84,14 @@ impl<'a> ContextJson<'a> {
 pub(crate) async fn assemble(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     JsonBody { value: body, .. }: JsonBody<AssembleJson>,
 ) -> Result {
     if body.turn.is_some() {
         // The report is stored.
-        caller.demand(KeyRole::Write)?;
+        caller.require(KeyRole::Write)?;
     }
-    let thread = names.thread()?;
+    let thread = path_params.thread()?;
     let policy = ContextPolicy::from(body.policy);
     let counter = match &body.model {
         Some(model) => threadkeep::tokens::counter_for_model(model),
@@ -101,6 +101,6 @@ pub(crate) async fn assemble(
     let options = ContextOptions { counter, embedder, turn: body.turn, ..ContextOptions::default() };
     let question = body.question.as_deref();
     let context = app.memory().shared_context(&caller.scope, thread, question, &policy, &options).await?;
-    let written = context.form(|assembled| written_by(|out| write(out, assembled)));
+    let written = context.derived(|assembled| encode_json_with(|out| write(out, assembled)));
     Ok(with_etag(json_text(written.as_ref().clone()?), context.assembled().positions.tagged()))
 }

@@ -2,7 +2,7 @@ use axum::extract::State;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
@@ -15,8 +15,8 @@ use crate::security::Caller;
     responses((status = 200, description = "The report.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn report(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let thread = names.thread()?;
-    let found = app.memory().context_report(&caller.scope, thread, names.text("turn")).await?;
+pub(crate) async fn report(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let thread = path_params.thread()?;
+    let found = app.memory().context_report(&caller.scope, thread, path_params.get("turn")).await?;
     Ok(json(&found.ok_or_else(|| ApiError::not_found("report"))?))
 }

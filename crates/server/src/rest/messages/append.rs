@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names, expected_change};
+use crate::input::{self, JsonBody, PathParams, expected_change};
 use crate::output::{json_with, with_etag, with_replay};
 use crate::rest::json::message::DraftJson;
 use crate::security::Caller;
@@ -63,12 +63,12 @@ pub(crate) struct PlacedJson {
 pub(crate) async fn append(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<AppendJson>,
 ) -> Result {
-    let thread = names.thread()?;
-    let attempt = input::attempt(&headers, "messages", &digest)?;
+    let thread = path_params.thread()?;
+    let attempt = input::read_attempt(&headers, "messages", &digest)?;
     let drafts = body.messages.into_iter().map(Draft::try_from).collect::<Result<Vec<_>>>()?;
     let expected = match (expected_change(&headers)?, body.expected_seq) {
         (Some(_), Some(_)) => {

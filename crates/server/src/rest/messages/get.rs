@@ -2,7 +2,7 @@ use axum::extract::State;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
@@ -16,8 +16,8 @@ use crate::security::Caller;
     responses((status = 200, body = MessageJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let (thread, name) = (names.thread()?, names.message()?);
+pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let (thread, name) = (path_params.thread()?, path_params.message()?);
     let found = app.memory().find_messages(&caller.scope, thread, &[name]).await?;
     let message = found.into_iter().next().ok_or_else(|| ApiError::not_found("message"))?;
     Ok(json(&MessageJson::from(&message)))

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params};
-use crate::output::{json_text, with_etag, written_by};
+use crate::input::{PathParams, QueryParams};
+use crate::output::{encode_json_with, json_text, with_etag};
 use crate::rest::json::message::{MessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;
@@ -43,21 +43,26 @@ pub(crate) struct MessagesJson<'a> {
     responses((status = 200, body = MessagesJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let take = match params.take("order")?.as_deref() {
         None | Some("desc") => RangeEnd::Newest,
         Some("asc") => RangeEnd::Oldest,
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `asc` or `desc`")),
     };
     let (before, after) = (bound(&mut params, "before")?, bound(&mut params, "after")?);
-    let (roles, limit) = (params.roles()?, params.limit(50)?);
+    let (roles, limit) = (params.take_roles()?, params.take_limit(50)?);
     params.finish()?;
-    let thread = names.thread()?;
+    let thread = path_params.thread()?;
     let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == RangeEnd::Newest;
-    if is_newest && let Some(cached) = app.memory().held_messages(&caller.scope, thread, limit) {
-        let written = cached.form(|cached| {
+    if is_newest && let Some(cached) = app.memory().cached_messages(&caller.scope, thread, limit) {
+        let written = cached.derived(|cached| {
             let page = Page { messages: cached.messages(), corrupt: &[], has_more: cached.more(), take };
-            written_by(|out| page.write(out))
+            encode_json_with(|out| page.write(out))
         });
         return Ok(with_etag(json_text(written.as_ref().clone()?), cached.positions().tagged()));
     }
@@ -66,7 +71,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     let page = app.memory().messages(&caller.scope, thread, &query).await?;
     let change = page.positions.tagged();
     let page = Page { messages: &page.messages, corrupt: &page.corrupt, has_more: page.more, take };
-    Ok(with_etag(json_text(written_by(|out| page.write(out))?), change))
+    Ok(with_etag(json_text(encode_json_with(|out| page.write(out))?), change))
 }
 
 /// The contents of a page, oldest first.
@@ -113,7 +118,7 @@ impl<'a> From<&Page<'a>> for MessagesJson<'a> {
     }
 }
 
-fn bound(params: &mut Params, name: &str) -> Result<Option<Bound>> {
+fn bound(params: &mut QueryParams, name: &str) -> Result<Option<Bound>> {
     let Some(text) = params.take(name)? else { return Ok(None) };
     let seq = text.parse().map(Bound::Seq).ok();
     let bound = seq.or_else(|| text.parse().map(Bound::Time).ok());

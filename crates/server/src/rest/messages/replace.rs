@@ -4,7 +4,7 @@ use threadkeep::Content;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names, expected_change};
+use crate::input::{JsonBody, PathParams, expected_change};
 use crate::output::{json, with_etag};
 use crate::rest::json::message::{ContentJson, MessageJson};
 use crate::security::Caller;
@@ -28,15 +28,15 @@ use crate::security::Caller;
 pub(crate) async fn replace(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<ContentJson>,
 ) -> Result {
-    let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
+    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
     let not_found = || ApiError::not_found("message");
-    let found = memory.find_messages(scope, thread, &[names.message()?]).await?.pop().ok_or_else(not_found)?;
+    let found = memory.find_messages(scope, thread, &[path_params.message()?]).await?.pop().ok_or_else(not_found)?;
     let expected = expected_change(&headers)?;
     let change = memory.replace_message(scope, thread, found.id, Content::try_from(body)?, expected).await?;
-    let replaced = memory.find_messages(scope, thread, &[threadkeep::MessageName::Id(found.id)]).await?.pop();
+    let replaced = memory.find_messages(scope, thread, &[threadkeep::MessageRef::Id(found.id)]).await?.pop();
     Ok(with_etag(json(&MessageJson::from(&replaced.ok_or_else(not_found)?)), change))
 }

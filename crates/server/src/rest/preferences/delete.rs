@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use super::require_user;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::security::Caller;
 
 /// Deletes a preference
@@ -19,8 +19,8 @@ use crate::security::Caller;
     responses((status = 204, description = "The preference does not exist any more."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     require_user(&caller.scope)?;
-    app.memory().delete_preference(&caller.scope, names.text("key")).await?;
+    app.memory().delete_preference(&caller.scope, path_params.get("key")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -4,7 +4,7 @@ use threadkeep::JsonText;
 use super::{PreferenceJson, require_user};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
@@ -17,9 +17,9 @@ use crate::security::Caller;
     responses((status = 200, body = PreferenceJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
+pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     require_user(&caller.scope)?;
-    let key = names.text("key").to_owned();
+    let key = path_params.get("key").to_owned();
     let found: Option<JsonText> = app.memory().preference(&caller.scope, &key).await?;
     let value = found.ok_or_else(|| ApiError::not_found("preference"))?;
     Ok(json(&PreferenceJson { key, value }))

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{PreferenceJson, require_user};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{JsonBody, PathParams};
 use crate::output::json;
 use crate::security::Caller;
 
@@ -31,11 +31,11 @@ pub(crate) struct SetJson {
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     JsonBody { value: body, .. }: JsonBody<SetJson>,
 ) -> Result {
     require_user(&caller.scope)?;
-    let key = names.text("key").to_owned();
+    let key = path_params.get("key").to_owned();
     app.memory().set_preference(&caller.scope, &key, &body.value).await?;
     Ok(json(&PreferenceJson { key, value: body.value }))
 }

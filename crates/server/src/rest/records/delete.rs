@@ -6,38 +6,38 @@ use threadkeep::core::RecordWrite;
 use super::{namespace, owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params, if_match};
+use crate::input::{PathParams, QueryParams, if_match};
 use crate::security::Caller;
 
 /// Deletes a record
 #[utoipa::path(
     delete,
-    path = "/v1/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/records/{namespace}/{key}",
+    tag = "records",
     params(
         ("namespace" = String, Path),
         ("key" = String, Path),
         ("owner" = Option<String>, Query),
         ("If-Match" = Option<String>, Header)
     ),
-    responses((status = 204, description = "The document was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 204, description = "The record was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
-    mut params: Params,
+    path_params: PathParams,
+    mut params: QueryParams,
     headers: HeaderMap,
 ) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
     let (memory, scope) = (app.memory(), &caller.scope);
     let store = &memory.backend().store;
     // The store does not report a missing record, but every DELETE of this API does.
     if store.find_record(scope, &owner, &namespace, &key, memory.now()).await?.is_none() {
-        return Err(ApiError::not_found("document"));
+        return Err(ApiError::not_found("record"));
     }
     let expected = if_match(&headers)?.map(|expected| expected.number);
     let write = RecordWrite { owner, namespace, key, expected, value: None, expires_at: None };

@@ -4,30 +4,35 @@ use threadkeep::{Namespace, RecordOwner, Scope};
 use super::{RecordJson, namespace, owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::output::{json, with_etag};
 use crate::security::Caller;
 
 /// Gets a record
 #[utoipa::path(
     get,
-    path = "/v1/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/records/{namespace}/{key}",
+    tag = "records",
     params(("namespace" = String, Path), ("key" = String, Path), ("owner" = Option<String>, Query)),
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    record(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
 }
 
 /// Returns a record of any owner.
 pub(crate) async fn record(app: &App, scope: &Scope, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Result {
     let memory = app.memory();
     let found = memory.backend().store.find_record(scope, owner, namespace, key, memory.now()).await?;
-    let record = found.ok_or_else(|| ApiError::not_found("document"))?;
+    let record = found.ok_or_else(|| ApiError::not_found("record"))?;
     let version = record.tagged();
     Ok(with_etag(json(&RecordJson::from(record)), version))
 }

@@ -6,15 +6,15 @@ use super::{RecordsJson, list_name, namespace, owner};
 use crate::app::App;
 use crate::cursor;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::output::json;
 use crate::security::Caller;
 
 /// Lists the records of a namespace, ordered by key
 #[utoipa::path(
     get,
-    path = "/v1/documents/{namespace}",
-    tag = "documents",
+    path = "/v1/records/{namespace}",
+    tag = "records",
     params(
         ("namespace" = String, Path),
         ("owner" = Option<String>, Query, description = "`user` or `tenant`; default: the caller"),
@@ -25,9 +25,14 @@ use crate::security::Caller;
     responses((status = 200, body = RecordsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
-    page(&app, &caller.scope, owner, namespace(&names)?, params).await
+    page(&app, &caller.scope, owner, namespace(&path_params)?, params).await
 }
 
 /// Returns a page of the records of any owner.
@@ -36,18 +41,18 @@ pub(crate) async fn page(
     scope: &Scope,
     owner: RecordOwner,
     namespace: Namespace,
-    mut params: Params,
+    mut params: QueryParams,
 ) -> Result {
     let key_prefix = params.take("prefix")?.unwrap_or_default();
-    let (limit, after) = (params.limit(100)?, params.take("after")?);
+    let (limit, after) = (params.take_limit(100)?, params.take("after")?);
     params.finish()?;
     let list = list_name(&owner, &namespace, &key_prefix);
-    let after = after.map(|after| cursor::take(scope, &list, "after", &after)).transpose()?;
+    let after = after.map(|after| cursor::decode(scope, &list, "after", &after)).transpose()?;
     let after = after.map(|key| (namespace.clone(), key));
     let query = RecordQuery { namespace: Some(namespace), key_prefix, after, limit, ..RecordQuery::of(owner) };
     let memory = app.memory();
     let records = memory.backend().store.list_records(scope, &query, memory.now()).await?;
     let last = records.last().filter(|_| records.len() == limit);
-    let next = last.map(|last| cursor::give(scope, &list, &last.key));
+    let next = last.map(|last| cursor::encode(scope, &list, &last.key));
     Ok(json(&RecordsJson { data: records.into_iter().map(Into::into).collect(), next }))
 }

@@ -1,14 +1,14 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{RecordWrite, Tagged};
+use threadkeep::core::{RecordWrite, TaggedNumber};
 use threadkeep::{JsonText, Timestamp};
 use utoipa::ToSchema;
 
 use super::{namespace, owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names, Params, if_match};
+use crate::input::{JsonBody, PathParams, QueryParams, if_match};
 use crate::output::{json, with_etag};
 use crate::security::Caller;
 
@@ -35,14 +35,14 @@ pub(crate) struct WrittenJson {
 /// Replaces any existing value, unless a header sets a condition.
 #[utoipa::path(
     put,
-    path = "/v1/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/records/{namespace}/{key}",
+    tag = "records",
     params(
         ("namespace" = String, Path),
         ("key" = String, Path),
         ("owner" = Option<String>, Query),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the document must have"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: the document must not exist")
+        ("If-Match" = Option<String>, Header, description = "The ETag that the record must have"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the record must not exist")
     ),
     request_body = PutJson,
     responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -51,14 +51,14 @@ pub(crate) struct WrittenJson {
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
-    mut params: Params,
+    path_params: PathParams,
+    mut params: QueryParams,
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
     let expected = expected_version(&headers)?.map(|expected| expected.number);
     let (value, expires_at) = (Some(body.value), body.expires_at);
     let write = RecordWrite { owner, namespace, key, expected, value, expires_at };
@@ -68,11 +68,11 @@ pub(crate) async fn put(
 }
 
 /// Reads the version that a record must have; 0 if it must not exist.
-pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
+pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<TaggedNumber>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
             // Stores have no condition that a record exists with any version.
-            return Err(ApiError::invalid("If-Match", "`*` is not supported; send the document's ETag"));
+            return Err(ApiError::invalid("If-Match", "`*` is not supported; send the record's ETag"));
         }
         return if_match(headers);
     };
@@ -80,7 +80,7 @@ pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
         return Err(ApiError::invalid("If-Match", "`If-Match` and `If-None-Match` are mutually exclusive"));
     }
     if value == "*" {
-        return Ok(Some(Tagged::default()));
+        return Ok(Some(TaggedNumber::default()));
     }
     Err(ApiError::invalid("If-None-Match", "only `*` is supported"))
 }

@@ -6,30 +6,35 @@ use threadkeep::{RecordName, RecordOwner};
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{Names, if_match};
+use crate::input::{PathParams, if_match};
 use crate::rest::records::namespace;
 use crate::security::Caller;
 
 /// Deletes a record of a thread
 #[utoipa::path(
     delete,
-    path = "/v1/threads/{id}/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}/{key}",
+    tag = "records",
     params(
         ("id" = String, Path),
         ("namespace" = String, Path),
         ("key" = String, Path),
         ("If-Match" = Option<String>, Header)
     ),
-    responses((status = 204, description = "The document was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 204, description = "The record was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
-    let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
-    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    headers: HeaderMap,
+) -> Result {
+    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
+    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
     let owner = RecordOwner::Thread(thread);
     let found = memory.backend().store.find_record(scope, &owner, &namespace, &key, memory.now()).await?;
-    let record = found.ok_or_else(|| ApiError::not_found("document"))?;
+    let record = found.ok_or_else(|| ApiError::not_found("record"))?;
     let name = RecordName { namespace, key };
     let version = if_match(&headers)?.unwrap_or(record.tagged());
     let batch = memory.batch().require(name.clone(), RecordState::Version(version)).delete(name);

@@ -3,20 +3,20 @@ use threadkeep::RecordOwner;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::rest::records::{RecordJson, get::record, namespace};
 use crate::security::Caller;
 
 /// Gets a record of a thread
 #[utoipa::path(
     get,
-    path = "/v1/threads/{id}/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}/{key}",
+    tag = "records",
     params(("id" = String, Path), ("namespace" = String, Path), ("key" = String, Path)),
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    let owner = RecordOwner::Thread(names.thread()?);
-    record(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    let owner = RecordOwner::Thread(path_params.thread()?);
+    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
 }

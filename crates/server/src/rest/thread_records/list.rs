@@ -3,15 +3,15 @@ use threadkeep::RecordOwner;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::rest::records::{RecordsJson, list::page, namespace};
 use crate::security::Caller;
 
 /// Lists the records of a thread, ordered by key
 #[utoipa::path(
     get,
-    path = "/v1/threads/{id}/documents/{namespace}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}",
+    tag = "records",
     params(
         ("id" = String, Path),
         ("namespace" = String, Path),
@@ -22,8 +22,13 @@ use crate::security::Caller;
     responses((status = 200, body = RecordsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, params: Params) -> Result {
-    let thread = names.thread()?;
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    params: QueryParams,
+) -> Result {
+    let thread = path_params.thread()?;
     app.memory().get_thread(&caller.scope, thread).await?;
-    page(&app, &caller.scope, RecordOwner::Thread(thread), namespace(&names)?, params).await
+    page(&app, &caller.scope, RecordOwner::Thread(thread), namespace(&path_params)?, params).await
 }

@@ -5,7 +5,7 @@ use threadkeep::core::{PutRecord, RecordState};
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{JsonBody, PathParams};
 use crate::output::{json, with_etag};
 use crate::rest::records::namespace;
 use crate::rest::records::put::{PutJson, WrittenJson, expected_version};
@@ -14,14 +14,14 @@ use crate::security::Caller;
 /// Writes a record of a thread
 #[utoipa::path(
     put,
-    path = "/v1/threads/{id}/documents/{namespace}/{key}",
-    tag = "documents",
+    path = "/v1/threads/{id}/records/{namespace}/{key}",
+    tag = "records",
     params(
         ("id" = String, Path),
         ("namespace" = String, Path),
         ("key" = String, Path),
-        ("If-Match" = Option<String>, Header, description = "The document's ETag"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: the document must not exist")
+        ("If-Match" = Option<String>, Header, description = "The record's ETag"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the record must not exist")
     ),
     request_body = PutJson,
     responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -30,12 +30,12 @@ use crate::security::Caller;
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
-    let thread = names.thread()?;
-    let name = RecordName { namespace: namespace(&names)?, key: names.text("key").to_owned() };
+    let thread = path_params.thread()?;
+    let name = RecordName { namespace: namespace(&path_params)?, key: path_params.get("key").to_owned() };
     let mut batch = app.memory().batch();
     if let Some(version) = expected_version(&headers)? {
         let state = if version.number == 0 { RecordState::Absent } else { RecordState::Version(version) };

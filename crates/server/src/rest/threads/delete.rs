@@ -4,7 +4,7 @@ use axum::response::IntoResponse;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::security::Caller;
 
 /// Deletes a thread with all its data
@@ -16,11 +16,16 @@ use crate::security::Caller;
     responses((status = 204, description = "The thread was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    headers: HeaderMap,
+) -> Result {
     if headers.contains_key(header::IF_MATCH) {
         // Stores have no conditional deletion, and checking before deleting would not be atomic.
         return Err(ApiError::invalid("If-Match", "conditional deletion of a thread is not supported"));
     }
-    app.memory().delete_thread(&caller.scope, names.thread()?).await?;
+    app.memory().delete_thread(&caller.scope, path_params.thread()?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, Names};
+use crate::input::{self, JsonBody, PathParams};
 use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
@@ -62,13 +62,13 @@ struct Progress {
 pub(crate) async fn fork(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<ForkJson>,
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
-    let from = memory.get_thread(scope, names.thread()?).await?;
-    let attempt = input::attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
+    let from = memory.get_thread(scope, path_params.thread()?).await?;
+    let attempt = input::read_attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
     let id = attempt.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
     let title = body.title.or(from.title.clone());
@@ -80,7 +80,7 @@ pub(crate) async fn fork(
     });
     let open = OpenThread { title, metadata, state: from.state.clone(), ..OpenThread::new(scope, id) };
     let opened = memory.open_thread(scope, open).await?;
-    let is_noted = attempt.note_creation(&app, scope, id).await?;
+    let is_noted = attempt.record_creation(&app, scope, id).await?;
     if is_noted {
         copy_once(&app, scope, &from, id, through).await?;
     } else {

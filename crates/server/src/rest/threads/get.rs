@@ -4,8 +4,8 @@ use axum::response::IntoResponse;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
-use crate::output::{json, read_etag, with_etag};
+use crate::input::PathParams;
+use crate::output::{json, parse_etag, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
@@ -22,11 +22,11 @@ use crate::security::Caller;
     ),
     security(("key" = []))
 )]
-pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
-    let thread = app.memory().get_thread(&caller.scope, names.thread()?).await?;
+pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams, headers: HeaderMap) -> Result {
+    let thread = app.memory().get_thread(&caller.scope, path_params.thread()?).await?;
     let change = thread.positions.tagged();
     let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-    let is_known = |known: &str| known.split(',').filter_map(read_etag).any(|known| known.is_same(change));
+    let is_known = |known: &str| known.split(',').filter_map(parse_etag).any(|known| known.may_be_same(change));
     if known.is_some_and(is_known) {
         return Ok(with_etag(StatusCode::NOT_MODIFIED.into_response(), change));
     }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::cursor;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Params;
+use crate::input::QueryParams;
 use crate::output::json;
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
@@ -39,24 +39,24 @@ pub(crate) struct ThreadsJson {
     responses((status = 200, body = ThreadsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Params) -> Result {
+pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let scope = &caller.scope;
     let order = match params.take("order")?.as_deref() {
         None | Some("recent") => ThreadOrder::Recent,
         Some("created") => ThreadOrder::Created,
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `recent` or `created`")),
     };
-    let (limit, after, key) = (params.limit(50)?, params.take("after")?, params.take("key")?);
+    let (limit, after, key) = (params.take_limit(50)?, params.take("after")?, params.take("key")?);
     let owner = owner(&mut params)?;
     params.finish()?;
     if let Some(key) = key {
         return find(&app, &caller, owner, key).await;
     }
     let list = format!("threads {order:?} {owner:?}");
-    let after = after.map(|after| cursor::take(scope, &list, "after", &after)).transpose()?;
+    let after = after.map(|after| cursor::decode(scope, &list, "after", &after)).transpose()?;
     let query = ThreadQuery { order, owner, after, limit };
     let page = app.memory().list_threads(scope, &query).await?;
-    let next = page.next.map(|next| cursor::give(scope, &list, &next));
+    let next = page.next.map(|next| cursor::encode(scope, &list, &next));
     // May leave fewer threads than `limit`, even if there is a next page.
     let listed = page.threads.into_iter().filter(|thread| !thread.is_ephemeral());
     Ok(json(&ThreadsJson { data: listed.map(Into::into).collect(), next }))
@@ -64,13 +64,13 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Par
 
 async fn find(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> Result {
     let owner = owner.unwrap_or_else(|| caller.scope.default_owner());
-    let name = threadkeep::core::ThreadName::Key(owner, ThreadKey::new(key)?);
+    let name = threadkeep::core::ThreadRef::Key(owner, ThreadKey::new(key)?);
     let memory = app.memory();
     let found = memory.backend().store.find_thread(&caller.scope, &name, memory.now()).await?;
     Ok(json(&ThreadsJson { data: found.into_iter().map(Into::into).collect(), next: None }))
 }
 
-fn owner(params: &mut Params) -> Result<Option<Owner>> {
+fn owner(params: &mut QueryParams) -> Result<Option<Owner>> {
     let user = params.take("user")?;
     let is_shared = params.parse("shared", "true or false")?.unwrap_or(false);
     match (user, is_shared) {

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{OpenThread, Opened};
+use threadkeep::core::{OpenOutcome, OpenThread};
 use threadkeep::{Map, Owner, ThreadId, ThreadKey, Timestamp};
 use utoipa::ToSchema;
 
@@ -55,7 +55,7 @@ pub(crate) async fn open(
     JsonBody { value: body, digest }: JsonBody<OpenJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = input::attempt(&headers, "threads", &digest)?;
+    let attempt = input::read_attempt(&headers, "threads", &digest)?;
     let is_named = body.id.is_some() || body.key.is_some();
     let id = body.id.unwrap_or_else(|| attempt.thread_id(&app, scope));
     let owner = body.owner.map_or_else(|| Ok(scope.default_owner()), Owner::try_from)?;
@@ -69,8 +69,8 @@ pub(crate) async fn open(
         created_at: None,
         expires_at: body.expires_at,
     };
-    let Opened { mut thread, created } = app.memory().open_thread(scope, open).await?;
-    if !is_named && attempt.note_creation(&app, scope, id).await? {
+    let OpenOutcome { mut thread, created } = app.memory().open_thread(scope, open).await?;
+    if !is_named && attempt.record_creation(&app, scope, id).await? {
         // The note changed the thread.
         thread = app.memory().get_thread(scope, id).await?;
     }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names, expected_change};
+use crate::input::{JsonBody, PathParams, expected_change};
 use crate::output::{json, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
@@ -51,11 +51,11 @@ fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> 
 pub(crate) async fn patch(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PatchJson>,
 ) -> Result {
-    let (scope, id) = (&caller.scope, names.thread()?);
+    let (scope, id) = (&caller.scope, path_params.thread()?);
     let PatchJson { title, metadata, state, expires_at } = body;
     let patch = ThreadPatch { title, metadata, state, expires_at };
     app.memory().patch_thread(scope, id, patch, expected_change(&headers)?).await?;

@@ -3,14 +3,14 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::State;
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state, stop_waiting_turn};
-use threadkeep::memory::turns::{TurnKind, Waiting, ask_to_stop, stopped_completion};
+use threadkeep::memory::turns::{TurnKind, TurnWaiter, request_stop, stopped_completion};
 use threadkeep::{AgentError, Scope, ThreadId, Turn, TurnStatus};
 
 use super::get::resume;
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::openai;
 use crate::output::json;
 use crate::rest::json::turn::TurnJson;
@@ -34,20 +34,20 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
-    names: Names,
+    Extension(connection): Extension<ConnectionGuard>,
+    path_params: PathParams,
 ) -> Result {
-    let (memory, scope, thread, turn) = (app.memory(), &caller.scope, names.thread()?, names.text("turn"));
+    let (memory, scope, thread, turn) = (app.memory(), &caller.scope, path_params.thread()?, path_params.get("turn"));
     let stopped = tokio::time::timeout(STOP_TIMEOUT, async {
         let mut requested: Option<RunningTurn> = None;
-        let mut waiting = Waiting::begin(memory, scope, thread).await;
+        let mut waiting = TurnWaiter::begin(memory, scope, thread).await;
         loop {
             match find_turn_state(memory, scope, thread, turn).await? {
                 Some(TurnState::Running(running)) if requested.is_none() => {
-                    ask_to_stop(memory, scope, thread, turn).await?;
+                    request_stop(memory, scope, thread, turn).await?;
                     requested = Some(running.clone());
                     // A turn whose server stopped has to be resumed to notice the request.
-                    resume(&app, scope.clone(), thread, running, held.clone());
+                    resume(&app, scope.clone(), thread, running, connection.clone());
                 }
                 Some(TurnState::Running(_)) => {}
                 Some(TurnState::Settled(found)) if found.status == TurnStatus::WaitingForApproval => {

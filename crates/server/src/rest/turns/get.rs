@@ -4,13 +4,13 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::{Scope, ThreadId};
-use threadkeep_service::carried;
+use threadkeep_service::in_current_span;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::connections::Held;
+use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::{json, json_with};
 use crate::rest::json::turn::TurnJson;
 use crate::security::{Caller, MayResume};
@@ -46,16 +46,16 @@ pub(crate) struct RunningJson {
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
-    Extension(held): Extension<Held>,
-    names: Names,
+    Extension(connection): Extension<ConnectionGuard>,
+    path_params: PathParams,
 ) -> Result {
-    let (thread, turn) = (names.thread()?, names.text("turn"));
+    let (thread, turn) = (path_params.thread()?, path_params.get("turn"));
     match find_turn_state(app.memory(), &caller.scope, thread, turn).await? {
         Some(TurnState::Running(running)) => {
             let agent = running.assistant.clone();
             let body = RunningJson { thread, turn: turn.to_owned(), agent, status: "running" };
-            if caller.may_drive() == MayResume::Yes {
-                resume(&app, caller.scope, thread, running, held);
+            if caller.may_resume() == MayResume::Yes {
+                resume(&app, caller.scope, thread, running, connection);
             }
             Ok(json_with(StatusCode::ACCEPTED, &body))
         }
@@ -65,13 +65,13 @@ pub(crate) async fn get(
 }
 
 /// Resumes a turn in the background, if its server has stopped.
-pub(super) fn resume(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) {
+pub(super) fn resume(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, connection: ConnectionGuard) {
     let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
     let Some(agent) = app.assistants().find(&assistant) else { return };
-    tokio::spawn(carried(async move {
+    tokio::spawn(in_current_span(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &turn).await {
             tracing::warn!(%error, "failed to resume a turn");
         }
-        drop(held);
+        drop(connection);
     }));
 }

@@ -1,4 +1,4 @@
-//! A door whose senders sign the bytes of a form, as chat services do.
+//! A door whose senders sign the body of a form, as chat services do.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use ring::hmac;
 use serde_json::json;
 use threadkeep::{MessageQuery, Scope, ThreadId, TurnRequest};
 use threadkeep_server::{
-    ApiError, Door, FormBody, KeyRole, Owned, Probe, Recognise, Rule, TenantCase, Wire, json as answer,
+    ApiError, Door, ErrorFormat, FormBody, KeyRole, OwnedIds, Probe, Recognise, Rule, TenantCase, json as answer,
 };
-use threadkeep_service::turns::{self, AskRequest, Work};
+use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
 use utoipa_axum::routes;
 
@@ -28,22 +28,24 @@ pub(super) fn letters() -> Door {
     let by: Arc<dyn Recognise> = Arc::new(Signed(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
     let signed = |role| Rule::recognised(role, Arc::clone(&by));
     Door::new("letters")
-        .wire(Wire::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()))
-        .route(signed(KeyRole::Write).own_time(), routes!(event))
-        .route(signed(KeyRole::Write).act(), routes!(forget))
+        .error_format(
+            ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()),
+        )
+        .route(signed(KeyRole::Write).without_time_limit(), routes!(event))
+        .route(signed(KeyRole::Write).audited(), routes!(forget))
         .route(signed(KeyRole::Admin), routes!(settings))
         .route(Rule::role(KeyRole::Read), routes!(thread))
         .cases(cases)
 }
 
-fn cases(owned: &Owned) -> Vec<TenantCase> {
-    let of = |owned: &Owned| Probe::at(format!("/letters/{}", owned.thread));
+fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
+    let of = |owned: &OwnedIds| Probe::at(format!("/letters/{}", owned.thread));
     vec![
-        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&Owned::nobody()))]),
-        // Whose things are meant is in what the service signs.
-        TenantCase::names_nothing("POST", "/letters/events"),
-        TenantCase::names_nothing("POST", "/letters/forget"),
-        TenantCase::names_nothing("POST", "/letters/settings"),
+        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&OwnedIds::nonexistent()))]),
+        // The signed form identifies the team.
+        TenantCase::without_names("POST", "/letters/events"),
+        TenantCase::without_names("POST", "/letters/forget"),
+        TenantCase::without_names("POST", "/letters/settings"),
     ]
 }
 
@@ -53,27 +55,27 @@ struct Signed(hmac::Key);
 #[async_trait]
 impl Recognise for Signed {
     async fn sender(&self, _: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError> {
-        let given = head.headers.get(SIGNATURE).and_then(|given| given.to_str().ok()).unwrap_or_default();
-        if hex(hmac::sign(&self.0, body).as_ref()) != given {
+        let signature = head.headers.get(SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if hex(hmac::sign(&self.0, body).as_ref()) != signature {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "bad_signature",
-                "the signature does not fit the body",
+                "the signature does not match the body",
             ));
         }
         let team = form_urlencoded::parse(body).find(|(name, _)| name == "team").map(|(_, team)| team.into_owned());
-        let team = team.ok_or_else(|| ApiError::invalid("team", "no team is named"))?;
+        let team = team.ok_or_else(|| ApiError::invalid("team", "missing field"))?;
         let (name, scope) = (format!("letters {team}"), Scope::tenant(team.as_str()).map_err(ApiError::from)?);
         Ok(Sender { name, scope, roles: vec![KeyRole::Write] })
     }
 }
 
-/// What the service sends.
+/// An event that the chat service sends.
 #[derive(Clone, Copy)]
 pub(super) struct Letter {
     pub(super) team: &'static str,
     pub(super) event: &'static str,
-    /// As it stands in the form.
+    /// The form-encoded text.
     pub(super) text: &'static str,
 }
 
@@ -83,7 +85,7 @@ impl Letter {
     }
 }
 
-/// Sends a form with the signature of it, or of another one.
+/// Sends a form, signed as `signed` if given.
 pub(super) async fn send_letter(server: &TestServer, path: &str, body: &str, signed: Option<&str>) -> Answer {
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET);
     let signature = hex(hmac::sign(&key, signed.unwrap_or(body).as_bytes()).as_ref());
@@ -92,10 +94,10 @@ pub(super) async fn send_letter(server: &TestServer, path: &str, body: &str, sig
 }
 
 fn field<'a>(form: &'a FormBody, name: &'static str) -> Result<&'a str, ApiError> {
-    form.find(name).ok_or_else(|| ApiError::invalid(name, "it is missing"))
+    form.find(name).ok_or_else(|| ApiError::invalid(name, "missing field"))
 }
 
-/// Has the assistant answer what was said in a channel
+/// Answers a message in a channel
 #[utoipa::path(post, path = "/letters/events", responses((status = 200, description = "The reply.")), security(("signature" = [])))]
 async fn event(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
     let key = format!("letters:{}", field(&form, "channel")?);
@@ -103,14 +105,14 @@ async fn event(State(service): State<Service>, caller: Caller, form: FormBody) -
     let agent = service.assistants().find("keeper").ok_or_else(|| ApiError::not_found("assistant"))?;
     let attempt = Attempt::new("letters", Some(field(&form, "event")?.to_owned()), &form.digest, 0);
     let ask = TurnRequest::new(field(&form, "text")?);
-    let asking =
-        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
+    let request =
+        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_ephemeral: false };
+    let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;
     Ok(answer(&json!({ "ok": true, "reply": answered.turn.reply, "replayed": answered.replayed })))
 }
 
-/// Forgets a channel
-#[utoipa::path(post, path = "/letters/forget", responses((status = 200, description = "It is forgotten.")), security(("signature" = [])))]
+/// Deletes the thread of a channel
+#[utoipa::path(post, path = "/letters/forget", responses((status = 200, description = "The thread is deleted.")), security(("signature" = [])))]
 async fn forget(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
     let key = format!("letters:{}", field(&form, "channel")?);
     let thread = service.memory().find_thread_by_key(&caller.scope, &key).await?;
@@ -119,14 +121,14 @@ async fn forget(State(service): State<Service>, caller: Caller, form: FormBody) 
     Ok(answer(&json!({ "ok": true })))
 }
 
-/// Changes how the door behaves
-#[utoipa::path(post, path = "/letters/settings", responses((status = 200, description = "They are changed.")), security(("signature" = [])))]
+/// Changes settings of the door
+#[utoipa::path(post, path = "/letters/settings", responses((status = 200, description = "The settings are changed.")), security(("signature" = [])))]
 async fn settings() -> Response {
     answer(&json!({ "ok": true }))
 }
 
 /// Reads a thread
-#[utoipa::path(get, path = "/letters/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Its words.")), security(("key" = [])))]
+#[utoipa::path(get, path = "/letters/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "The texts of its messages.")), security(("key" = [])))]
 async fn thread(
     State(service): State<Service>,
     caller: Caller,
@@ -138,6 +140,6 @@ async fn thread(
     Ok(answer(&json!({ "texts": texts })))
 }
 
-/// A path of the server's own in another spelling
+/// A built-in path with another parameter name
 #[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Nothing.")), security(("key" = [])))]
 pub(super) async fn thread_of_rest() {}

@@ -1,16 +1,16 @@
-//! A door without HTTP: a program writes a line with its key, the name of the line and its words, and reads one.
+//! A door without HTTP: a program writes lines with a key, a line id and a text, and reads a line for each.
 
 use std::sync::Arc;
 
 use threadkeep::TurnRequest;
 use threadkeep_server::{Door, KeyRole};
-use threadkeep_service::turns::{self, AskRequest, Work};
+use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Error, ErrorKind, Service};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 type Line = (String, oneshot::Sender<String>);
 
-/// The other end.
+/// The program's end.
 #[derive(Clone)]
 pub(super) struct Console(mpsc::UnboundedSender<Line>);
 
@@ -25,10 +25,10 @@ impl Console {
 pub(super) fn lines() -> (Door, Console) {
     let (sender, lines) = mpsc::unbounded_channel();
     let lines = Arc::new(Mutex::new(lines));
-    (Door::new("lines").listener(move |service| listen(service, Arc::clone(&lines))), Console(sender))
+    (Door::new("lines").background_task(move |service| serve_lines(service, Arc::clone(&lines))), Console(sender))
 }
 
-async fn listen(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<Line>>>) {
+async fn serve_lines(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<Line>>>) {
     let mut lines = lines.lock().await;
     loop {
         let (line, sender) = tokio::select! {
@@ -38,10 +38,10 @@ async fn listen(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<Line>
                 None => return service.stopped().await,
             },
         };
-        let (service, hold) = (service.clone(), service.hold());
+        let (service, hold) = (service.clone(), service.delay_shutdown());
         tokio::spawn(async move {
-            let told = answer(&service, &line).await.unwrap_or_else(|error| format!("error {}", error.code));
-            drop(sender.send(told));
+            let reply = answer(&service, &line).await.unwrap_or_else(|error| format!("error {}", error.code));
+            drop(sender.send(reply));
             drop(hold);
         });
     }
@@ -50,17 +50,17 @@ async fn listen(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<Line>
 async fn answer(service: &Service, line: &str) -> Result<String, Error> {
     let mut parts = line.splitn(3, ' ').map(str::to_owned);
     let (Some(key), Some(name), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(Error::invalid("line", "a line is a key, a name and words"));
+        return Err(Error::invalid("line", "a line must consist of a key, an id and a text"));
     };
     let unknown = || Error::new(ErrorKind::Unauthenticated, "invalid_key", "no such key");
-    let caller = service.caller_of(&key, || Ok(None)).await?.ok_or_else(unknown)?;
-    caller.demand(KeyRole::Write)?;
+    let caller = service.authenticate(&key, || Ok(None)).await?.ok_or_else(unknown)?;
+    caller.require(KeyRole::Write)?;
     let thread = service.memory().open_by_key(&caller.scope, "lines").await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| Error::not_found("assistant"))?;
     let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), TurnRequest::new(text));
-    let asking =
-        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
-    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
+    let request =
+        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_ephemeral: false };
+    let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;
     let again = if answered.replayed { " (again)" } else { "" };
     Ok(format!("{}{again}", answered.turn.reply))
 }

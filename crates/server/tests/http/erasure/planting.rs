@@ -1,4 +1,4 @@
-//! What every route writes of a user.
+//! Plants a word of a user through every route.
 
 use serde_json::{Value, json};
 use threadkeep_server::RouteInfo;
@@ -6,26 +6,26 @@ use threadkeep_server::RouteInfo;
 use crate::Client;
 use crate::server::send;
 
-/// The words of routes, each with its route.
+/// The planted words, each with its route.
 #[derive(Debug, Default)]
 pub(super) struct Planted {
     /// In the store until the user is erased.
     pub(super) stored: Vec<(String, String)>,
-    /// Never in the store.
+    /// Never stored.
     pub(super) unstored: Vec<(String, String)>,
 }
 
-/// What a route does with a word.
-enum Done {
-    /// It stores it.
+/// What a route did with a word.
+enum Effect {
+    /// Stored it.
     Stored,
-    /// It stored it and took it out again, so it may be there until the next sweep.
+    /// Stored and deleted it: it may remain in the store until the next sweep.
     Removed,
-    /// It stores nothing that a user said: why.
-    Nothing(&'static str),
+    /// Stored no content of users, for this reason.
+    NotStored(&'static str),
 }
 
-use Done::{Nothing, Removed, Stored};
+use Effect::{NotStored, Removed, Stored};
 
 pub(super) struct Planter {
     tenant: Client,
@@ -33,7 +33,7 @@ pub(super) struct Planter {
     pub(super) planted: Planted,
 }
 
-const READS: Done = Nothing("it reads");
+const READS: Effect = NotStored("it only reads");
 
 impl Planter {
     pub(super) fn new(tenant: Client, ana: Client) -> Self {
@@ -45,18 +45,18 @@ impl Planter {
         match self.write(&route.method, &route.path, word).await {
             Stored => self.planted.stored.push((word.to_owned(), name)),
             Removed => {}
-            Nothing(why) => {
-                assert!(!why.is_empty());
+            NotStored(reason) => {
+                assert!(!reason.is_empty());
                 self.planted.unstored.push((word.to_owned(), name));
             }
         }
     }
 
-    /// A thread of Ana's in which the word was said: its id, and the message's.
-    async fn said(&self, word: &str) -> (String, String) {
+    /// Creates a thread of Ana with a message that contains the word. Returns the ids of the thread and the message.
+    async fn thread_with(&self, word: &str) -> (String, String) {
         let thread = self.ana.new_thread().await;
-        let said = self.ana.say(&thread, &sentence(word)).await;
-        (thread, text(&said["messages"][0]["id"]))
+        let appended = self.ana.say(&thread, &sentence(word)).await;
+        (thread, text(&appended["messages"][0]["id"]))
     }
 
     async fn ask(&self, client: &Client, words: &str) -> Value {
@@ -80,21 +80,21 @@ impl Planter {
         (conversation, text(&items["data"][0]["id"]))
     }
 
-    /// Asks a route to write a word in every place that it takes one.
-    async fn write(&self, method: &str, path: &str, word: &str) -> Done {
+    /// Sends a word to a route in every member that accepts text.
+    async fn write(&self, method: &str, path: &str, word: &str) -> Effect {
         match path.split('/').nth(1) {
             Some("v1") => match path.split('/').nth(2).unwrap_or_default() {
                 "threads" => self.write_to_thread(method, path, word).await,
                 "responses" | "chat" | "conversations" | "embeddings" | "models" => {
-                    self.write_on_wire(method, path, word).await
+                    self.write_to_openai(method, path, word).await
                 }
-                _ => self.write_beside_threads(method, path, word).await,
+                _ => self.write_to_other_rest(method, path, word).await,
             },
-            _ => self.write_beside_v1(method, path, word).await,
+            _ => self.write_outside_v1(method, path, word).await,
         }
     }
 
-    async fn write_to_thread(&self, method: &str, path: &str, word: &str) -> Done {
+    async fn write_to_thread(&self, method: &str, path: &str, word: &str) -> Effect {
         let (client, said) = (&self.ana, sentence(word));
         match (method, path) {
             ("POST", "/v1/threads") => {
@@ -111,12 +111,12 @@ impl Planter {
                 Stored
             }
             ("DELETE", "/v1/threads/{id}") => {
-                let (thread, _) = self.said(word).await;
+                let (thread, _) = self.thread_with(word).await;
                 assert!(client.delete(&format!("/v1/threads/{thread}")).await.status < 300);
                 Removed
             }
             ("POST", "/v1/threads/{id}/fork") => {
-                let (thread, _) = self.said(word).await;
+                let (thread, _) = self.thread_with(word).await;
                 let body = json!({ "title": said, "metadata": { word: said } });
                 client.post(&format!("/v1/threads/{thread}/fork"), body).await.expect(201);
                 Stored
@@ -130,31 +130,31 @@ impl Planter {
                 Stored
             }
             ("PUT", "/v1/threads/{id}/messages/{message}") => {
-                let (thread, message) = self.said("nothing").await;
+                let (thread, message) = self.thread_with("nothing").await;
                 let body = json!({ "role": "user", "text": said });
                 client.send("PUT", &format!("/v1/threads/{thread}/messages/{message}"), body).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/threads/{id}/messages/{message}") => {
-                let (thread, message) = self.said(word).await;
+                let (thread, message) = self.thread_with(word).await;
                 assert!(client.delete(&format!("/v1/threads/{thread}/messages/{message}")).await.status < 300);
                 Removed
             }
             ("POST", "/v1/threads/{id}/context") => {
-                let (thread, _) = self.said("nothing").await;
+                let (thread, _) = self.thread_with("nothing").await;
                 let body = json!({ "turn": word, "question": said, "policy": { "recall_from": "user" } });
                 client.post(&format!("/v1/threads/{thread}/context"), body).await.expect(200);
                 Stored
             }
-            ("PUT", "/v1/threads/{id}/documents/{namespace}/{key}") => {
+            ("PUT", "/v1/threads/{id}/records/{namespace}/{key}") => {
                 let thread = client.new_thread().await;
-                let path = format!("/v1/threads/{thread}/documents/{word}/{word}");
+                let path = format!("/v1/threads/{thread}/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 Stored
             }
-            ("DELETE", "/v1/threads/{id}/documents/{namespace}/{key}") => {
+            ("DELETE", "/v1/threads/{id}/records/{namespace}/{key}") => {
                 let thread = client.new_thread().await;
-                let path = format!("/v1/threads/{thread}/documents/{word}/{word}");
+                let path = format!("/v1/threads/{thread}/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 assert!(client.delete(&path).await.status < 300);
                 Removed
@@ -163,13 +163,13 @@ impl Planter {
                 let asked = self.ask(client, "hello").await;
                 let path = format!("/v1/threads/{}/turns/{}/cancel", text(&asked["thread"]), text(&asked["turn"]));
                 assert!(client.post(&path, json!({})).await.status < 500);
-                Nothing("it stops a turn and takes no words")
+                NotStored("it stops a turn and accepts no text")
             }
             ("POST", "/v1/threads/{id}/approvals/{approval}") => {
                 let asked = self.ask(client, &format!("delete {word}")).await;
                 let path = format!("/v1/threads/{}/approvals", text(&asked["thread"]));
                 let approval = text(&asked["approvals"][0]["id"]);
-                // What is no id must not get into the audit log either.
+                // An invalid id must not get into the audit log either.
                 assert_eq!(client.post(&format!("{path}/{word}"), json!({ "decision": "deny" })).await.status, 404);
                 let body = json!({ "decision": "deny", "reason": said });
                 client.post(&format!("{path}/{approval}"), body).await.expect(200);
@@ -182,17 +182,17 @@ impl Planter {
                 | "/v1/threads/{id}/messages"
                 | "/v1/threads/{id}/messages/{message}"
                 | "/v1/threads/{id}/context/{turn}"
-                | "/v1/threads/{id}/documents/{namespace}"
-                | "/v1/threads/{id}/documents/{namespace}/{key}"
+                | "/v1/threads/{id}/records/{namespace}"
+                | "/v1/threads/{id}/records/{namespace}/{key}"
                 | "/v1/threads/{id}/turns/{turn}"
                 | "/v1/threads/{id}/approvals/{approval}"
                 | "/v1/threads/{id}/events",
             ) => READS,
-            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
         }
     }
 
-    async fn write_beside_threads(&self, method: &str, path: &str, word: &str) -> Done {
+    async fn write_to_other_rest(&self, method: &str, path: &str, word: &str) -> Effect {
         let (client, said) = (&self.ana, sentence(word));
         match (method, path) {
             ("PUT", "/v1/preferences/{key}") => {
@@ -205,13 +205,13 @@ impl Planter {
                 assert!(client.delete(&path).await.status < 300);
                 Removed
             }
-            ("PUT", "/v1/documents/{namespace}/{key}") => {
-                let path = format!("/v1/documents/{word}/{word}");
+            ("PUT", "/v1/records/{namespace}/{key}") => {
+                let path = format!("/v1/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 Stored
             }
-            ("DELETE", "/v1/documents/{namespace}/{key}") => {
-                let path = format!("/v1/documents/{word}/{word}");
+            ("DELETE", "/v1/records/{namespace}/{key}") => {
+                let path = format!("/v1/records/{word}/{word}");
                 client.send("PUT", &path, json!({ "value": said })).await.expect(200);
                 assert!(client.delete(&path).await.status < 300);
                 Removed
@@ -227,7 +227,7 @@ impl Planter {
                     .await
                     .expect(200);
                 self.ask(client, &format!("look {word}")).await;
-                // Left waiting: its approval and its journal are there when the user is erased.
+                // Left pending, so that its approval and journal exist when the user is erased.
                 self.ask(client, &format!("delete {word}")).await;
                 Stored
             }
@@ -241,27 +241,27 @@ impl Planter {
             }
             ("POST", "/v1/erase") => {
                 client.post(path, json!({ "user": word })).await.expect(403);
-                Nothing("it erases; the tests of this module ask it in the end")
+                NotStored("it erases; the tests call it at the end")
             }
-            ("GET" | "POST", "/v1/session") => Nothing("it hands out a cookie and stores nothing"),
-            ("GET", "/v1/live") => Nothing("a socket that takes only what is listened to"),
+            ("GET" | "POST", "/v1/session") => NotStored("it returns a cookie and stores nothing"),
+            ("GET", "/v1/live") => NotStored("clients send subscriptions only"),
             (
                 "GET",
                 "/v1/openapi.json"
                 | "/v1/preferences"
                 | "/v1/preferences/{key}"
-                | "/v1/documents/{namespace}"
-                | "/v1/documents/{namespace}/{key}"
+                | "/v1/records/{namespace}"
+                | "/v1/records/{namespace}/{key}"
                 | "/v1/analytics"
                 | "/v1/export"
                 | "/v1/agents"
                 | "/v1/approvals",
             ) => READS,
-            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
         }
     }
 
-    async fn write_on_wire(&self, method: &str, path: &str, word: &str) -> Done {
+    async fn write_to_openai(&self, method: &str, path: &str, word: &str) -> Effect {
         let (client, said) = (&self.ana, sentence(word));
         match (method, path) {
             ("POST", "/v1/conversations") => {
@@ -297,11 +297,11 @@ impl Planter {
             }
             ("POST", "/v1/responses/input_tokens") => {
                 client.post(path, json!({ "input": said })).await.expect(200);
-                Nothing("it counts")
+                NotStored("it only counts tokens")
             }
             ("POST", "/v1/responses/compact") => {
                 client.post(path, json!({ "model": "m", "input": said })).await.expect(200);
-                Nothing("it hands back what it made")
+                NotStored("it returns the result without storing it")
             }
             ("DELETE", "/v1/responses/{id}") => {
                 let response = self.respond(json!({ "input": said })).await;
@@ -336,7 +336,7 @@ impl Planter {
             }
             ("POST", "/v1/embeddings") => {
                 client.post(path, json!({ "input": said })).await.expect(200);
-                Nothing("it hands back points")
+                NotStored("it returns embeddings without storing them")
             }
             (
                 "GET",
@@ -352,11 +352,11 @@ impl Planter {
                 | "/v1/models/{model}"
                 | "/v1/models/threadkeep/{name}",
             ) => READS,
-            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
         }
     }
 
-    /// A response of each kind: stored or not, in a conversation, in the background, of an assistant, with a key.
+    /// Creates responses of each kind: stored or not, in a conversation, in the background, of an assistant, with a key.
     async fn write_responses(&self, word: &str) {
         let said = sentence(word);
         let (conversation, _) = self.converse("nothing").await;
@@ -377,10 +377,10 @@ impl Planter {
         send(request.json(&json!({ "input": said }))).await.expect(200);
     }
 
-    async fn write_beside_v1(&self, method: &str, path: &str, word: &str) -> Done {
+    async fn write_outside_v1(&self, method: &str, path: &str, word: &str) -> Effect {
         let said = sentence(word);
         match (method, path) {
-            // The documents' endpoints serve a user whom the tenant names.
+            // The tenant names the user.
             ("POST", "/chat" | "/{assistant}/chat") => {
                 let path = path.replace("{assistant}", "keeper");
                 let body = json!({ "message": said, "user_id": "ana" });
@@ -395,7 +395,7 @@ impl Planter {
                 Removed
             }
             ("DELETE", "/conversations/{threadId}" | "/{assistant}/conversations/{threadId}") => {
-                let (thread, _) = self.said(word).await;
+                let (thread, _) = self.thread_with(word).await;
                 let path = path.replace("{assistant}", "keeper").replace("{threadId}", &thread);
                 assert!(self.ana.delete(&path).await.status < 500);
                 Removed
@@ -422,12 +422,12 @@ impl Planter {
                 | "/preferences/{user}"
                 | "/{assistant}/preferences/{user}",
             ) => READS,
-            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
         }
     }
 }
 
-/// The word among others, as people say it.
+/// Returns a sentence that contains the word.
 fn sentence(word: &str) -> String {
     format!("The key to the {word} is under the mat.")
 }

@@ -8,11 +8,11 @@ use threadkeep_server::KeyRole;
 
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{PATIENCE, Parts, TestServer, send};
+use crate::server::{PATIENCE, TestConfig, TestServer, send};
 
 const TURNS: &str = "/v1/agents/keeper/turns";
 
-/// The events of a stream: name and data.
+/// Parses the events of a stream into names and data.
 pub(super) fn events(text: &str) -> Vec<(String, Value)> {
     let blocks = text.split("\n\n").filter(|block| block.starts_with("event: "));
     blocks
@@ -23,13 +23,13 @@ pub(super) fn events(text: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// Waits until an assistant has said something in a thread.
+/// Waits until an assistant has written a message in a thread.
 pub(super) async fn answered(server: &TestServer, thread: &str) {
     let scope = Scope::user("local", "me").unwrap();
     let options = SubscribeOptions { start: Start::After(0.into()), roles: vec![Role::Assistant] };
     let mut updates = server.memory.subscribe(&scope, thread.parse().unwrap(), options).await.unwrap();
-    let is_said = |update: &ThreadUpdate| matches!(update, ThreadUpdate::Commit { events, .. } if events.iter().any(|event| matches!(event, ThreadEvent::Appended { messages, .. } if !messages.is_empty())));
-    let waiting = async { while !is_said(&updates.next().await.unwrap().unwrap()) {} };
+    let is_answer = |update: &ThreadUpdate| matches!(update, ThreadUpdate::Commit { events, .. } if events.iter().any(|event| matches!(event, ThreadEvent::Appended { messages, .. } if !messages.is_empty())));
+    let waiting = async { while !is_answer(&updates.next().await.unwrap().unwrap()) {} };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap();
 }
 
@@ -39,7 +39,7 @@ fn ask(client: &Client, body: Value, headers: &[(&str, &str)]) -> reqwest::Reque
 }
 
 #[tokio::test]
-async fn a_turn_is_told_as_every_door_tells_it() {
+async fn turns_are_returned_with_all_documented_fields() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let agents = client.get("/v1/agents").await.expect(200);
@@ -64,23 +64,23 @@ async fn a_turn_is_told_as_every_door_tells_it() {
     let failed = client.post(TURNS, json!({ "text": "fail", "thread": thread })).await.expect(200);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("model_unavailable")));
     assert!(failed["reply"].as_str().unwrap().contains("could not answer"));
-    assert_eq!(client.texts(thread).await.len(), 6, "the question is kept");
+    assert_eq!(client.texts(thread).await.len(), 6, "the question is stored");
 }
 
 #[tokio::test]
-async fn a_turn_takes_place_in_the_thread_that_is_named() {
+async fn turns_run_in_the_named_thread() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let keyed = |text: &str| client.post(TURNS, json!({ "text": text, "thread": "web:1" }));
     let (first, second) = (keyed("one").await.expect(200), keyed("two").await.expect(200));
     assert_eq!(first["thread"], second["thread"]);
-    assert_eq!(second["context"]["messages"], 2, "the model saw what was said before");
+    assert_eq!(second["context"]["messages"], 2, "the model received the previous messages");
     let thread = first["thread"].as_str().unwrap();
     let by_id = client.post(TURNS, json!({ "text": "three", "thread": thread })).await.expect(200);
     assert_eq!(by_id["stored"], json!([{ "seq": 5, "role": "user" }, { "seq": 6, "role": "assistant" }]));
-    let nobody = "0190b4e2-0000-7000-8000-000000000000";
-    assert_eq!(client.post(TURNS, json!({ "text": "x", "thread": nobody })).await.code(404), "not_found");
-    let none = client.post("/v1/agents/nobody/turns", json!({ "text": "x" })).await;
+    let unknown = "0190b4e2-0000-7000-8000-000000000000";
+    assert_eq!(client.post(TURNS, json!({ "text": "x", "thread": unknown })).await.code(404), "not_found");
+    let none = client.post("/v1/agents/unknown/turns", json!({ "text": "x" })).await;
     assert_eq!(none.code(404), "not_found");
     assert_eq!(client.post(TURNS, json!({ "text": " " })).await.error(400)["param"], "text");
     assert_eq!(client.post(TURNS, json!({ "text": "x", "author": "eve" })).await.error(400)["param"], "author");
@@ -89,29 +89,29 @@ async fn a_turn_takes_place_in_the_thread_that_is_named() {
 }
 
 #[tokio::test]
-async fn a_turn_is_told_as_it_happens() {
+async fn turns_can_be_streamed() {
     let (server, _) = with_keeper().await;
     let client = server.client();
-    let told = client.post(TURNS, json!({ "text": "look lamp", "stream": true })).await;
-    assert_eq!(told.header("content-type"), "text/event-stream");
-    let told = events(&told.text);
-    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let received = client.post(TURNS, json!({ "text": "look lamp", "stream": true })).await;
+    assert_eq!(received.header("content-type"), "text/event-stream");
+    let received = events(&received.text);
+    let names: Vec<&str> = received.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["turn.started", "tool.started", "tool.finished", "token", "token", "turn.completed"]);
-    let words: String = told[3..5].iter().map(|(_, data)| data["text"].as_str().unwrap()).collect();
-    let turn = &told[5].1;
-    assert_eq!((turn["reply"].as_str().unwrap(), &turn["turn"]), (words.as_str(), &told[0].1["turn"]));
-    assert_eq!(told[2].1, turn["tool_calls"][0]);
-    let asked = ask(&client, json!({ "text": "fail" }), &[("accept", "text/event-stream")]);
-    let failed = events(&send(asked).await.text);
+    let text: String = received[3..5].iter().map(|(_, data)| data["text"].as_str().unwrap()).collect();
+    let turn = &received[5].1;
+    assert_eq!((turn["reply"].as_str().unwrap(), &turn["turn"]), (text.as_str(), &received[0].1["turn"]));
+    assert_eq!(received[2].1, turn["tool_calls"][0]);
+    let request = ask(&client, json!({ "text": "fail" }), &[("accept", "text/event-stream")]);
+    let failed = events(&send(request).await.text);
     assert_eq!(failed.last().unwrap().0, "turn.failed");
     assert_eq!(failed.last().unwrap().1["error"]["code"], "model_unavailable");
-    // What keeps a turn from beginning is an error, not a stream.
-    let nobody = json!({ "text": "x", "thread": "0190b4e2-0000-7000-8000-000000000000", "stream": true });
-    assert_eq!(client.post(TURNS, nobody).await.code(404), "not_found");
+    // A turn that cannot start gives an error instead of a stream.
+    let unknown = json!({ "text": "x", "thread": "0190b4e2-0000-7000-8000-000000000000", "stream": true });
+    assert_eq!(client.post(TURNS, unknown).await.code(404), "not_found");
 }
 
 #[tokio::test]
-async fn a_request_that_comes_again_has_its_turn_already() {
+async fn repeated_requests_return_the_stored_turn() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let keyed = |text: &str| send(ask(&client, json!({ "text": text }), &[("idempotency-key", "k")]));
@@ -126,20 +126,24 @@ async fn a_request_that_comes_again_has_its_turn_already() {
     let yes = in_thread("yes", "0").await.expect(200);
     assert_eq!(in_thread("yes", "1").await.expect(200)["turn"], yes["turn"]);
     let second = in_thread("yes", "0").await.expect(200);
-    assert_ne!(second["turn"], yes["turn"], "a second honest yes is kept");
+    assert_ne!(second["turn"], yes["turn"], "identical requests that are not retries are separate turns");
     in_thread("no", "0").await.expect(200);
-    assert_ne!(in_thread("yes", "1").await.expect(200)["turn"], second["turn"], "it is the thread's end no more");
-    assert_eq!(model.times_asked(), 5);
+    assert_ne!(
+        in_thread("yes", "1").await.expect(200)["turn"],
+        second["turn"],
+        "it is no longer the last turn of the thread"
+    );
+    assert_eq!(model.request_count(), 5);
     let streamed = ask(&client, json!({ "text": "one", "stream": true }), &[("idempotency-key", "k")]);
     assert_eq!(send(streamed).await.code(409), "idempotency_key_reused", "another body, another thread");
     let streamed = json!({ "text": "yes", "thread": thread, "stream": true });
-    let told = events(&send(ask(&client, streamed, &[("x-stainless-retry-count", "2")])).await.text);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, "turn.completed");
+    let received = events(&send(ask(&client, streamed, &[("x-stainless-retry-count", "2")])).await.text);
+    assert_eq!(received.len(), 1, "{received:?}");
+    assert_eq!(received[0].0, "turn.completed");
 }
 
 #[tokio::test]
-async fn a_request_that_comes_again_waits_for_the_turn_of_the_first() {
+async fn repeated_requests_wait_for_the_running_turn() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -147,9 +151,9 @@ async fn a_request_that_comes_again_waits_for_the_turn_of_the_first() {
     for (first, again) in [(key, key), (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"))] {
         let body = json!({ "text": "wait", "thread": thread });
         let first = tokio::spawn(send(ask(&client, body.clone(), &[first])));
-        model.waits().await;
+        model.wait_until_blocked().await;
         let again = tokio::spawn(send(ask(&client, body, &[again])));
-        model.go();
+        model.unblock();
         let (first, again) = (first.await.unwrap().expect(200), again.await.unwrap().expect(200));
         assert_eq!(first["turn"], again["turn"]);
     }
@@ -157,24 +161,24 @@ async fn a_request_that_comes_again_waits_for_the_turn_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_does_not_lose_the_turn() {
+async fn turns_finish_if_the_client_disconnects() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     for stream in [false, true] {
         let thread = client.new_thread().await;
         let body = json!({ "text": "wait", "thread": thread, "stream": stream });
-        let asking = tokio::spawn(send(ask(&client, body, &[])));
-        model.waits().await;
-        asking.abort();
-        assert!(asking.await.unwrap_err().is_cancelled());
-        model.go();
+        let pending = tokio::spawn(send(ask(&client, body, &[])));
+        model.wait_until_blocked().await;
+        pending.abort();
+        assert!(pending.await.unwrap_err().is_cancelled());
+        model.unblock();
         answered(&server, &thread).await;
         assert_eq!(client.texts(&thread).await, ["wait", "You said: wait"]);
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_asked_to_stop_finishes_the_turn() {
+async fn turns_finish_during_shutdown() {
     let (mut server, model) = with_keeper().await;
     let client = server.client();
     let streamed = json!({ "text": "wait", "stream": true });
@@ -182,61 +186,63 @@ async fn a_server_that_is_asked_to_stop_finishes_the_turn() {
         tokio::spawn(send(ask(&client, json!({ "text": "wait" }), &[]))),
         tokio::spawn(send(ask(&client, streamed, &[]))),
     );
-    model.waits().await;
-    model.waits().await;
-    server.ask_to_stop();
-    model.go();
-    model.go();
+    model.wait_until_blocked().await;
+    model.wait_until_blocked().await;
+    server.request_shutdown();
+    model.unblock();
+    model.unblock();
     assert_eq!(whole.await.unwrap().expect(200)["status"], "completed");
     assert_eq!(events(&streamed.await.unwrap().text).last().unwrap().0, "turn.completed");
     server.stopped().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_turn_is_cancelled_from_any_instance() {
+async fn turns_can_be_cancelled_from_any_instance() {
     let (server, model) = with_keeper().await;
     let (definition, _) = keeper("keeper");
     let other =
-        TestServer::over(server.memory.clone(), Parts { assistants: vec![definition], ..Parts::default() }).await;
+        TestServer::over(server.memory.clone(), TestConfig { assistants: vec![definition], ..TestConfig::default() })
+            .await;
     let client = server.client();
     let thread = client.new_thread().await;
     let body = json!({ "text": "wait", "thread": thread });
-    let asking = tokio::spawn(send(ask(&client, body, &[])));
-    model.waits().await;
+    let pending = tokio::spawn(send(ask(&client, body, &[])));
+    model.wait_until_blocked().await;
     let scope = Scope::user("local", "me").unwrap();
     let running = threadkeep::agent::find_running_turn(&server.memory, &scope, thread.parse().unwrap()).await.unwrap();
     let path = format!("/v1/threads/{thread}/turns/{}", running.unwrap().turn);
     assert_eq!(client.get(&path).await.expect(202)["status"], "running");
     let cancelled = other.client().post(&format!("{path}/cancel"), json!({})).await.expect(200);
     assert_eq!((&cancelled["status"], &cancelled["error"]["code"]), (&json!("failed"), &json!("stopped")));
-    assert_eq!(asking.await.unwrap().expect(200)["error"]["code"], "stopped");
-    // Once more it is what it is, and so is one that was over.
+    assert_eq!(pending.await.unwrap().expect(200)["error"]["code"], "stopped");
+    // Cancelling again, or cancelling a finished turn, returns the turn unchanged.
     assert_eq!(client.post(&format!("{path}/cancel"), json!({})).await.expect(200)["status"], "failed");
-    let over = client.post(TURNS, json!({ "text": "hello", "thread": thread })).await.expect(200);
-    let path = format!("/v1/threads/{thread}/turns/{}/cancel", over["turn"].as_str().unwrap());
+    let finished = client.post(TURNS, json!({ "text": "hello", "thread": thread })).await.expect(200);
+    let path = format!("/v1/threads/{thread}/turns/{}/cancel", finished["turn"].as_str().unwrap());
     assert_eq!(client.post(&path, json!({})).await.expect(200)["status"], "completed");
     let unknown = format!("/v1/threads/{thread}/turns/none/cancel");
     assert_eq!(client.post(&unknown, json!({})).await.code(404), "not_found");
 }
 
 #[tokio::test]
-async fn a_second_turn_waits_or_is_refused_as_the_assistant_says() {
+async fn concurrent_turns_wait_or_are_rejected_by_policy() {
     let (patient, model) = keeper("keeper");
     let (mut refusing, _) = keeper("refusing");
     refusing.busy = BusyPolicy::Refuse;
     refusing.model = Arc::clone(&patient.model);
-    let server = TestServer::start_with(Parts { assistants: vec![patient, refusing], ..Parts::default() }).await;
+    let server =
+        TestServer::start_with(TestConfig { assistants: vec![patient, refusing], ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let body = |text: &str| json!({ "text": text, "thread": thread });
     let first = tokio::spawn(send(ask(&client, body("wait"), &[])));
-    model.waits().await;
+    model.wait_until_blocked().await;
     let refused = client.post("/v1/agents/refusing/turns", body("now")).await;
     assert_eq!((refused.code(409).as_str(), refused.header("retry-after")), ("busy", "1"));
     let refused = client.post("/v1/agents/refusing/turns", json!({ "text": "now", "thread": thread, "stream": true }));
     assert_eq!(refused.await.code(409), "busy");
     let second = tokio::spawn(send(ask(&client, body("two"), &[])));
-    model.go();
+    model.unblock();
     assert_eq!(first.await.unwrap().expect(200)["reply"], "You said: wait");
     assert_eq!(second.await.unwrap().expect(200)["reply"], "You said: two");
     assert_eq!(client.texts(&thread).await, ["wait", "You said: wait", "two", "You said: two"]);

@@ -9,9 +9,9 @@ use super::agents::events;
 use super::live::Events;
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{Answer, Parts, TestServer, send};
+use crate::server::{Answer, TestConfig, TestServer, send};
 
-/// A turn that waits, and the path of its approval.
+/// Starts a turn that waits for an approval, and returns it with the path of the approval.
 async fn waiting(client: &Client, text: &str, thread: Option<&str>) -> (Value, String) {
     let turn = client.post("/v1/agents/keeper/turns", json!({ "text": text, "thread": thread })).await.expect(200);
     assert_eq!(turn["status"], "waiting_for_approval", "{turn}");
@@ -25,7 +25,7 @@ async fn decide_with(client: &Client, path: &str, body: Value, header: (&str, &s
 }
 
 #[tokio::test]
-async fn a_call_is_made_once_and_only_when_it_is_approved() {
+async fn calls_are_executed_once_after_approval() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let (turn, path) = waiting(&client, "delete lamp", None).await;
@@ -47,27 +47,27 @@ async fn a_call_is_made_once_and_only_when_it_is_approved() {
     assert_eq!(client.post(&path, json!({ "decision": "approve" })).await.code(409), "approval_closed");
     assert_eq!(*model.deleted.lock().unwrap(), ["lamp"]);
     assert_eq!(client.get("/v1/approvals").await.expect(200)["data"], json!([]));
-    let kept = client.get("/v1/approvals?all=true").await.expect(200);
-    assert_eq!((&kept["data"][0]["state"], &kept["data"][0]["by"]), (&json!("done"), &json!("me")));
+    let all = client.get("/v1/approvals?all=true").await.expect(200);
+    assert_eq!((&all["data"][0]["state"], &all["data"][0]["by"]), (&json!("done"), &json!("me")));
 }
 
 #[tokio::test]
-async fn a_decision_changes_the_call_or_denies_it_with_a_reason() {
+async fn decisions_can_change_a_call_or_deny_it_with_a_reason() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let (turn, path) = waiting(&client, "delete lamp", None).await;
     let changed = json!({ "decision": "approve", "arguments": { "thing": "candle" }, "stream": true });
-    let told = events(&client.post(&path, changed).await.text);
-    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let received = events(&client.post(&path, changed).await.text);
+    let names: Vec<&str> = received.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["turn.started", "tool.started", "tool.finished", "token", "token", "turn.completed"]);
-    assert_eq!(told[0].1["turn"], turn["turn"]);
-    assert_eq!(told.last().unwrap().1["reply"], "Done: candle deleted");
+    assert_eq!(received[0].1["turn"], turn["turn"]);
+    assert_eq!(received.last().unwrap().1["reply"], "Done: candle deleted");
     assert_eq!(client.get(&path).await.expect(200)["arguments"], json!({ "thing": "candle" }));
     let thread = turn["thread"].as_str().unwrap();
     let (_, path) = waiting(&client, "delete house", Some(thread)).await;
     let denied = client.post(&path, json!({ "decision": "deny", "reason": "I live there" })).await.expect(200);
     assert_eq!(denied["approvals"][0]["state"], "denied");
-    assert!(model.asked.lock().unwrap().last().unwrap().contains("I live there"), "the model reads why");
+    assert!(model.requests.lock().unwrap().last().unwrap().contains("I live there"), "the model receives the reason");
     assert_eq!(client.get(&path).await.expect(200)["reason"], "I live there");
     assert_eq!(*model.deleted.lock().unwrap(), ["candle"]);
     for body in [
@@ -84,7 +84,7 @@ async fn a_decision_changes_the_call_or_denies_it_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_later_request_takes_the_place_of_an_earlier_one() {
+async fn later_requests_replace_earlier_ones() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let (turn, first) = waiting(&client, "delete lamp", None).await;
@@ -95,33 +95,34 @@ async fn a_later_request_takes_the_place_of_an_earlier_one() {
     assert!(model.deleted.lock().unwrap().is_empty());
 }
 
-/// While the decision that counts moves the turn from one state to the next, no other client is told that it is not there.
+/// While the winning decision changes the state of the turn, the turn remains visible to other clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_decide_at_once_one_does_and_the_others_conflict() {
+async fn only_one_of_concurrent_decisions_is_accepted() {
     const ROUNDS: usize = 12;
     const DECIDERS: usize = 12;
     let (server, model) = with_keeper().await;
     let (definition, other_model) = keeper("keeper");
-    let parts = Parts { assistants: vec![definition], ..Parts::default() };
-    let other = TestServer::over(threadkeep::open(&server.store_url()).await.unwrap(), parts).await;
+    let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
+    let other = TestServer::over(threadkeep::open(&server.store_url()).await.unwrap(), config).await;
     for round in 0..ROUNDS {
         let (turn, path) = waiting(&server.client(), &format!("delete thing{round}"), None).await;
-        let look = format!("/v1/threads/{}/turns/{}", turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap());
+        let turn_path =
+            format!("/v1/threads/{}/turns/{}", turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap());
         let mut deciders = tokio::task::JoinSet::new();
         for decider in 0..DECIDERS {
             let client = if decider % 2 == 0 { server.client() } else { other.client() };
-            let (path, look) = (path.clone(), look.clone());
+            let (path, turn_path) = (path.clone(), turn_path.clone());
             deciders.spawn(async move {
                 let decision = if decider % 3 == 0 { "deny" } else { "approve" };
                 let decided = client.post(&path, json!({ "decision": decision })).await;
-                (decided, client.get(&look).await.status)
+                (decided, client.get(&turn_path).await.status)
             });
         }
         let decided = deciders.join_all().await;
         let won = decided.iter().filter(|(answer, _)| answer.status == 200).count();
         assert_eq!(won, 1, "{decided:?}");
-        for (answer, looked) in &decided {
-            assert!(matches!(looked, 200 | 202), "the turn answers {looked}");
+        for (answer, turn_status) in &decided {
+            assert!(matches!(turn_status, 200 | 202), "reading the turn returned {turn_status}");
             if answer.status != 200 {
                 let error = answer.error(409);
                 assert_eq!(error["code"], "approval_closed", "{error}");
@@ -131,11 +132,11 @@ async fn of_many_who_decide_at_once_one_does_and_the_others_conflict() {
         }
     }
     let deleted = model.deleted.lock().unwrap().len() + other_model.deleted.lock().unwrap().len();
-    assert!(deleted <= ROUNDS, "a call is made once: {deleted}");
+    assert!(deleted <= ROUNDS, "each call is executed at most once: {deleted}");
 }
 
 #[tokio::test]
-async fn deciding_needs_the_role_for_it() {
+async fn decisions_require_the_approve_role() {
     let (server, model) = with_keeper().await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let (_, path) = waiting(&ana, "delete lamp", None).await;
@@ -144,23 +145,23 @@ async fn deciding_needs_the_role_for_it() {
     let elsewhere = server.keyed("other", None, &[KeyRole::Approve]).await;
     assert_eq!(elsewhere.post(&path, approve.clone()).await.code(404), "not_found");
     assert!(model.deleted.lock().unwrap().is_empty());
-    let duty = server.keyed("acme", None, &[KeyRole::Approve]).await;
-    assert_eq!(duty.get("/v1/approvals").await.expect(200)["data"][0]["preview"], "rm lamp");
-    duty.post(&path, approve).await.expect(200);
+    let approver = server.keyed("acme", None, &[KeyRole::Approve]).await;
+    assert_eq!(approver.get("/v1/approvals").await.expect(200)["data"][0]["preview"], "rm lamp");
+    approver.post(&path, approve).await.expect(200);
     assert!(ana.get(&path).await.expect(200)["by"].as_str().unwrap().starts_with("key "));
 }
 
-/// A clock that a test moves.
+/// A clock that a test advances.
 #[derive(Debug, Default)]
-struct Later {
+struct FakeClock {
     milliseconds: AtomicI64,
     count: AtomicI64,
 }
 
-impl Clock for Later {
+impl Clock for FakeClock {
     fn now(&self) -> Timestamp {
-        let begun: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
-        begun.plus_ms(self.milliseconds.load(Ordering::SeqCst))
+        let start: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
+        start.plus_ms(self.milliseconds.load(Ordering::SeqCst))
     }
 
     fn random(&self) -> [u8; 10] {
@@ -171,12 +172,12 @@ impl Clock for Later {
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_decides_expires() {
-    let clock = Arc::new(Later::default());
+async fn undecided_requests_expire() {
+    let clock = Arc::new(FakeClock::default());
     let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
     let (definition, model) = keeper("keeper");
-    let parts = Parts { assistants: vec![definition], ..Parts::default() };
-    let server = TestServer::over(Memory::with_clock(backend, clock.clone()), parts).await;
+    let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
+    let server = TestServer::over(Memory::with_clock(backend, clock.clone()), config).await;
     let client = server.client();
     let (_, path) = waiting(&client, "delete lamp", None).await;
     clock.milliseconds.store(31 * 60 * 1000, Ordering::SeqCst);
@@ -188,14 +189,14 @@ async fn a_request_that_nobody_decides_expires() {
 }
 
 #[tokio::test]
-async fn approvals_are_told_live() {
+async fn approvals_are_sent_as_live_events() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let thread = client.new_thread().await;
-    let mut told = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
+    let mut received = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
     let (_, path) = waiting(&client, "delete lamp", Some(&thread)).await;
     let mut states = async |wanted: &str| loop {
-        let event = told.next().await.unwrap();
+        let event = received.next().await.unwrap();
         let approvals = event.data["events"].as_array().unwrap().iter().filter(|event| event["type"] == "approval");
         if approvals.clone().any(|event| event["approval"]["state"] == wanted) {
             break;
@@ -208,14 +209,14 @@ async fn approvals_are_told_live() {
 }
 
 #[tokio::test]
-async fn what_keeps_a_turn_is_reachable_nowhere() {
+async fn internal_records_of_turns_are_not_accessible() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let (turn, path) = waiting(&client, "delete lamp", None).await;
     let thread = turn["thread"].as_str().unwrap();
     for family in ["run", "journal", "approval", "turn", "server", "openai.turns", "openai.background"] {
         for name in [family.to_owned(), format!("system%2F{family}"), format!("system/{family}")] {
-            for path in [format!("/v1/threads/{thread}/documents/{name}"), format!("/v1/documents/{name}")] {
+            for path in [format!("/v1/threads/{thread}/records/{name}"), format!("/v1/records/{name}")] {
                 let answer = client.get(&path).await;
                 let is_empty = answer.status == 200 && answer.expect(200)["data"] == json!([]);
                 assert!(is_empty || matches!(answer.status, 400 | 404), "{path}: {answer:?}");
@@ -225,13 +226,13 @@ async fn what_keeps_a_turn_is_reachable_nowhere() {
     let exported = client.get("/v1/export").await.text;
     assert!(exported.contains("delete lamp") && !exported.contains("\"system/"), "{exported}");
     client.post(&path, json!({ "decision": "deny" })).await.expect(200);
-    let mut told = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
+    let mut received = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
     let seq = client.get(&format!("/v1/threads/{thread}")).await.expect(200)["seq"].as_u64().unwrap();
-    let mut heard = 0;
-    while heard < seq {
-        for event in told.next().await.unwrap().data["events"].as_array().unwrap() {
+    let mut message_count = 0;
+    while message_count < seq {
+        for event in received.next().await.unwrap().data["events"].as_array().unwrap() {
             assert!(matches!(event["type"].as_str(), Some("appended" | "approval" | "patched")), "{event}");
-            heard += event["messages"].as_array().map_or(0, |messages| messages.len() as u64);
+            message_count += event["messages"].as_array().map_or(0, |messages| messages.len() as u64);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Assistants on the OpenAI wire.
+//! Assistants as models of the OpenAI API.
 
 use serde_json::{Value, json};
 
 use super::model::data_of;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{Parts, TestServer, send};
+use crate::server::{TestConfig, TestServer, send};
 
 const MODEL: &str = "threadkeep/keeper";
 
@@ -12,7 +12,7 @@ fn chat(text: &str) -> Value {
     json!({ "model": MODEL, "messages": [{ "role": "user", "content": text }] })
 }
 
-fn words(completion: &Value) -> &str {
+fn content(completion: &Value) -> &str {
     completion["choices"][0]["message"]["content"].as_str().unwrap()
 }
 
@@ -21,9 +21,9 @@ fn text(response: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn an_assistant_is_a_model_beside_the_configured_one() {
-    let (parts, _) = super::parts_with_model();
-    let server = TestServer::start_with(Parts { assistants: vec![keeper("keeper").0], ..parts }).await;
+async fn assistants_are_listed_with_the_configured_model() {
+    let (config, _) = super::config_with_model();
+    let server = TestServer::start_with(TestConfig { assistants: vec![keeper("keeper").0], ..config }).await;
     let client = server.client();
     let models = client.get("/v1/models").await.expect(200);
     let ids: Vec<&str> = models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
@@ -34,19 +34,19 @@ async fn an_assistant_is_a_model_beside_the_configured_one() {
     for (path, body) in [
         (
             "/v1/chat/completions",
-            json!({ "model": "threadkeep/nobody", "messages": [{ "role": "user", "content": "x" }] }),
+            json!({ "model": "threadkeep/unknown", "messages": [{ "role": "user", "content": "x" }] }),
         ),
-        ("/v1/responses", json!({ "model": "threadkeep/nobody", "input": "x" })),
+        ("/v1/responses", json!({ "model": "threadkeep/unknown", "input": "x" })),
     ] {
         assert_eq!(client.post(path, body).await.code(404), "model_not_found");
     }
-    // Any other name is the configured model's.
+    // Any other name selects the configured model.
     let body = json!({ "model": "echo", "input": "hello" });
     assert_eq!(text(&client.post("/v1/responses", body).await.expect(200)), "echo: hello (1 messages)");
 }
 
 #[tokio::test]
-async fn a_chat_with_a_thread_is_a_turn_of_it() {
+async fn completions_with_a_thread_are_turns_of_it() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -57,25 +57,25 @@ async fn a_chat_with_a_thread_is_a_turn_of_it() {
     let seen = ask("look lamp", "0").await;
     assert_eq!(seen.header("threadkeep-thread"), thread);
     let seen = seen.expect(200);
-    assert_eq!((words(&seen), &seen["choices"][0]["finish_reason"]), (r#"Done: {"seen":"lamp"}"#, &json!("stop")));
+    assert_eq!((content(&seen), &seen["choices"][0]["finish_reason"]), (r#"Done: {"seen":"lamp"}"#, &json!("stop")));
     assert_eq!((&seen["model"], &seen["usage"]["total_tokens"]), (&json!(MODEL), &json!(20)));
     assert_eq!(seen["usage"]["prompt_tokens_details"]["cached_tokens"], 10);
-    assert_eq!(words(&ask("look lamp", "1").await.expect(200)), words(&seen));
-    assert_eq!(model.times_asked(), 2, "a repetition asks nobody");
-    let waits = ask("delete lamp", "0").await.expect(200);
-    assert!(words(&waits).contains("`rm lamp`"));
-    assert_eq!(waits["threadkeep"]["status"], "waiting_for_approval");
-    let approval = waits["threadkeep"]["approvals"][0].as_str().unwrap();
+    assert_eq!(content(&ask("look lamp", "1").await.expect(200)), content(&seen));
+    assert_eq!(model.request_count(), 2, "a retry does not call the model");
+    let waiting = ask("delete lamp", "0").await.expect(200);
+    assert!(content(&waiting).contains("`rm lamp`"));
+    assert_eq!(waiting["threadkeep"]["status"], "waiting_for_approval");
+    let approval = waiting["threadkeep"]["approvals"][0].as_str().unwrap();
     let path = format!("/v1/threads/{thread}/approvals/{approval}");
     assert_eq!(client.get(&path).await.expect(200)["state"], "pending");
-    assert_eq!(words(&ask("fail", "0").await.expect(200)), {
+    assert_eq!(content(&ask("fail", "0").await.expect(200)), {
         let texts = client.texts(&thread).await;
         texts.last().unwrap().clone()
     });
 }
 
 #[tokio::test]
-async fn a_chat_without_a_thread_leaves_nothing() {
+async fn completions_without_a_thread_store_nothing() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let body = json!({ "model": MODEL, "messages": [
@@ -85,12 +85,12 @@ async fn a_chat_without_a_thread_leaves_nothing() {
         { "role": "user", "content": "two" },
     ] });
     let answered = client.post("/v1/chat/completions", body).await;
-    assert_eq!(words(&answered.expect(200)), "You said: two");
-    assert_eq!(*model.asked.lock().unwrap(), ["two"]);
+    assert_eq!(content(&answered.expect(200)), "You said: two");
+    assert_eq!(*model.requests.lock().unwrap(), ["two"]);
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
-    // What waits for an approval is there until it is decided.
-    let waits = client.post("/v1/chat/completions", chat("delete lamp")).await;
-    let path = format!("/v1/threads/{}", waits.header("threadkeep-thread"));
+    // A turn that waits for an approval is stored until the decision.
+    let waiting = client.post("/v1/chat/completions", chat("delete lamp")).await;
+    let path = format!("/v1/threads/{}", waiting.header("threadkeep-thread"));
     assert_eq!(client.get(&path).await.status, 200);
     let approvals = client.get("/v1/approvals").await.expect(200);
     let path = format!("{path}/approvals/{}", approvals["data"][0]["id"].as_str().unwrap());
@@ -108,10 +108,10 @@ async fn a_chat_without_a_thread_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_chat_with_an_assistant_is_told_piece_by_piece() {
+async fn completions_of_assistants_can_be_streamed() {
     let (server, _) = with_keeper().await;
     let client = server.client();
-    for (question, told) in
+    for (question, expected) in
         [("hello", "You said: hello"), ("delete lamp", "⚠️ This action requires approval\n`rm lamp`")]
     {
         let mut body = chat(question);
@@ -121,7 +121,7 @@ async fn a_chat_with_an_assistant_is_told_piece_by_piece() {
         assert!(answer.text.ends_with("data: [DONE]\n\n"));
         let chunks = data_of(&answer.text);
         let deltas = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str());
-        assert_eq!(deltas.collect::<String>(), told);
+        assert_eq!(deltas.collect::<String>(), expected);
         assert_eq!(chunks.last().unwrap()["usage"]["prompt_tokens"], 7);
     }
     let mut body = chat("hello");
@@ -132,7 +132,7 @@ async fn a_chat_with_an_assistant_is_told_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn a_response_of_an_assistant_goes_on_in_its_thread() {
+async fn responses_of_assistants_continue_in_their_thread() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let ask = |text: &str, previous: &Value| {
@@ -149,9 +149,9 @@ async fn a_response_of_an_assistant_goes_on_in_its_thread() {
     let items = client.get(&format!("{}/input_items", path(&second))).await.expect(200);
     assert_eq!(items["data"][0]["content"][0]["text"], "two");
     let conversation = first["conversation"]["id"].as_str().unwrap();
-    let kept = client.get(&format!("/v1/conversations/{conversation}/items?order=asc")).await.expect(200);
-    assert_eq!(kept["data"].as_array().unwrap().len(), 4);
-    // The thread has gone on from the first.
+    let items = client.get(&format!("/v1/conversations/{conversation}/items?order=asc")).await.expect(200);
+    assert_eq!(items["data"].as_array().unwrap().len(), 4);
+    // The thread has continued since the first response.
     assert_eq!(ask("three", &first["id"]).await.code(400), "previous_response_not_last");
     let keyed = || {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
@@ -159,40 +159,40 @@ async fn a_response_of_an_assistant_goes_on_in_its_thread() {
     };
     let once = keyed().await.expect(200);
     assert_eq!(keyed().await.expect(200), once);
-    assert_eq!(model.times_asked(), 4);
+    assert_eq!(model.request_count(), 4);
     let failed = ask("fail", &Value::Null).await.expect(200);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("server_error")));
-    let unkept = json!({ "model": MODEL, "input": "x", "store": false });
-    let unkept = client.post("/v1/responses", unkept).await.expect(200);
-    assert_eq!((text(&unkept), client.get(&path(&unkept)).await.status), ("You said: x", 404));
+    let unstored = json!({ "model": MODEL, "input": "x", "store": false });
+    let unstored = client.post("/v1/responses", unstored).await.expect(200);
+    assert_eq!((text(&unstored), client.get(&path(&unstored)).await.status), ("You said: x", 404));
     client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
     assert_eq!(client.get(&path(&second)).await.code(404), "not_found");
 }
 
 #[tokio::test]
-async fn a_response_of_an_assistant_is_told_piece_by_piece() {
+async fn responses_of_assistants_can_be_streamed() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let body = json!({ "model": MODEL, "input": "hello", "stream": true, "conversation": conversation["id"] });
-    let told = data_of(&client.post("/v1/responses", body).await.text);
-    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let events = data_of(&client.post("/v1/responses", body).await.text);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds[..2], ["response.created", "response.in_progress"]);
     assert_eq!(kinds.iter().filter(|kind| **kind == "response.output_text.delta").count(), 2);
-    let response = &told.last().unwrap()["response"];
+    let response = &events.last().unwrap()["response"];
     assert_eq!((*kinds.last().unwrap(), text(response)), ("response.completed", "You said: hello"));
-    for event in told.iter().filter(|event| event["item_id"].is_string()) {
-        assert_eq!(event["item_id"], response["output"][0]["id"], "one item has one id");
+    for event in events.iter().filter(|event| event["item_id"].is_string()) {
+        assert_eq!(event["item_id"], response["output"][0]["id"], "all events of an item have its id");
     }
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
     assert_eq!(client.get(&path).await.expect(200)["output"], response["output"]);
 }
 
 #[tokio::test]
-async fn a_conversation_that_an_assistant_answers_in_is_locked() {
+async fn running_turns_of_assistants_lock_the_conversation() {
     let (mut definition, model) = keeper("keeper");
     definition.busy = threadkeep::agent::BusyPolicy::Refuse;
-    let server = TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let ask = |text: &str| {
@@ -200,15 +200,15 @@ async fn a_conversation_that_an_assistant_answers_in_is_locked() {
         send(client.request("POST", "/v1/responses").json(&body))
     };
     let first = tokio::spawn(ask("wait"));
-    model.waits().await;
+    model.wait_until_blocked().await;
     let locked = ask("two").await.error(400);
     assert_eq!((&locked["code"], &locked["param"]), (&json!("conversation_locked"), &json!("conversation")));
-    model.go();
+    model.unblock();
     assert_eq!(text(&first.await.unwrap().expect(200)), "You said: wait");
 }
 
 #[tokio::test]
-async fn a_thread_of_one_answer_is_in_no_list_while_it_waits() {
+async fn ephemeral_threads_are_not_listed() {
     let (server, _) = with_keeper().await;
     let client = server.client();
     let completion = client.post("/v1/chat/completions", chat("delete lamp")).await.expect(200);

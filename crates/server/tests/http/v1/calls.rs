@@ -1,4 +1,4 @@
-//! How often a completion calls the store before the model is asked.
+//! The store calls of a completion before the call of the model.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,34 +8,36 @@ use threadkeep::Part;
 use threadkeep::core::{ChatAnswer, ChatModel, ChatRequest, DeltaSink, Finish, ModelError};
 
 use crate::TestServer;
-use crate::held::Holder;
-use crate::server::Parts;
+use crate::pausable_store::StoreControl;
+use crate::server::TestConfig;
 
-/// A model that notes what was called before it was asked.
+/// A model that records the store calls before its own call.
 #[derive(Debug)]
-struct Asked {
-    holder: Holder,
+struct CallRecorder {
+    store_control: StoreControl,
     before: Arc<Mutex<Vec<&'static str>>>,
 }
 
 #[async_trait]
-impl ChatModel for Asked {
+impl ChatModel for CallRecorder {
     fn name(&self) -> &str {
-        "asked"
+        "recorder"
     }
 
     async fn answer(&self, _: &ChatRequest, _: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
-        *self.before.lock().unwrap() = self.holder.take_calls();
+        *self.before.lock().unwrap() = self.store_control.take_calls();
         let parts = vec![Part::Text("In 3 minutes.".to_owned())];
-        Ok(ChatAnswer { parts, finish: Finish::Stop, model: "asked".to_owned(), usage: None })
+        Ok(ChatAnswer { parts, finish: Finish::Stop, model: "recorder".to_owned(), usage: None })
     }
 }
 
 #[tokio::test]
-async fn a_completion_in_a_conversation_reads_it_once_before_the_model_is_asked() {
-    let (holder, before) = (Holder::default(), Arc::default());
-    let model = Arc::new(Asked { holder: holder.clone(), before: Arc::clone(&before) });
-    let server = TestServer::start_held(&holder, Parts { model: Some(model), ..Parts::default() }).await;
+async fn completions_read_a_conversation_once_before_calling_the_model() {
+    let (store_control, before) = (StoreControl::default(), Arc::default());
+    let model = Arc::new(CallRecorder { store_control: store_control.clone(), before: Arc::clone(&before) });
+    let server =
+        TestServer::start_with_control(&store_control, TestConfig { model: Some(model), ..TestConfig::default() })
+            .await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let thread = conversation["id"].as_str().unwrap();
@@ -44,11 +46,11 @@ async fn a_completion_in_a_conversation_reads_it_once_before_the_model_is_asked(
     let response = json!({ "input": "And then?", "conversation": thread });
     for (path, body) in [("/v1/chat/completions", chat), ("/v1/responses", response)] {
         for _ in 0..2 {
-            holder.take_calls();
+            store_control.take_calls();
             client.post(path, body.clone()).await.expect(200);
             let calls = std::mem::take(&mut *before.lock().unwrap());
-            // The keys, the conversation, and the commit that takes it.
-            assert_eq!(calls, ["list_documents", "read_thread", "commit"], "{path}");
+            // The keys, the conversation, and the commit that locks it.
+            assert_eq!(calls, ["list_records", "read_thread", "commit"], "{path}");
         }
     }
 }

@@ -1,24 +1,24 @@
-//! Cancelling turns, proved by what a model's server sees.
+//! Cancelling turns, verified by the requests that a model's server receives.
 
 use serde_json::{Value, json};
 
-use super::background::{ModelServer, Seen};
+use super::background::{ModelEvent, ModelServer};
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
-use crate::server::{Parts, TestServer};
+use crate::server::{TestConfig, TestServer};
 
 const TURNS: &str = "/v1/agents/keeper/turns";
 
-/// An assistant whose model answers when it is told to.
+/// Starts a server with an assistant whose model the test controls.
 async fn with_model_server() -> (TestServer, ModelServer) {
     let model = ModelServer::start().await;
     let (mut definition, _) = keeper("keeper");
     definition.model = model.model();
-    (TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await, model)
+    (TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await, model)
 }
 
-/// Posts without waiting for the answer.
-fn posting(client: &Client, path: &str, body: Value) -> tokio::task::JoinHandle<Value> {
+/// Sends a POST request without waiting for the response.
+fn spawn_post(client: &Client, path: &str, body: Value) -> tokio::task::JoinHandle<Value> {
     let (client, path) = (client.clone(), path.to_owned());
     tokio::spawn(async move { client.post(&path, body).await.expect(200) })
 }
@@ -31,38 +31,38 @@ fn paths(turn: &Value) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_turn_that_goes_on_after_a_decision_is_cancelled() {
+async fn turns_can_be_cancelled_after_a_decision() {
     let (server, mut model) = with_model_server().await;
     let client = server.client();
-    let asking = posting(&client, TURNS, json!({ "text": "Delete the lamp." }));
-    assert_eq!(model.seen().await, Seen::Asked);
+    let pending = spawn_post(&client, TURNS, json!({ "text": "Delete the lamp." }));
+    assert_eq!(model.next_event().await, ModelEvent::Requested);
     model.answers.send("call delete").unwrap();
-    let turn = asking.await.unwrap();
+    let turn = pending.await.unwrap();
     assert_eq!(turn["status"], "waiting_for_approval");
     let (path, approval) = paths(&turn);
-    let deciding = posting(&client, &approval, json!({ "decision": "approve" }));
-    assert_eq!(model.seen().await, Seen::Asked);
+    let decision = spawn_post(&client, &approval, json!({ "decision": "approve" }));
+    assert_eq!(model.next_event().await, ModelEvent::Requested);
     let cancelled = client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
-    assert_eq!(model.seen().await, Seen::Closed);
+    assert_eq!(model.next_event().await, ModelEvent::Closed);
     assert_eq!((&cancelled["status"], &cancelled["error"]["code"]), (&json!("failed"), &json!("stopped")));
-    assert_eq!(cancelled["approvals"][0]["state"], "done", "the call was made before");
-    assert_eq!(deciding.await.unwrap()["error"]["code"], "stopped");
+    assert_eq!(cancelled["approvals"][0]["state"], "done", "the call had been executed");
+    assert_eq!(decision.await.unwrap()["error"]["code"], "stopped");
     assert_eq!(client.get(&path).await.expect(200), cancelled);
     // The thread is free.
-    let asking = posting(&client, TURNS, json!({ "text": "And now?", "thread": turn["thread"] }));
-    assert_eq!(model.seen().await, Seen::Asked);
+    let pending = spawn_post(&client, TURNS, json!({ "text": "And now?", "thread": turn["thread"] }));
+    assert_eq!(model.next_event().await, ModelEvent::Requested);
     model.answers.send("Now it is dark.").unwrap();
-    assert_eq!(asking.await.unwrap()["reply"], "Now it is dark.");
+    assert_eq!(pending.await.unwrap()["reply"], "Now it is dark.");
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_a_decision_is_cancelled() {
+async fn turns_can_be_cancelled_while_waiting_for_a_decision() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     let turn = client.post(TURNS, json!({ "text": "delete lamp" })).await.expect(200);
     assert_eq!(turn["status"], "waiting_for_approval");
     let (path, approval) = paths(&turn);
-    // It is told again as it was told.
+    // Reading the turn returns the same result.
     let again = client.get(&path).await.expect(200);
     assert_eq!(again, turn);
     assert_eq!((&turn["usage"]["model_calls"], &turn["model"]), (&json!(1), &json!("keeper-1")));
@@ -79,7 +79,7 @@ async fn a_turn_that_waits_for_a_decision_is_cancelled() {
 }
 
 #[tokio::test]
-async fn of_a_cancellation_and_a_decision_at_once_one_counts() {
+async fn only_one_of_concurrent_cancellation_and_decision_succeeds() {
     let (server, model) = with_keeper().await;
     let client = server.client();
     for _ in 0..8 {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::model::with_model;
 
 #[tokio::test]
-async fn a_completion_is_stored_where_it_is_to_be() {
+async fn completions_are_stored_on_request() {
     let (server, _) = with_model().await;
     let client = server.client();
     let ask = async |text: &str, more: Value| {
@@ -14,16 +14,17 @@ async fn a_completion_is_stored_where_it_is_to_be() {
     let mut ids = Vec::new();
     for number in 0..25 {
         let metadata = json!({ "parity": if number % 2 == 0 { "even" } else { "odd" } });
-        let told = ask(&number.to_string(), json!({ "store": true, "metadata": metadata })).await.expect(200);
-        ids.push(told["id"].as_str().unwrap().to_owned());
+        let completion = ask(&number.to_string(), json!({ "store": true, "metadata": metadata })).await.expect(200);
+        ids.push(completion["id"].as_str().unwrap().to_owned());
     }
     let streamed = ask("streamed", json!({ "store": true, "stream": true, "model": "other" })).await;
     assert!(streamed.text.ends_with("data: [DONE]\n\n"));
-    let unkept = ask("x", json!({})).await.expect(200)["id"].as_str().unwrap().to_owned();
-    assert_eq!(client.get(&format!("/v1/chat/completions/{unkept}")).await.code(404), "not_found");
+    let unstored = ask("x", json!({})).await.expect(200)["id"].as_str().unwrap().to_owned();
+    assert_eq!(client.get(&format!("/v1/chat/completions/{unstored}")).await.code(404), "not_found");
     let list = async |query: &str| {
         let page = client.get(&format!("/v1/chat/completions?{query}")).await.expect(200);
-        let ids = page["data"].as_array().unwrap().iter().map(|told| told["id"].as_str().unwrap().to_owned());
+        let ids =
+            page["data"].as_array().unwrap().iter().map(|completion| completion["id"].as_str().unwrap().to_owned());
         (ids.collect::<Vec<_>>(), page["has_more"].as_bool().unwrap())
     };
     assert_eq!(list("").await, (ids[..20].to_vec(), true));
@@ -33,22 +34,22 @@ async fn a_completion_is_stored_where_it_is_to_be() {
     let odd: Vec<String> = ids.iter().skip(1).step_by(2).cloned().collect();
     assert_eq!(list("metadata[parity]=odd").await, (odd, false));
     let path = format!("/v1/chat/completions/{}", ids[3]);
-    let kept = client.get(&path).await.expect(200);
-    assert_eq!(kept["choices"][0]["message"]["content"], "echo: 3 (1 messages)");
-    let asked = client.get(&format!("{path}/messages")).await.expect(200);
+    let stored = client.get(&path).await.expect(200);
+    assert_eq!(stored["choices"][0]["message"]["content"], "echo: 3 (1 messages)");
+    let messages = client.get(&format!("{path}/messages")).await.expect(200);
     let message = json!({ "id": format!("{}-0", ids[3]), "role": "user", "content": "3", "name": "ana" });
-    assert_eq!(asked["data"], json!([message]));
+    assert_eq!(messages["data"], json!([message]));
     let changed = client.post(&path, json!({ "metadata": { "a": "b" } })).await.expect(200);
-    assert_eq!((&changed["metadata"], &changed["choices"]), (&json!({ "a": "b" }), &kept["choices"]));
+    assert_eq!((&changed["metadata"], &changed["choices"]), (&json!({ "a": "b" }), &stored["choices"]));
     assert_eq!(client.get(&path).await.expect(200), changed);
     assert_eq!(client.delete(&path).await.expect(200)["object"], "chat.completion.deleted");
     assert_eq!(client.delete(&path).await.code(404), "not_found");
     assert_eq!(client.get("/v1/chat/completions/chatcmpl-0").await.code(404), "not_found");
 }
 
-/// Agents keep what was said in a run themselves, and send all of it with each request.
+/// Agents manage the messages of a run themselves, and send all of them with each request.
 #[tokio::test]
-async fn what_is_sent_again_of_a_thread_is_there_once() {
+async fn resent_messages_are_stored_once() {
     let (server, model) = with_model().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -57,42 +58,42 @@ async fn what_is_sent_again_of_a_thread_is_there_once() {
         let system = json!({ "role": "system", "content": "Be brief." });
         let messages: Vec<&Value> = [&system].into_iter().chain(messages).collect();
         let body = json!({ "messages": messages, "tools": tools, "metadata": { "thread": thread } });
-        let told = client.post("/v1/chat/completions", body).await.expect(200);
-        told["choices"][0]["message"].clone()
+        let completion = client.post("/v1/chat/completions", body).await.expect(200);
+        completion["choices"][0]["message"].clone()
     };
     let user = |text: &str| json!({ "role": "user", "content": text });
-    let mut said = vec![user("call")];
-    let mut calling = ask(&said).await;
+    let mut messages = vec![user("call")];
+    let mut calling = ask(&messages).await;
     let call_id = calling["tool_calls"][0]["id"].clone();
-    // Clients write a call anew.
+    // Clients encode calls differently.
     calling["tool_calls"][0]["function"]["arguments"] = json!(r#"{ "at" : "14 St" }"#);
     calling["content"] = json!("");
-    said.extend([calling, json!({ "role": "tool", "tool_call_id": call_id, "content": "in 3 minutes" })]);
-    let answer = ask(&said).await;
+    messages.extend([calling, json!({ "role": "tool", "tool_call_id": call_id, "content": "in 3 minutes" })]);
+    let answer = ask(&messages).await;
     assert_eq!(answer["content"], "echo: in 3 minutes (4 messages)");
-    said.extend([answer, user("thanks")]);
-    let answer = ask(&said).await;
+    messages.extend([answer, user("thanks")]);
+    let answer = ask(&messages).await;
     assert_eq!(answer["content"], "echo: thanks (6 messages)");
     let once = ["call", "", "", "echo: in 3 minutes (4 messages)", "thanks", "echo: thanks (6 messages)"];
     assert_eq!(client.texts(&thread).await, once);
-    // The same words said again are said again.
+    // A new message with the same text is stored again.
     assert_eq!(ask(&[user("thanks")]).await["content"], "echo: thanks (8 messages)");
-    // The beginning may be cut off, and the end may be asked otherwise.
-    let told = ask(&[said[3..].to_vec(), vec![answer.clone(), user("two")]].concat()).await;
-    assert_eq!(told["content"], "echo: two (10 messages)");
-    assert_eq!(ask(&[&said[..4], &[user("three")]].concat()).await["content"], "echo: three (12 messages)");
-    // What the thread has not is new, also where it goes on as the thread does.
-    let told = ask(&[user("before"), answer, user("four")]).await;
-    assert_eq!(told["content"], "echo: four (16 messages)");
+    // The first messages may be missing, and the last ones may differ.
+    let completion = ask(&[messages[3..].to_vec(), vec![answer.clone(), user("two")]].concat()).await;
+    assert_eq!(completion["content"], "echo: two (10 messages)");
+    assert_eq!(ask(&[&messages[..4], &[user("three")]].concat()).await["content"], "echo: three (12 messages)");
+    // Messages that the thread does not contain are new, even if the following ones are in the thread.
+    let completion = ask(&[user("before"), answer, user("four")]).await;
+    assert_eq!(completion["content"], "echo: four (16 messages)");
     let texts = client.texts(&thread).await;
     assert_eq!(texts[6..8], ["thanks", "echo: thanks (8 messages)"]);
     assert_eq!(texts[8..12], ["two", "echo: two (10 messages)", "three", "echo: three (12 messages)"]);
     assert_eq!(texts[12..], ["before", "echo: thanks (6 messages)", "four", "echo: four (16 messages)"]);
-    assert_eq!(model.asked.lock().unwrap().len(), 7);
+    assert_eq!(model.requests.lock().unwrap().len(), 7);
 }
 
 #[tokio::test]
-async fn an_answer_without_words_is_not_taken_for_known() {
+async fn empty_answers_do_not_match_stored_messages() {
     let (server, _) = with_model().await;
     let (client, thread) = (server.client(), server.client().new_thread().await);
     let messages = json!([{ "role": "assistant", "content": "" }, { "role": "user", "content": "hello" }]);
@@ -102,7 +103,7 @@ async fn an_answer_without_words_is_not_taken_for_known() {
 }
 
 #[tokio::test]
-async fn a_long_talk_goes_on_in_a_thread_that_has_it() {
+async fn long_conversations_continue_in_their_thread() {
     let (server, _) = with_model().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -110,21 +111,21 @@ async fn a_long_talk_goes_on_in_a_thread_that_has_it() {
         let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
         json!({ "role": role, "content": format!("number {number}") })
     };
-    let said: Vec<Value> = (0..1_200).map(message).collect();
+    let messages: Vec<Value> = (0..1_200).map(message).collect();
     let ask = async |messages: &[Value]| {
         let body = json!({ "messages": messages, "metadata": { "thread": thread } });
         client.post("/v1/chat/completions", body).await
     };
-    // More than one commit takes.
-    assert_eq!(ask(&said[..701]).await.error(400)["param"], "messages");
-    for messages in said.chunks(600) {
+    // More messages than one commit may contain.
+    assert_eq!(ask(&messages[..701]).await.error(400)["param"], "messages");
+    for chunk in messages.chunks(600) {
         let path = format!("/v1/threads/{thread}/messages");
         let messages: Vec<Value> =
-            messages.iter().map(|said| json!({ "role": said["role"], "text": said["content"] })).collect();
+            chunk.iter().map(|message| json!({ "role": message["role"], "text": message["content"] })).collect();
         client.post(&path, json!({ "messages": messages })).await.expect(201);
     }
     let last = json!({ "role": "user", "content": "and?" });
-    ask(&[said, vec![last]].concat()).await.expect(200);
+    ask(&[messages, vec![last]].concat()).await.expect(200);
     let page = client.get(&format!("/v1/threads/{thread}/messages?limit=3")).await.expect(200);
     let seqs: Vec<&Value> = page["data"].as_array().unwrap().iter().map(|message| &message["seq"]).collect();
     assert_eq!(seqs, [&json!(1202), &json!(1201), &json!(1200)]);

@@ -3,11 +3,11 @@ use serde_json::{Value, json};
 use crate::server::send;
 use crate::{Client, TestServer};
 
-async fn begin(client: &Client, body: Value) -> String {
+async fn create(client: &Client, body: Value) -> String {
     client.post("/v1/conversations", body).await.expect(200)["id"].as_str().unwrap().to_owned()
 }
 
-/// Adds items given as text, and gives the answer's text.
+/// Adds items given as JSON text, and returns the text of the response.
 async fn add(client: &Client, id: &str, items: &str) -> String {
     let request = client.request("POST", &format!("/v1/conversations/{id}/items"));
     let request = request.header("content-type", "application/json").body(format!("{{\"items\":[{items}]}}"));
@@ -34,12 +34,12 @@ async fn ids(client: &Client, id: &str, order: &str, limit: usize) -> Vec<String
 }
 
 #[tokio::test]
-async fn conversations_begin_change_and_end() {
+async fn conversations_are_created_changed_and_deleted() {
     let server = TestServer::start().await;
     let client = server.client();
-    let id = begin(&client, json!({ "items": [], "metadata": { "topic": "trains" } })).await;
+    let id = create(&client, json!({ "items": [], "metadata": { "topic": "trains" } })).await;
     let empty = send(client.request("POST", "/v1/conversations")).await.expect(200);
-    assert_ne!(empty["id"], json!(id), "a beginning is never matched by its body");
+    assert_ne!(empty["id"], json!(id), "requests without a key are never treated as repeated");
     let path = format!("/v1/conversations/{id}");
     let found = client.get(&path).await.expect(200);
     assert_eq!((&found["object"], &found["metadata"]), (&json!("conversation"), &json!({ "topic": "trains" })));
@@ -56,10 +56,10 @@ async fn conversations_begin_change_and_end() {
 }
 
 #[tokio::test]
-async fn items_are_written_out_in_full_and_are_legal_inputs() {
+async fn items_are_returned_in_full_and_are_valid_inputs() {
     let server = TestServer::start().await;
     let client = server.client();
-    let id = begin(&client, json!({})).await;
+    let id = create(&client, json!({})).await;
     let items = [
         r#"{"role":"user","content":"weather?"}"#,
         r#"{"role":"assistant","content":"Let me look."}"#,
@@ -69,7 +69,7 @@ async fn items_are_written_out_in_full_and_are_legal_inputs() {
     ];
     let added: Value = serde_json::from_str(&add(&client, &id, &items.join(",")).await).unwrap();
     let data = added["data"].as_array().unwrap();
-    let shown: Vec<Value> = data
+    let without_ids: Vec<Value> = data
         .iter()
         .map(|item| {
             let mut item = item.clone();
@@ -79,7 +79,7 @@ async fn items_are_written_out_in_full_and_are_legal_inputs() {
         })
         .collect();
     assert_eq!(
-        Value::Array(shown),
+        Value::Array(without_ids),
         json!([
             { "id": "msg", "type": "message", "status": "completed", "role": "user", "content": [{ "type": "input_text", "text": "weather?" }] },
             { "id": "msg", "type": "message", "status": "completed", "role": "assistant", "content": [{ "type": "output_text", "text": "Let me look.", "annotations": [], "logprobs": [] }] },
@@ -88,23 +88,23 @@ async fn items_are_written_out_in_full_and_are_legal_inputs() {
             { "id": "fco", "type": "function_call_output", "status": "completed", "call_id": "c1", "output": "rain" },
         ])
     );
-    // What comes out goes in again, and says the same.
-    let copy = begin(&client, json!({ "items": data })).await;
+    // Returned items can be sent again, and are returned unchanged.
+    let copy = create(&client, json!({ "items": data })).await;
     let page = client.get(&format!("/v1/conversations/{copy}/items?order=asc")).await.expect(200);
     assert_eq!(page["data"], added["data"]);
-    // An item that is there already is not added again.
+    // An existing item is not added again.
     add(&client, &copy, &format!("{},{}", data[4], r#"{"role":"user","content":"thanks"}"#)).await;
     assert_eq!(ids(&client, &copy, "asc", 100).await.len(), 6);
-    // Other doors see the same conversation.
+    // Other APIs see the same conversation.
     let thread = id.trim_start_matches("conv_");
     assert_eq!(client.texts(thread).await, ["weather?", "Let me look.", "Be brief.", "", ""]);
 }
 
 #[tokio::test]
-async fn what_is_unknown_comes_back_byte_for_byte() {
+async fn unknown_items_are_returned_byte_for_byte() {
     let server = TestServer::start().await;
     let client = server.client();
-    let id = begin(&client, json!({})).await;
+    let id = create(&client, json!({})).await;
     let named =
         r#"{"type":"mcp_list_tools","id":"mcpl_abc","server_label":"d\u00e9","tools":[{"z":1.10,"a":1E3}],"b":null}"#;
     let unnamed = r#"{ "type":"compaction", "encrypted_content":"x/+=", "n":1.50 }"#;
@@ -122,19 +122,19 @@ async fn what_is_unknown_comes_back_byte_for_byte() {
     assert!(text.contains(r#"{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"abc"}"#), "{text}");
     let one = client.get(&format!("/v1/conversations/{id}/items/mcpl_abc")).await;
     assert_eq!(one.text, named);
-    let words = client.post("/v1/search", json!({ "query": "see" })).await.expect(200);
-    assert_eq!(words["hits"].as_array().unwrap().len(), 1, "words are found whatever stands beside them");
+    let found = client.post("/v1/search", json!({ "query": "see" })).await.expect(200);
+    assert_eq!(found["hits"].as_array().unwrap().len(), 1, "text next to unknown parts is found");
 }
 
 #[tokio::test]
-async fn pages_are_right_to_the_last_item_both_ways() {
+async fn pages_are_complete_in_both_orders() {
     let server = TestServer::start().await;
     let client = server.client();
-    let id = begin(&client, json!({})).await;
+    let id = create(&client, json!({})).await;
     let mut added = Vec::new();
     for count in 0..2 {
         let items: Vec<String> =
-            (0..130).map(|place| format!(r#"{{"role":"user","content":"{count}/{place}"}}"#)).collect();
+            (0..130).map(|index| format!(r#"{{"role":"user","content":"{count}/{index}"}}"#)).collect();
         let answer: Value = serde_json::from_str(&add(&client, &id, &items.join(",")).await).unwrap();
         assert_eq!(answer["has_more"], false);
         added.extend(answer["data"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()));
@@ -152,18 +152,18 @@ async fn pages_are_right_to_the_last_item_both_ways() {
         large["message"],
         "Invalid 'limit': integer above maximum value. Expected a value <= 100, but got 1000 instead."
     );
-    let unknown = client.get(&format!("/v1/conversations/{id}/items?after=msg_nobody")).await;
-    assert_eq!(unknown.error(404)["message"], "Item with id 'msg_nobody' not found in conversation.");
-    // An empty cursor is none.
+    let unknown = client.get(&format!("/v1/conversations/{id}/items?after=msg_unknown")).await;
+    assert_eq!(unknown.error(404)["message"], "Item with id 'msg_unknown' not found in conversation.");
+    // An empty cursor is ignored.
     assert_eq!(client.get(&format!("/v1/conversations/{id}/items?after=&include[]=x")).await.expect(200), newest);
 }
 
 #[tokio::test]
-async fn what_was_read_may_be_deleted_before_the_next_page() {
+async fn items_may_be_deleted_between_pages() {
     let server = TestServer::start().await;
     let client = server.client();
     for order in ["asc", "desc"] {
-        let id = begin(&client, json!({})).await;
+        let id = create(&client, json!({})).await;
         for number in 0..7 {
             add(&client, &id, &format!(r#"{{"role":"user","content":"{number}"}}"#)).await;
         }
@@ -178,7 +178,7 @@ async fn what_was_read_may_be_deleted_before_the_next_page() {
             after = page["last_id"].as_str().unwrap().to_owned();
         }
     }
-    let (one, other) = (begin(&client, json!({})).await, begin(&client, json!({})).await);
+    let (one, other) = (create(&client, json!({})).await, create(&client, json!({})).await);
     add(&client, &one, r#"{"role":"user","content":"mine"}"#).await;
     let item = ids(&client, &one, "asc", 1).await.remove(0);
     client.delete(&format!("/v1/conversations/{one}/items/{item}")).await.expect(200);
@@ -186,7 +186,7 @@ async fn what_was_read_may_be_deleted_before_the_next_page() {
 }
 
 #[tokio::test]
-async fn messages_of_other_doors_are_items_too() {
+async fn messages_of_other_apis_are_items() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -213,10 +213,10 @@ async fn messages_of_other_doors_are_items_too() {
 }
 
 #[tokio::test]
-async fn what_makes_no_item_is_refused_by_name() {
+async fn invalid_items_are_rejected_with_their_path() {
     let server = TestServer::start().await;
     let client = server.client();
-    let id = begin(&client, json!({})).await;
+    let id = create(&client, json!({})).await;
     let many: Vec<Value> = (0..501).map(|_| json!({ "role": "user", "content": "x" })).collect();
     for (items, param) in [
         (json!([{ "content": "x" }]), "items[0].type"),
@@ -241,10 +241,10 @@ async fn what_makes_no_item_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_repetition_of_the_tail_counts_once() {
+async fn retries_of_the_last_items_are_recognised() {
     let server = TestServer::start().await;
     let client = server.client();
-    let id = begin(&client, json!({})).await;
+    let id = create(&client, json!({})).await;
     let add = |retry: &str| {
         let request = client.request("POST", &format!("/v1/conversations/{id}/items"));
         let body = json!({ "items": [{ "role": "user", "content": "yes" }] });
@@ -252,6 +252,10 @@ async fn a_repetition_of_the_tail_counts_once() {
     };
     let first = add("0").await.expect(200);
     assert_eq!(add("1").await.expect(200), first);
-    assert_ne!(add("0").await.expect(200)["data"][0]["id"], first["data"][0]["id"], "a second honest yes is kept");
+    assert_ne!(
+        add("0").await.expect(200)["data"][0]["id"],
+        first["data"][0]["id"],
+        "identical requests that are not retries are stored"
+    );
     assert_eq!(ids(&client, &id, "asc", 100).await.len(), 2);
 }

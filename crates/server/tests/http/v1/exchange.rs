@@ -4,7 +4,7 @@ use crate::TestServer;
 use crate::server::send;
 
 #[tokio::test]
-async fn what_is_exported_is_imported_elsewhere_once() {
+async fn exports_can_be_imported_repeatedly() {
     let (server, elsewhere) = (TestServer::start().await, TestServer::start().await);
     let client = server.client();
     let thread = client.new_thread().await;
@@ -25,7 +25,7 @@ async fn what_is_exported_is_imported_elsewhere_once() {
 }
 
 #[tokio::test]
-async fn what_is_erased_is_gone() {
+async fn erased_users_are_not_found() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::Client;
-use crate::server::{PATIENCE, Parts, TestServer};
+use crate::server::{PATIENCE, TestConfig, TestServer};
 
 /// A stream of server-sent events.
 pub(super) struct Events {
@@ -19,9 +19,9 @@ pub(super) struct Events {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Event {
-    /// The change of its id.
+    /// The change number in the id.
     id: Option<u64>,
-    /// All of its id.
+    /// The complete id.
     whole_id: Option<String>,
     name: String,
     pub(super) data: Value,
@@ -44,7 +44,7 @@ impl Events {
         events
     }
 
-    /// The next block of lines; `None` at the end of the stream.
+    /// Reads the next block of lines; `None` at the end of the stream.
     async fn block(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
@@ -80,7 +80,7 @@ fn texts(event: &Event) -> Vec<&str> {
 
 // S1.06
 #[tokio::test]
-async fn a_listener_hears_its_thread_in_order_and_no_other() {
+async fn subscribers_receive_their_thread_in_order() {
     let server = TestServer::start().await;
     let client = server.client();
     let (thread, other) = (client.new_thread().await, client.new_thread().await);
@@ -93,7 +93,7 @@ async fn a_listener_hears_its_thread_in_order_and_no_other() {
     for (id, text) in [(1, "one"), (2, "two")] {
         let event = events.next().await.unwrap();
         assert_eq!((event.id, event.name.as_str()), (Some(id), "commit"));
-        // What is gone by the time it is told is told as gone only.
+        // Messages that were deleted before they were sent are only reported as deleted.
         if event.data["events"][0]["type"] == "appended" {
             assert_eq!(texts(&event), [text]);
         }
@@ -107,7 +107,7 @@ async fn a_listener_hears_its_thread_in_order_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_was_missed_is_replayed_erasures_included() {
+async fn missed_events_are_replayed_including_erasures() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -116,7 +116,7 @@ async fn what_was_missed_is_replayed_erasures_included() {
     }
     client.delete(&format!("/v1/threads/{thread}/messages/2")).await;
     let path = format!("/v1/threads/{thread}/events");
-    // What a client has seen itself counts more than its address.
+    // `Last-Event-ID` takes precedence over the query.
     let mut events = Events::open(&client, &format!("{path}?after=0"), Some(2)).await;
     let third = events.next().await.unwrap();
     assert_eq!((third.id, texts(&third)), (Some(3), vec!["three"]));
@@ -130,14 +130,15 @@ async fn what_was_missed_is_replayed_erasures_included() {
     // S1.43
     let mut late = Events::open(&client, &format!("{path}?last=2"), None).await;
     let history = late.next().await.unwrap();
-    let said: Vec<&Value> = history.data["messages"].as_array().unwrap().iter().map(|one| &one["text"]).collect();
-    assert_eq!((history.name.as_str(), said), ("history", vec![&json!("three"), &json!("four")]));
+    let texts: Vec<&Value> =
+        history.data["messages"].as_array().unwrap().iter().map(|message| &message["text"]).collect();
+    assert_eq!((history.name.as_str(), texts), ("history", vec![&json!("three"), &json!("four")]));
 }
 
 // S1.06
-// What is kept byte for byte may stand on several lines; an event's data may not.
+// JSON is stored byte for byte and may span several lines; the data of an event may not.
 #[tokio::test]
-async fn json_on_several_lines_is_told_whole() {
+async fn json_with_line_breaks_is_sent_on_one_line() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -148,8 +149,8 @@ async fn json_on_several_lines_is_told_whole() {
     crate::server::send(request.body(body)).await.expect(201);
     for query in ["after=0", "last=1"] {
         let mut events = Events::open(&client, &format!("/v1/threads/{thread}/events?{query}"), None).await;
-        let told = events.next().await.unwrap().data;
-        let messages = if query == "last=1" { &told["messages"] } else { &told["events"][0]["messages"] };
+        let data = events.next().await.unwrap().data;
+        let messages = if query == "last=1" { &data["messages"] } else { &data["events"][0]["messages"] };
         assert_eq!(messages[0]["parts"][0]["tool_call"]["arguments"], json!({ "at": 1.0 }), "{query}");
     }
     let exported = client.get("/v1/export").await;
@@ -159,7 +160,7 @@ async fn json_on_several_lines_is_told_whole() {
 }
 
 #[tokio::test]
-async fn roles_filter_what_is_heard() {
+async fn events_are_filtered_by_role() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -168,18 +169,19 @@ async fn roles_filter_what_is_heard() {
     client.say(&thread, "question").await;
     let answer = json!({ "messages": [{ "role": "assistant", "text": "answer" }] });
     client.post(&format!("/v1/threads/{thread}/messages"), answer).await.expect(201);
-    let mut heard = events.next().await.unwrap();
-    // The title that came with the question is told without it.
-    if heard.data["events"][0]["type"] == "patched" {
-        heard = events.next().await.unwrap();
+    let mut received = events.next().await.unwrap();
+    // The title that was derived from the question is sent without the question.
+    if received.data["events"][0]["type"] == "patched" {
+        received = events.next().await.unwrap();
     }
-    assert_eq!(texts(&heard), ["answer"]);
+    assert_eq!(texts(&received), ["answer"]);
 }
 
 #[tokio::test]
 async fn every_stream_ends_with_a_reason() {
-    let options = ServerOptions { heartbeat: Duration::from_millis(20), sweep_every: None, ..Parts::default().options };
-    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let options =
+        ServerOptions { heartbeat: Duration::from_millis(20), sweep_every: None, ..TestConfig::default().options };
+    let mut server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let (record, secret) =
         Keys::new(&server.memory).create(crate::server::new_key("acme", None, &[KeyRole::Write])).await.unwrap();
     let client = server.client().with_key(secret.as_str());
@@ -194,7 +196,7 @@ async fn every_stream_ends_with_a_reason() {
     let mut events = Events::open(&client, &path, None).await;
     client.say(&thread, "last words").await;
     assert_eq!(events.next().await.unwrap().id, Some(1));
-    server.ask_to_stop();
+    server.request_shutdown();
     let end = events.next().await.unwrap();
     assert_eq!(end.data, json!({ "type": "end", "reason": "shutdown", "resume_after": 1 }));
     assert_eq!(events.next().await, None);
@@ -202,32 +204,32 @@ async fn every_stream_ends_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_is_dropped_and_others_feel_nothing() {
+async fn slow_subscribers_are_dropped_without_affecting_others() {
     let options = ServerOptions {
         slow_reader: Duration::from_millis(200),
-        // On a busy machine what is said here takes long; the connection must live until its end is read.
+        // On a busy machine the appends take long; the connection must stay open until its end is read.
         write_timeout: Duration::from_secs(3_600),
         sweep_every: None,
-        ..Parts::default().options
+        ..TestConfig::default().options
     };
-    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let path = format!("/v1/threads/{thread}/events");
     let mut slow = Events::open(&client, &path, None).await;
     let mut quick = Events::open(&client, &path, None).await;
     let large = "x".repeat(250_000);
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..64 {
         client.say(&thread, &large).await;
-        heard.push(quick.next().await.unwrap().id.unwrap());
+        received.push(quick.next().await.unwrap().id.unwrap());
     }
-    assert_eq!(heard, (1..=64).collect::<Vec<_>>());
+    assert_eq!(received, (1..=64).collect::<Vec<_>>());
     let (mut last, mut end) = (0, None);
     while let Some(event) = slow.next().await {
         match event.name.as_str() {
             "commit" => {
-                assert_eq!(event.id, Some(last + 1), "nothing is left out before the end");
+                assert_eq!(event.id, Some(last + 1), "no event is missing before the end");
                 last += 1;
             }
             _ => end = Some(event),
@@ -250,11 +252,11 @@ async fn socket(server: &TestServer, client: &Client) -> Socket {
     tokio_tungstenite::connect_async(request).await.unwrap().0
 }
 
-async fn tell(socket: &mut Socket, said: Value) {
-    socket.send(Message::text(said.to_string())).await.unwrap();
+async fn send_message(socket: &mut Socket, message: Value) {
+    socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
-async fn hear(socket: &mut Socket) -> Value {
+async fn receive(socket: &mut Socket) -> Value {
     loop {
         match tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap() {
             Message::Text(text) => return serde_json::from_str(&text).unwrap(),
@@ -265,29 +267,29 @@ async fn hear(socket: &mut Socket) -> Value {
 }
 
 #[tokio::test]
-async fn a_frame_that_cannot_be_taken_ends_the_socket_with_its_reason() {
+async fn invalid_frames_close_the_socket_with_a_reason() {
     let server = TestServer::start().await;
     for (is_too_large, code, reason) in [(true, 1009, "65536"), (false, 1002, "opcode")] {
         let mut socket = socket(&server, &server.client()).await;
         if is_too_large {
             socket.send(Message::text("x".repeat(65 * 1024))).await.unwrap();
         } else {
-            // A masked frame of a kind that is reserved.
+            // A masked frame with a reserved opcode.
             socket.get_mut().write_all(&[0x83, 0x80, 0, 0, 0, 0]).await.unwrap();
         }
         let Message::Close(Some(frame)) =
             tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap()
         else {
-            panic!("something else was said");
+            panic!("not a close frame");
         };
         assert_eq!(u16::from(frame.code), code, "{frame}");
         assert!(frame.reason.contains(reason), "{frame}");
     }
 }
 
-/// A number that was given to another change in another past, as a failover leaves it.
+/// After a failover that lost commits, the number of a lost change is used again with another tag.
 #[tokio::test]
-async fn a_change_of_a_lost_past_is_told_apart_from_the_threads_own() {
+async fn changes_lost_in_a_failover_are_detected() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -320,14 +322,14 @@ async fn a_change_of_a_lost_past_is_told_apart_from_the_threads_own() {
         (json!("1-00000000"), "reset", 2),
         (json!("2-00000000"), "reset", 2),
     ] {
-        tell(&mut socket, json!({ "type": "subscribe", "thread": thread, "after": after })).await;
-        assert_eq!(hear(&mut socket).await["type"], "subscribed");
-        let heard = hear(&mut socket).await;
-        assert_eq!((&heard["type"], &heard["change"]), (&json!(kind), &json!(change)), "after {after}");
-        assert!(heard["id"].as_str().unwrap().starts_with("2-"), "{heard}");
+        send_message(&mut socket, json!({ "type": "subscribe", "thread": thread, "after": after })).await;
+        assert_eq!(receive(&mut socket).await["type"], "subscribed");
+        let received = receive(&mut socket).await;
+        assert_eq!((&received["type"], &received["change"]), (&json!(kind), &json!(change)), "after {after}");
+        assert!(received["id"].as_str().unwrap().starts_with("2-"), "{received}");
     }
-    tell(&mut socket, json!({ "type": "subscribe", "thread": thread, "after": "lost" })).await;
-    assert_eq!(hear(&mut socket).await["error"]["code"], "invalid_request");
+    send_message(&mut socket, json!({ "type": "subscribe", "thread": thread, "after": "lost" })).await;
+    assert_eq!(receive(&mut socket).await["error"]["code"], "invalid_request");
 
     let present = client.get(&path).await.header("etag").to_owned();
     let patch = async |etag: &str| {
@@ -340,80 +342,80 @@ async fn a_change_of_a_lost_past_is_told_apart_from_the_threads_own() {
         (412.try_into().unwrap(), present.as_str())
     );
     assert_eq!(patch(&present).await.status(), 200);
-    assert_eq!(patch("\"3\"").await.status(), 200, "a number alone is taken as before");
+    assert_eq!(patch("\"3\"").await.status(), 200, "a number without a tag is accepted");
 }
 
 // S0.38
 #[tokio::test]
-async fn one_socket_listens_to_many_threads() {
+async fn sockets_subscribe_to_many_threads() {
     let mut server = TestServer::start().await;
     let client = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let other = server.keyed("acme", Some("bob"), &[KeyRole::Write]).await;
     let (one, two, theirs) = (client.new_thread().await, client.new_thread().await, other.new_thread().await);
     let mut socket = socket(&server, &client).await;
     for thread in [&theirs, "0190b4e2-0000-7000-8000-000000000000", "x"] {
-        tell(&mut socket, json!({ "type": "subscribe", "thread": thread })).await;
-        let problem = hear(&mut socket).await;
+        send_message(&mut socket, json!({ "type": "subscribe", "thread": thread })).await;
+        let problem = receive(&mut socket).await;
         assert_eq!(problem["error"], json!({ "code": "not_found", "message": "thread not found", "param": null }));
     }
-    for said in [json!("?"), json!({ "type": "dance" }), json!({ "type": "subscribe", "thread": one, "odd": 1 })] {
-        tell(&mut socket, said).await;
-        assert_eq!(hear(&mut socket).await["error"]["code"], "invalid_request");
+    for message in [json!("?"), json!({ "type": "dance" }), json!({ "type": "subscribe", "thread": one, "odd": 1 })] {
+        send_message(&mut socket, message).await;
+        assert_eq!(receive(&mut socket).await["error"]["code"], "invalid_request");
     }
-    tell(&mut socket, json!({ "type": "subscribe_threads" })).await;
-    assert_eq!(hear(&mut socket).await["type"], "subscribed_threads");
+    send_message(&mut socket, json!({ "type": "subscribe_threads" })).await;
+    assert_eq!(receive(&mut socket).await["type"], "subscribed_threads");
     for thread in [&one, &two] {
-        tell(&mut socket, json!({ "type": "subscribe", "thread": thread, "roles": ["user"] })).await;
-        assert_eq!(hear(&mut socket).await, json!({ "type": "subscribed", "thread": thread }));
+        send_message(&mut socket, json!({ "type": "subscribe", "thread": thread, "roles": ["user"] })).await;
+        assert_eq!(receive(&mut socket).await, json!({ "type": "subscribed", "thread": thread }));
     }
     other.say(&theirs, "not for ana").await;
     client.say(&one, "first").await;
     let (mut commit, mut cursor) = (None, None);
     while commit.is_none() || cursor.is_none() {
-        let heard = hear(&mut socket).await;
-        match heard["type"].as_str().unwrap() {
-            "commit" => commit = Some(heard),
+        let received = receive(&mut socket).await;
+        match received["type"].as_str().unwrap() {
+            "commit" => commit = Some(received),
             _ => {
-                assert_eq!(heard["threads"][0]["id"], json!(one));
-                cursor = Some(heard["cursor"].as_str().unwrap().to_owned());
+                assert_eq!(received["threads"][0]["id"], json!(one));
+                cursor = Some(received["cursor"].as_str().unwrap().to_owned());
             }
         }
     }
     let commit = commit.unwrap();
     assert_eq!((&commit["thread"], &commit["change"]), (&json!(one), &json!(1)));
     assert_eq!(commit["events"][0]["messages"][0]["text"], "first");
-    tell(&mut socket, json!({ "type": "unsubscribe_threads" })).await;
-    tell(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
-    tell(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
-    assert_eq!(hear(&mut socket).await["error"]["code"], "not_found");
+    send_message(&mut socket, json!({ "type": "unsubscribe_threads" })).await;
+    send_message(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
+    send_message(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
+    assert_eq!(receive(&mut socket).await["error"]["code"], "not_found");
     client.say(&one, "unheard").await;
-    client.say(&two, "heard").await;
-    assert_eq!(hear(&mut socket).await["thread"], json!(two));
-    // Another's cursor is none.
+    client.say(&two, "received").await;
+    assert_eq!(receive(&mut socket).await["thread"], json!(two));
+    // A cursor of another user is invalid.
     let mut foreign = self::socket(&server, &other).await;
-    tell(&mut foreign, json!({ "type": "subscribe_threads", "cursor": cursor.unwrap() })).await;
-    assert_eq!(hear(&mut foreign).await["error"]["code"], "invalid_cursor");
-    server.ask_to_stop();
-    let end = hear(&mut socket).await;
+    send_message(&mut foreign, json!({ "type": "subscribe_threads", "cursor": cursor.unwrap() })).await;
+    assert_eq!(receive(&mut foreign).await["error"]["code"], "invalid_cursor");
+    server.request_shutdown();
+    let end = receive(&mut socket).await;
     assert_eq!((&end["type"], &end["reason"]), (&json!("end"), &json!("shutdown")));
-    assert_eq!(hear(&mut socket).await, json!({ "closed": "shutdown" }));
-    assert_eq!(hear(&mut foreign).await, json!({ "closed": "shutdown" }));
+    assert_eq!(receive(&mut socket).await, json!({ "closed": "shutdown" }));
+    assert_eq!(receive(&mut foreign).await, json!({ "closed": "shutdown" }));
     server.stopped().await.unwrap();
 }
 
 // S0.38, S1.06
 #[tokio::test]
-async fn one_socket_follows_all_threads_of_a_user() {
+async fn sockets_follow_all_threads_of_a_user() {
     let server = TestServer::start().await;
     let client = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
     let other = server.keyed("acme", Some("bob"), &[KeyRole::Write]).await;
     let (old, theirs) = (client.new_thread().await, other.new_thread().await);
     client.say(&old, "before").await;
     let mut socket = socket(&server, &client).await;
-    tell(&mut socket, json!({ "type": "subscribe_threads", "roles": ["user"] })).await;
-    assert_eq!(hear(&mut socket).await["error"]["param"], "roles");
-    tell(&mut socket, json!({ "type": "subscribe_threads", "follow": true, "roles": ["assistant"] })).await;
-    let start = hear(&mut socket).await;
+    send_message(&mut socket, json!({ "type": "subscribe_threads", "roles": ["user"] })).await;
+    assert_eq!(receive(&mut socket).await["error"]["param"], "roles");
+    send_message(&mut socket, json!({ "type": "subscribe_threads", "follow": true, "roles": ["assistant"] })).await;
+    let start = receive(&mut socket).await;
     assert_eq!(start["type"], "subscribed_threads");
     other.say(&theirs, "not for ana").await;
     let new = client.new_thread().await;
@@ -426,27 +428,27 @@ async fn one_socket_follows_all_threads_of_a_user() {
     }
     let mut changes = HashMap::from([(old.clone(), vec![]), (new.clone(), vec![])]);
     while changes.values().any(|changes| changes.len() < 2) {
-        let heard = hear(&mut socket).await;
-        if heard["type"] == "threads" {
+        let received = receive(&mut socket).await;
+        if received["type"] == "threads" {
             continue;
         }
-        assert_eq!(heard["type"], "commit");
-        let messages = heard["events"][0]["messages"].as_array().unwrap();
+        assert_eq!(received["type"], "commit");
+        let messages = received["events"][0]["messages"].as_array().unwrap();
         let texts: Vec<_> = messages.iter().map(|message| message["text"].as_str().unwrap()).collect();
         assert_eq!(texts, ["an answer"]);
-        changes.get_mut(heard["thread"].as_str().unwrap()).unwrap().push(heard["change"].as_u64().unwrap());
+        changes.get_mut(received["thread"].as_str().unwrap()).unwrap().push(received["change"].as_u64().unwrap());
     }
     assert_eq!(changes, HashMap::from([(old.clone(), vec![2, 3]), (new.clone(), vec![1, 2])]));
     client.delete(&format!("/v1/threads/{new}")).await;
-    let mut heard = hear(&mut socket).await;
-    while heard["type"] == "threads" {
-        heard = hear(&mut socket).await;
+    let mut received = receive(&mut socket).await;
+    while received["type"] == "threads" {
+        received = receive(&mut socket).await;
     }
-    assert_eq!(heard, json!({ "thread": new, "type": "deleted" }));
-    // Whoever resumes is told of what changed that it is to be read anew.
+    assert_eq!(received, json!({ "thread": new, "type": "deleted" }));
+    // A client that resumes receives `reset` for threads that have changed.
     let mut later = self::socket(&server, &client).await;
-    tell(&mut later, json!({ "type": "subscribe_threads", "follow": true, "cursor": start["cursor"] })).await;
-    assert_eq!(hear(&mut later).await["type"], "subscribed_threads");
-    let reset = hear(&mut later).await;
+    send_message(&mut later, json!({ "type": "subscribe_threads", "follow": true, "cursor": start["cursor"] })).await;
+    assert_eq!(receive(&mut later).await["type"], "subscribed_threads");
+    let reset = receive(&mut later).await;
     assert_eq!((&reset["type"], &reset["thread"], &reset["change"]), (&json!("reset"), &json!(old), &json!(3)));
 }

@@ -8,7 +8,7 @@ fn seqs(page: &Value) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn messages_come_back_as_they_went_in() {
+async fn messages_are_returned_unchanged() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -27,7 +27,7 @@ async fn messages_come_back_as_they_went_in() {
     let appended = appended.expect(201);
     assert_eq!((&appended["first_seq"], &appended["count"]), (&json!(1), &json!(3)));
     let page = client.get(&format!("{path}?order=asc")).await;
-    assert_eq!(page.text.matches(raw).count(), 3, "exact JSON stays exact: {}", page.text);
+    assert_eq!(page.text.matches(raw).count(), 3, "JSON is preserved exactly: {}", page.text);
     let page = page.expect(200);
     let second = &page["data"][1];
     assert_eq!((&second["text"], &second["agent"]), (&json!("At nine."), &json!("a")));
@@ -39,7 +39,7 @@ async fn messages_come_back_as_they_went_in() {
 }
 
 #[tokio::test]
-async fn pages_go_both_ways_and_bounds_come_before_the_limit() {
+async fn pages_work_in_both_orders_and_filter_before_the_limit() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -75,7 +75,7 @@ async fn pages_go_both_ways_and_bounds_come_before_the_limit() {
 }
 
 #[tokio::test]
-async fn messages_are_said_differently_and_erased() {
+async fn messages_are_replaced_and_erased() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -94,7 +94,7 @@ async fn messages_are_said_differently_and_erased() {
 
 // S1.08
 #[tokio::test]
-async fn nothing_is_stored_of_what_is_refused() {
+async fn rejected_requests_store_nothing() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;

@@ -1,4 +1,4 @@
-//! Models of a test's own, and what they make of the OpenAI wire.
+//! Models for tests, and tests of the OpenAI API with them.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,17 +10,17 @@ use threadkeep::core::{
 use threadkeep::{JsonText, Part, TokenDetails, ToolCall, Usage};
 use tokio::sync::Notify;
 
-use crate::server::{Parts, TestServer, send};
+use crate::server::{TestConfig, TestServer, send};
 
-/// Says what it was asked: `echo: WORDS (COUNT messages)`; calls the first tool where the last message is `call`, and answers
-/// in the form that is wanted.
+/// A model that echoes the last message: `echo: TEXT (COUNT messages)`. `call` calls the first tool, `wait` blocks, `fail` fails.
+/// If the request demands a format, the answer is a fixed JSON object.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
-    pub(crate) asked: Mutex<Vec<ChatRequest>>,
-    /// It was asked to `wait`, and does.
-    pub(crate) waits: Notify,
-    /// What it waits for.
-    pub(crate) go: Notify,
+    pub(crate) requests: Mutex<Vec<ChatRequest>>,
+    /// Notified when a request blocks.
+    pub(crate) blocked: Notify,
+    /// Unblocks a request.
+    pub(crate) unblock: Notify,
 }
 
 #[async_trait]
@@ -31,9 +31,9 @@ impl ChatModel for Echo {
 
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let number = {
-            let mut asked = self.asked.lock().unwrap();
-            asked.push(request.clone());
-            asked.len()
+            let mut requests = self.requests.lock().unwrap();
+            requests.push(request.clone());
+            requests.len()
         };
         let last = request.messages.last().map(|message| message.parts.clone()).unwrap_or_default();
         let words = last.iter().find_map(|part| match part {
@@ -43,8 +43,8 @@ impl ChatModel for Echo {
         });
         let words = words.unwrap_or_default();
         if words == "wait" {
-            self.waits.notify_one();
-            self.go.notified().await;
+            self.blocked.notify_one();
+            self.unblock.notified().await;
         }
         let details = TokenDetails { cached_input: 5, reasoning: 2, ..TokenDetails::default() };
         let usage = Usage { input_tokens: 7, output_tokens: 3, details, ..Usage::default() };
@@ -53,7 +53,7 @@ impl ChatModel for Echo {
         match (words.as_str(), request.tools.first()) {
             ("fail", _) => Err(ModelError::Unavailable {
                 model: "echo".to_owned(),
-                detail: "asked to".to_owned(),
+                detail: "the test requested a failure".to_owned(),
                 retry_after: None,
             }),
             ("call", Some(tool)) => {
@@ -75,7 +75,7 @@ impl ChatModel for Echo {
     }
 }
 
-/// A point for each text: its length.
+/// An embedder whose vectors contain the length of the text.
 #[derive(Debug)]
 pub(crate) struct Lengths;
 
@@ -86,43 +86,43 @@ impl Embedder for Lengths {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
-        let point = |text: &String| Embedding { model: "lengths".to_owned(), vector: vec![text.len() as f32, 0.5] };
-        Ok(texts.iter().map(point).collect())
+        let embedding = |text: &String| Embedding { model: "lengths".to_owned(), vector: vec![text.len() as f32, 0.5] };
+        Ok(texts.iter().map(embedding).collect())
     }
 }
 
 pub(crate) async fn with_model() -> (TestServer, Arc<Echo>) {
-    let (parts, model) = parts_with_model();
-    (TestServer::start_with(parts).await, model)
+    let (config, model) = config_with_model();
+    (TestServer::start_with(config).await, model)
 }
 
-/// The same over a database of its own; `None` where PostgreSQL is left out.
+/// The same over its own PostgreSQL database; `None` if tests over PostgreSQL are skipped.
 pub(crate) async fn with_model_over_postgres() -> Option<(TestServer, Arc<Echo>)> {
-    let (parts, model) = parts_with_model();
-    Some((TestServer::start_over_postgres(parts).await?, model))
+    let (config, model) = config_with_model();
+    Some((TestServer::start_over_postgres(config).await?, model))
 }
 
-pub(crate) fn parts_with_model() -> (Parts, Arc<Echo>) {
+pub(crate) fn config_with_model() -> (TestConfig, Arc<Echo>) {
     let model = Arc::new(Echo::default());
-    (Parts { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..Parts::default() }, model)
+    (TestConfig { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..TestConfig::default() }, model)
 }
 
-/// The data of each event of a stream.
+/// Parses the data of each event of a stream.
 pub(super) fn data_of(text: &str) -> Vec<Value> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
     lines.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
 #[tokio::test]
-async fn what_answers_is_listed_and_embeds() {
+async fn models_are_listed_and_embed() {
     let (server, _) = with_model().await;
     let client = server.client();
     let models = client.get("/v1/models").await.expect(200);
     assert_eq!((&models["data"][0]["id"], &models["data"][1]["id"]), (&json!("echo"), &json!("lengths")));
     assert_eq!(client.get("/v1/models/echo").await.expect(200)["object"], "model");
     assert_eq!(client.get("/v1/models/other").await.code(404), "model_not_found");
-    let points = client.post("/v1/embeddings", json!({ "input": ["ab", "abc"] })).await.expect(200);
-    assert_eq!(points["data"][1]["embedding"], json!([3.0, 0.5]));
+    let embeddings = client.post("/v1/embeddings", json!({ "input": ["ab", "abc"] })).await.expect(200);
+    assert_eq!(embeddings["data"][1]["embedding"], json!([3.0, 0.5]));
     let packed = json!({ "input": "ab", "encoding_format": "base64" });
     assert_eq!(client.post("/v1/embeddings", packed).await.expect(200)["data"][0]["embedding"], "AAAAQAAAAD8=");
     client.post("/v1/embeddings", json!({ "input": "ab", "dimensions": 2 })).await.expect(200);
@@ -132,7 +132,7 @@ async fn what_answers_is_listed_and_embeds() {
         ("/v1/responses", json!({ "input": "" })),
         ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": null }] })),
     ] {
-        assert_eq!(client.post(path, body).await.code(400), "invalid_request", "nothing is asked: {path}");
+        assert_eq!(client.post(path, body).await.code(400), "invalid_request", "an empty request: {path}");
     }
     let alone = TestServer::start().await;
     for (path, body) in [
@@ -146,7 +146,7 @@ async fn what_answers_is_listed_and_embeds() {
 }
 
 #[tokio::test]
-async fn a_chat_passes_through_or_goes_on_in_a_thread() {
+async fn completions_are_stateless_or_continue_a_thread() {
     let (server, model) = with_model().await;
     let client = server.client();
     let ask = |text: &str| json!({ "model": "any", "messages": [{ "role": "system", "content": "Be brief." }, { "role": "user", "content": text }] });
@@ -168,9 +168,9 @@ async fn a_chat_passes_through_or_goes_on_in_a_thread() {
     let again = in_thread("two", "1").await.expect(200);
     assert_eq!((&again["id"], &again["choices"]), (&second["id"], &second["choices"]));
     assert_eq!(client.texts(&thread).await, ["one", "echo: one (2 messages)", "two", "echo: two (4 messages)"]);
-    assert_eq!(model.asked.lock().unwrap().len(), 3, "a repetition asks nobody");
+    assert_eq!(model.requests.lock().unwrap().len(), 3, "a retry does not call the model");
     assert_eq!(in_thread("fail", "0").await.code(503), "model_unavailable");
-    assert_eq!(client.texts(&thread).await.len(), 4, "what fails leaves nothing");
+    assert_eq!(client.texts(&thread).await.len(), 4, "failed requests store nothing");
     let mut named = ask("three");
     named["metadata"] = json!({ "thread": thread });
     client.post("/v1/chat/completions", named).await.expect(200);
@@ -178,7 +178,7 @@ async fn a_chat_passes_through_or_goes_on_in_a_thread() {
 }
 
 #[tokio::test]
-async fn a_chat_is_told_piece_by_piece() {
+async fn completions_can_be_streamed() {
     let (server, _) = with_model().await;
     let client = server.client();
     let tools = json!([{ "type": "function", "function": { "name": "look", "parameters": { "type": "object" } } }]);
@@ -186,10 +186,10 @@ async fn a_chat_is_told_piece_by_piece() {
         let body = json!({ "messages": [{ "role": "user", "content": text }], "tools": tools, "stream": true, "stream_options": { "include_usage": true } });
         client.post("/v1/chat/completions", body)
     };
-    let told = ask("hello").await;
-    assert_eq!(told.header("content-type"), "text/event-stream");
-    assert!(told.text.ends_with("data: [DONE]\n\n"));
-    let chunks = data_of(&told.text);
+    let streamed = ask("hello").await;
+    assert_eq!(streamed.header("content-type"), "text/event-stream");
+    assert!(streamed.text.ends_with("data: [DONE]\n\n"));
+    let chunks = data_of(&streamed.text);
     let deltas: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
     assert_eq!(*deltas[0], json!({ "role": "assistant", "content": "" }));
     let words: String = deltas.iter().filter_map(|delta| delta["content"].as_str()).collect();

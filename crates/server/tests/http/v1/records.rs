@@ -1,15 +1,15 @@
-use serde_json::json;
+use serde_json::{Value, json};
 use threadkeep_server::KeyRole;
 
 use crate::TestServer;
-use crate::server::send;
+use crate::server::{Answer, send};
 
 #[tokio::test]
-async fn records_change_by_who_knows_their_version() {
+async fn records_support_conditional_writes() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
-    for base in ["/v1/documents/notes".to_owned(), format!("/v1/threads/{thread}/documents/notes")] {
+    for base in ["/v1/records/notes".to_owned(), format!("/v1/threads/{thread}/records/notes")] {
         let path = format!("{base}/a%2Fb");
         assert_eq!(client.get(&path).await.code(404), "not_found");
         let raw = r#"{"value":{"z":1.10,"a":[]}}"#;
@@ -42,31 +42,94 @@ async fn records_change_by_who_knows_their_version() {
     }
 }
 
+/// Returns status, body and headers of a response for comparison, without the id of the request.
+fn comparable(answer: &Answer) -> (u16, Value, String, String) {
+    let mut body = if answer.text.is_empty() { Value::Null } else { serde_json::from_str(&answer.text).unwrap() };
+    if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
+        error.remove("request_id");
+    }
+    (answer.status, body, answer.header("etag").to_owned(), answer.header("allow").to_owned())
+}
+
 #[tokio::test]
-async fn system_records_are_reachable_nowhere() {
+async fn document_paths_are_aliases_of_record_paths() {
     let server = TestServer::start().await;
-    // A key is one: it lies in a tenant that a caller could name.
+    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
+    let operator = server.keyed("acme", None, &[KeyRole::Operate]).await;
+    let of_thread = format!("/v1/threads/{}", ana.new_thread().await);
+    for base in ["/v1", of_thread.as_str()] {
+        let paths = |rest: &str| ["documents", "records"].map(|name| format!("{base}/{name}/{rest}"));
+        let [old, new] = [paths("notes/a")[0].clone(), paths("notes/b")[1].clone()];
+        for (path, other) in [(&old, old.replace("documents", "records")), (&new, new.replace("records", "documents"))]
+        {
+            let value = json!({ "value": path });
+            let put = send(ana.request("PUT", path).header("if-none-match", "*").json(&value)).await;
+            let version = put.expect(200)["version"].clone();
+            let get = ana.get(&other).await;
+            assert_eq!(get.expect(200)["version"], version, "{path}");
+            assert_eq!(get.header("etag"), put.header("etag"), "{path}");
+        }
+        for (client, method, rest, status) in [
+            (&ana, "GET", "notes/a", 200),
+            (&ana, "GET", "notes?limit=1", 200),
+            (&ana, "GET", "notes?unknown=1", 400),
+            (&ana, "GET", "notes/missing", 404),
+            (&ana, "PUT", "notes/a", 400),
+            (&ana, "POST", "notes/a", 405),
+            (&reader, "DELETE", "notes/a", 403),
+            (&server.stranger(), "GET", "notes/a", 401),
+        ] {
+            let request = |path: String| send(client.request(method, &path));
+            let [old, new] = paths(rest);
+            let (old, new) = (request(old).await, request(new).await);
+            assert_eq!(comparable(&old), comparable(&new), "{method} {base} {rest}");
+            assert_eq!(old.status, status, "{method} {base} {rest}");
+        }
+        for (method, status) in [("DELETE", 204), ("DELETE", 404), ("GET", 404)] {
+            let (old, new) = (send(ana.request(method, &old)).await, send(ana.request(method, &new)).await);
+            assert_eq!(comparable(&old), comparable(&new), "{method} {base}");
+            assert_eq!(old.status, status, "{method} {base}");
+        }
+        let document = ana.get("/v1/openapi.json").await.expect(200);
+        let template = if base == "/v1" { "/v1" } else { "/v1/threads/{id}" };
+        for (name, is_deprecated) in [("documents", true), ("records", false)] {
+            let path = &document["paths"][format!("{template}/{name}/{{namespace}}/{{key}}")];
+            for method in ["get", "put", "delete"] {
+                assert_eq!(path[method]["deprecated"] == true, is_deprecated, "{method} {template}/{name}");
+            }
+        }
+    }
+    let metrics = operator.get("/metrics").await.text;
+    assert!(metrics.contains(r#"route="/v1/records/{namespace}/{key}""#), "{metrics}");
+    assert!(!metrics.contains("/documents"), "{metrics}");
+}
+
+#[tokio::test]
+async fn system_records_are_not_accessible() {
+    let server = TestServer::start().await;
+    // Keys are system records, in a tenant that a caller could name.
     let in_registry = server.keyed("other", None, &[KeyRole::Admin]).await;
     for name in ["server.keys", "system%2Fserver.keys", "system/server.keys", "..%2Fsystem%2Fserver.keys"] {
-        let answer = in_registry.get(&format!("/v1/documents/{name}?owner=tenant")).await;
+        let answer = in_registry.get(&format!("/v1/records/{name}?owner=tenant")).await;
         assert!(answer.status == 404 || answer.expect(200)["data"] == json!([]), "{name}: {}", answer.text);
     }
 }
 
 #[tokio::test]
-async fn a_user_reads_the_tenants_records_and_writes_own_ones() {
+async fn users_read_records_of_the_tenant_and_write_their_own() {
     let server = TestServer::start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");
-    tenant.send("PUT", "/v1/documents/rules/tone", json!({ "value": "formal" })).await.expect(200);
-    assert_eq!(ana.get("/v1/documents/rules/tone?owner=tenant").await.expect(200)["value"], "formal");
-    assert_eq!(ana.get("/v1/documents/rules/tone").await.code(404), "not_found");
-    let denied = ana.send("PUT", "/v1/documents/rules/tone?owner=tenant", json!({ "value": 1 })).await;
+    tenant.send("PUT", "/v1/records/rules/tone", json!({ "value": "formal" })).await.expect(200);
+    assert_eq!(ana.get("/v1/records/rules/tone?owner=tenant").await.expect(200)["value"], "formal");
+    assert_eq!(ana.get("/v1/records/rules/tone").await.code(404), "not_found");
+    let denied = ana.send("PUT", "/v1/records/rules/tone?owner=tenant", json!({ "value": 1 })).await;
     assert_eq!(denied.code(403), "denied");
 }
 
 #[tokio::test]
-async fn preferences_are_a_users() {
+async fn preferences_belong_to_users() {
     let server = TestServer::start().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");

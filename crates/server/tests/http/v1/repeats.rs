@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::held::{self, Holder};
-use crate::server::{Answer, Parts, send};
+use crate::pausable_store::{PausePoint, StoreControl};
+use crate::server::{Answer, TestConfig, send};
 use crate::{Client, TestServer};
 
 async fn say(client: &Client, thread: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
@@ -16,7 +16,7 @@ async fn say(client: &Client, thread: &str, text: &str, headers: &[(&str, &str)]
 const RETRY: (&str, &str) = ("x-stainless-retry-count", "1");
 
 #[tokio::test]
-async fn a_key_makes_a_repetition_count_once() {
+async fn repeated_requests_with_a_key_are_executed_once() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -34,60 +34,60 @@ async fn a_key_makes_a_repetition_count_once() {
 }
 
 #[tokio::test]
-async fn without_a_key_only_a_repetition_of_the_tail_counts_once() {
+async fn without_a_key_only_retries_of_the_last_append_are_recognised() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
     let first = say(&client, &thread, "yes", &[]).await.expect(201);
     let lost = say(&client, &thread, "yes", &[RETRY]).await.expect(201);
     assert_eq!((&lost["messages"], &lost["replayed"]), (&first["messages"], &json!(true)));
-    // A second honest "yes" is kept.
+    // Identical requests that are not retries are all stored.
     say(&client, &thread, "yes", &[]).await.expect(201);
     assert_eq!(client.texts(&thread).await, ["yes", "yes"]);
-    // What is no longer the tail is not believed to be repeated.
+    // A message that is no longer the last is not recognised as a retry.
     say(&client, &thread, "no", &[]).await.expect(201);
     say(&client, &thread, "yes", &[RETRY]).await.expect(201);
     assert_eq!(client.texts(&thread).await, ["yes", "yes", "no", "yes"]);
-    // A retry whose first try never came is kept.
+    // A retry whose first attempt was lost is stored.
     say(&client, &thread, "maybe", &[RETRY]).await.expect(201);
     assert_eq!(client.texts(&thread).await, ["yes", "yes", "no", "yes", "maybe"]);
 }
 
-// The first try, whose client gave up waiting, comes through while its repetition looks for it.
+// The first attempt, whose client stopped waiting, commits while its retry checks for it.
 #[tokio::test]
-async fn a_first_try_that_is_on_its_way_counts_once() {
-    let holder = Holder::default();
-    let server = TestServer::start_held(&holder, Parts::default()).await;
+async fn retries_concurrent_with_their_first_attempt_are_recognised() {
+    let store_control = StoreControl::default();
+    let server = TestServer::start_with_control(&store_control, TestConfig::default()).await;
     let client = server.client();
     let thread = client.new_thread().await;
     client.say(&thread, "before").await;
-    let (is_looking, go_on) = holder.hold(held::Answer::Thread);
-    let repetition = {
+    let (is_paused, resume) = store_control.pause_at(PausePoint::Thread);
+    let retry = {
         let (client, thread) = (client.clone(), thread.clone());
         tokio::spawn(async move { say(&client, &thread, "yes", &[RETRY]).await })
     };
-    is_looking.await.unwrap();
+    is_paused.await.unwrap();
     let first = say(&client, &thread, "yes", &[]).await.expect(201);
-    go_on.send(()).unwrap();
-    let repetition = repetition.await.unwrap().expect(201);
-    assert_eq!((&repetition["messages"], &repetition["replayed"]), (&first["messages"], &json!(true)));
+    resume.send(()).unwrap();
+    let retry = retry.await.unwrap().expect(201);
+    assert_eq!((&retry["messages"], &retry["replayed"]), (&first["messages"], &json!(true)));
     assert_eq!(client.texts(&thread).await, ["before", "yes"]);
 }
 
 #[tokio::test]
-async fn many_who_say_the_same_at_once_are_all_heard() {
+async fn concurrent_identical_requests_are_all_stored() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
-    let said = (0..24).map(|_| say(&client, &thread, "yes", &[]));
-    for answer in futures::future::join_all(said).await {
+    let appends = (0..24).map(|_| say(&client, &thread, "yes", &[]));
+    for answer in futures::future::join_all(appends).await {
         assert_eq!(answer.expect(201)["replayed"], false);
     }
     assert_eq!(client.texts(&thread).await.len(), 24);
 }
 
 #[tokio::test]
-async fn making_a_thread_is_matched_by_its_key_and_never_by_its_body() {
+async fn thread_creation_is_repeated_by_key_only() {
     let server = TestServer::start().await;
     let client = server.client();
     let make = |key: Option<&str>, body: Value| {
@@ -104,19 +104,19 @@ async fn making_a_thread_is_matched_by_its_key_and_never_by_its_body() {
     assert_eq!(make(Some("k"), json!({ "title": "U" })).await.code(409), "idempotency_key_reused");
 }
 
-/// What tells a repetition lies in the store, so it does not matter which instance was asked before.
+/// Retries are recognised by data in the store, so any instance recognises them.
 #[tokio::test]
-async fn instances_that_append_in_turn_lose_nothing_and_take_nothing_for_a_repetition() {
+async fn appends_through_several_instances_are_not_mistaken_for_retries() {
     let server = TestServer::start().await;
-    let other = TestServer::over(server.memory.clone(), crate::server::Parts::default()).await;
+    let other = TestServer::over(server.memory.clone(), crate::server::TestConfig::default()).await;
     let (one, another) = (server.client(), other.client());
     let thread = one.new_thread().await;
     for client in [&one, &one, &another, &one, &another, &another] {
-        let said = say(client, &thread, "yes", &[]).await.expect(201);
-        assert_eq!(said["replayed"], json!(false));
+        let appended = say(client, &thread, "yes", &[]).await.expect(201);
+        assert_eq!(appended["replayed"], json!(false));
     }
     assert_eq!(one.texts(&thread).await, ["yes"; 6]);
-    // The last one was said to the other instance.
+    // The last append went through the other instance.
     let lost = say(&one, &thread, "yes", &[RETRY]).await.expect(201);
     assert_eq!(lost["replayed"], json!(true));
     another.request("DELETE", &format!("/v1/threads/{thread}")).send().await.unwrap();

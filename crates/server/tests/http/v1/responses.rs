@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use threadkeep::{MessageName, Scope};
+use threadkeep::{MessageRef, Scope};
 
 use super::model::{data_of, with_model};
 use crate::server::send;
@@ -9,7 +9,7 @@ fn text(response: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_response_goes_on_from_the_one_before() {
+async fn responses_continue_from_previous_ones() {
     let (server, model) = with_model().await;
     let client = server.client();
     let first =
@@ -47,9 +47,9 @@ async fn a_response_goes_on_from_the_one_before() {
     assert_eq!(client.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.code(400), "not_in_background");
     assert_eq!(client.delete(&format!("/v1/responses/{id}")).await.expect(200)["deleted"], true);
     assert_eq!(client.get(&format!("/v1/responses/{id}")).await.code(404), "not_found");
-    let unkept = client.post("/v1/responses", json!({ "input": "x", "store": false })).await.expect(200);
-    assert_eq!(client.get(&format!("/v1/responses/{}", unkept["id"].as_str().unwrap())).await.code(404), "not_found");
-    assert_eq!(model.asked.lock().unwrap()[1].messages.len(), 3);
+    let unstored = client.post("/v1/responses", json!({ "input": "x", "store": false })).await.expect(200);
+    assert_eq!(client.get(&format!("/v1/responses/{}", unstored["id"].as_str().unwrap())).await.code(404), "not_found");
+    assert_eq!(model.requests.lock().unwrap()[1].messages.len(), 3);
     let keyed = |input: &str| {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
         send(request.json(&json!({ "input": input })))
@@ -60,7 +60,7 @@ async fn a_response_goes_on_from_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_response_in_a_conversation_is_a_turn_of_it() {
+async fn responses_in_a_conversation_are_turns_of_it() {
     let (server, model) = with_model().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
@@ -83,7 +83,7 @@ async fn a_response_in_a_conversation_is_a_turn_of_it() {
     assert_eq!(text(&answered), "echo: in 3 minutes (5 messages)");
     let again = ask(output, "1").await.expect(200);
     assert_eq!((&again["id"], &again["output"]), (&answered["id"], &answered["output"]));
-    assert_eq!(model.asked.lock().unwrap().len(), 3, "a repetition asks nobody");
+    assert_eq!(model.requests.lock().unwrap().len(), 3, "a retry does not call the model");
     let page = items().await.expect(200);
     let kinds: Vec<&str> = page["data"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["message", "message", "message", "function_call", "function_call_output", "message"]);
@@ -91,8 +91,8 @@ async fn a_response_in_a_conversation_is_a_turn_of_it() {
     let both = json!({ "input": "x", "conversation": { "id": id }, "previous_response_id": "resp_1" });
     assert_eq!(client.post("/v1/responses", both).await.code(400), "mutually_exclusive_parameters");
     assert_eq!(ask(json!("fail"), "0").await.code(503), "model_unavailable");
-    assert_eq!(items().await.expect(200)["data"].as_array().unwrap().len(), 6, "what fails leaves nothing");
-    // What is erased from the conversation is gone from the response too.
+    assert_eq!(items().await.expect(200)["data"].as_array().unwrap().len(), 6, "failed requests store nothing");
+    // Items that are deleted from the conversation disappear from the response too.
     let item = answered["output"][0]["id"].as_str().unwrap();
     client.delete(&format!("/v1/conversations/{id}/items/{item}")).await.expect(200);
     let path = format!("/v1/responses/{}", answered["id"].as_str().unwrap());
@@ -103,13 +103,13 @@ async fn a_response_in_a_conversation_is_a_turn_of_it() {
 }
 
 #[tokio::test]
-async fn only_one_turn_at_a_time() {
+async fn conversations_are_locked_by_a_lease_in_the_store() {
     let (server, _) = with_model().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let id = conversation["id"].as_str().unwrap().to_owned();
     let ask = |text: &str| client.post("/v1/responses", json!({ "input": text, "conversation": id }));
-    // Whatever instance has taken it: what says so lies in the store.
+    // The lease is stored, so the conversation is locked on all instances.
     let (scope, thread) = (Scope::user("local", "me").unwrap(), id.trim_start_matches("conv_").parse().unwrap());
     let name = threadkeep::RecordName { namespace: "system/server".parse().unwrap(), key: "lease".to_owned() };
     let value = threadkeep::JsonText::new("true").unwrap();
@@ -120,19 +120,19 @@ async fn only_one_turn_at_a_time() {
     server.memory.batch().delete(name).commit(&scope, thread).await.unwrap();
     ask("hello").await.expect(200);
     ask("again").await.expect(200);
-    assert!(server.memory.find_messages(&scope, thread, &[MessageName::Seq(4)]).await.unwrap().len() == 1);
+    assert!(server.memory.find_messages(&scope, thread, &[MessageRef::Seq(4)]).await.unwrap().len() == 1);
 }
 
 #[tokio::test]
-async fn a_response_is_told_piece_by_piece() {
+async fn responses_can_be_streamed() {
     let (server, _) = with_model().await;
     let client = server.client();
     let ask = |text: &str| {
         let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
         client.post("/v1/responses", json!({ "input": text, "tools": tools, "stream": true }))
     };
-    let told = data_of(&ask("hello").await.text);
-    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let events = data_of(&ask("hello").await.text);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(
         kinds,
         [
@@ -148,13 +148,13 @@ async fn a_response_is_told_piece_by_piece() {
             "response.completed",
         ]
     );
-    let numbers: Vec<u64> = told.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (0..told.len() as u64).collect::<Vec<_>>());
-    let item = &told.last().unwrap()["response"]["output"][0];
-    for event in &told[3..8] {
-        assert_eq!(event["item_id"], item["id"], "one item has one id");
+    let numbers: Vec<u64> = events.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..events.len() as u64).collect::<Vec<_>>());
+    let item = &events.last().unwrap()["response"]["output"][0];
+    for event in &events[3..8] {
+        assert_eq!(event["item_id"], item["id"], "all events of an item have its id");
     }
-    assert_eq!(told[8]["item"], *item);
+    assert_eq!(events[8]["item"], *item);
     let called = data_of(&ask("call").await.text);
     let kinds: Vec<&str> = called[2..].iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::TestServer;
 
 #[tokio::test]
-async fn what_was_said_is_found_and_recalled_and_shown_to_a_model() {
+async fn messages_are_searched_recalled_and_assembled() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -25,9 +25,9 @@ async fn what_was_said_is_found_and_recalled_and_shown_to_a_model() {
     assert_eq!(context["is_report_kept"], true);
     let report = client.get(&format!("/v1/threads/{thread}/context/t-1")).await.expect(200);
     assert_eq!(report, context["report"]);
-    let foolish = json!({ "policy": { "window": 0 } });
-    let refused = client.post(&format!("/v1/threads/{thread}/context"), foolish).await;
+    let invalid = json!({ "policy": { "window": 0 } });
+    let refused = client.post(&format!("/v1/threads/{thread}/context"), invalid).await;
     assert_eq!(refused.code(400), "invalid_policy");
-    let figures = client.get(&format!("/v1/analytics?thread={thread}")).await.expect(200);
-    assert_eq!((&figures["messages"], &figures["roles"]), (&json!(2), &json!({ "user": 2 })));
+    let analytics = client.get(&format!("/v1/analytics?thread={thread}")).await.expect(200);
+    assert_eq!((&analytics["messages"], &analytics["roles"]), (&json!(2), &json!({ "user": 2 })));
 }

@@ -5,7 +5,7 @@ use crate::TestServer;
 use crate::server::send;
 
 #[tokio::test]
-async fn a_key_finds_its_thread_again() {
+async fn threads_are_found_by_key() {
     let server = TestServer::start().await;
     let client = server.client();
     let body = json!({ "key": "web:42", "title": "Trains", "metadata": { "z": 1, "a": [null, 1.5] } });
@@ -21,7 +21,7 @@ async fn a_key_finds_its_thread_again() {
 }
 
 #[tokio::test]
-async fn threads_are_changed_by_who_knows_how_they_stand() {
+async fn threads_support_conditional_changes() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -47,9 +47,9 @@ async fn threads_are_changed_by_who_knows_how_they_stand() {
     assert_eq!(client.delete(&path).await.code(404), "not_found");
 }
 
-// A context stores what it derives. That is no change of the thread: the ETag that came with the context still holds.
+// Assembling a context stores derived data, but does not change the thread: the ETag of the context remains valid.
 #[tokio::test]
-async fn a_context_leaves_the_thread_as_it_stands() {
+async fn contexts_do_not_change_the_thread() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -66,7 +66,7 @@ async fn a_context_leaves_the_thread_as_it_stands() {
     assert!(tag.starts_with("\"20-"), "{tag}");
     let patch = client.request("PATCH", &path).header("if-match", &tag).json(&json!({ "title": "Trains" }));
     send(patch).await.expect(200);
-    // The same for what the next context derives.
+    // The same applies to the next context.
     client.say(&thread, "One more.").await;
     let context = client.post(&format!("{path}/context"), wanted).await;
     let patch = client.request("PATCH", &path).header("if-match", context.header("etag"));
@@ -74,7 +74,7 @@ async fn a_context_leaves_the_thread_as_it_stands() {
 }
 
 #[tokio::test]
-async fn lists_go_on_from_their_cursor() {
+async fn lists_continue_from_their_cursor() {
     let server = TestServer::start().await;
     let client = server.client();
     let mut made = Vec::new();
@@ -106,7 +106,7 @@ async fn lists_go_on_from_their_cursor() {
 }
 
 #[tokio::test]
-async fn a_fork_begins_as_the_other_did() {
+async fn forks_copy_the_first_messages() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -120,12 +120,12 @@ async fn a_fork_begins_as_the_other_did() {
     assert_eq!((&fork["title"], &fork["messages"]), (&json!("Another way"), &json!(3)));
     assert_eq!(client.texts(id).await, ["message 1", "message 3", "message 4"]);
     client.say(id, "otherwise").await;
-    assert_eq!(client.texts(&thread).await.len(), 4, "the first one goes its own way");
-    // The same key makes no other fork.
+    assert_eq!(client.texts(&thread).await.len(), 4, "the original thread is not affected");
+    // The same key does not create another fork.
     let keyed = || send(client.request("POST", &path).header("idempotency-key", "k").json(&json!({})));
     let (one, other) = (keyed().await.expect(201), keyed().await.expect(200));
     assert_eq!((&one["id"], &one["messages"]), (&other["id"], &other["messages"]));
-    // Nor a longer or a shorter one, whatever becomes of the other thread meanwhile.
+    // The fork is not affected by later changes of the original thread either.
     client.say(&thread, "later").await;
     client.delete(&format!("/v1/threads/{thread}/messages/1")).await;
     let late = keyed().await.expect(200);
@@ -133,9 +133,9 @@ async fn a_fork_begins_as_the_other_did() {
     assert_eq!(client.texts(late["id"].as_str().unwrap()).await.len(), 4);
 }
 
-// The answer to a repeated request is the same, and so is what its ETag demands.
+// The response to a repeated request is the same, including its ETag.
 #[tokio::test]
-async fn a_thread_that_is_made_with_a_key_is_told_as_it_is() {
+async fn repeated_thread_creation_returns_the_same_etag() {
     let server = TestServer::start().await;
     let client = server.client();
     let keyed = || send(client.request("POST", "/v1/threads").header("idempotency-key", "k").json(&json!({})));

@@ -1,6 +1,6 @@
--- Reads a thread's changes after a position, oldest first. Every row also tells where the thread stands and how far its log
--- is forgotten; where nothing follows, one row of that alone, and no row at all: there is no such thread. STABLE, so that all
--- of it is one snapshot.
+-- Reads a thread's changes after a position, oldest first. Every row also contains the thread's positions and the end of the
+-- removed part of its log; without changes there is one row with only these, and if the thread does not exist, no row. STABLE,
+-- so that everything is read in one snapshot.
 CREATE OR REPLACE FUNCTION threadkeep.list_changes(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_after bigint, p_limit bigint
 ) RETURNS TABLE (thread_seq bigint, thread_change bigint, thread_first_seq bigint, log_from bigint,
@@ -25,11 +25,10 @@ BEGIN
     ORDER BY c.change;
 END $$;
 
--- Reads what came after a position in each of some threads, and the messages that it added, in one call: who waits for several
--- threads to change is told of all of them at once. Each thread is read in its own scope. A thread's rows come together: first
--- its changes, oldest first, or one row of its positions alone where nothing follows; then the messages, in their order, without
--- text beyond `p_bytes`. Of a thread that is not there comes no row. Changes end early once they bring `p_messages`. STABLE, so
--- that all of it is one snapshot.
+-- Reads the changes after a position, with the messages that they appended, of several threads in one call. Each thread is read
+-- in its own scope. The rows of a thread are adjacent: first its changes, oldest first, or one row with only its positions if
+-- there are none; then the messages in order, without text beyond `p_bytes`. A thread that does not exist has no rows. Changes
+-- end early when they have appended `p_messages`. STABLE, so that everything is read in one snapshot.
 CREATE OR REPLACE FUNCTION threadkeep.list_followed(
   p_tenants text[], p_callers text[], p_threads uuid[], p_nows bigint[], p_afters bigint[], p_limits bigint[],
   p_messages bigint, p_bytes bigint
@@ -47,7 +46,7 @@ DECLARE
   v_count bigint;
 BEGIN
   FOR i IN 1 .. cardinality(p_threads) LOOP
-    -- Whoever looks at several threads enters once.
+    -- Consecutive threads of the same caller share one call of `enter`.
     IF i = 1 OR (p_tenants[i], p_callers[i]) IS DISTINCT FROM (p_tenants[i - 1], p_callers[i - 1]) THEN
       v_set := threadkeep.enter(p_tenants[i], p_callers[i]);
     END IF;

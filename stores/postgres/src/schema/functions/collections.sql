@@ -1,14 +1,14 @@
 CREATE OR REPLACE FUNCTION threadkeep.collection_token(p_no bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
   $$ SELECT U&'\E003' || p_no $$;
 
--- What is indexed of an entry: its terms (with blanks between) and the token of its place.
+-- Returns the index entry of an entry: its terms (separated by blanks) and the token of its collection.
 CREATE OR REPLACE FUNCTION threadkeep.terms_of_entry(p_no bigint, p_terms text) RETURNS tsvector LANGUAGE sql STABLE AS $$
   SELECT array_to_tsvector(ARRAY(
     SELECT DISTINCT term FROM unnest(string_to_array(p_terms, ' ') || threadkeep.collection_token(p_no)) AS u (term)
     WHERE term <> ''))
 $$;
 
--- Removes entries of a part, and says how many there were.
+-- Removes entries of a collection and returns their number.
 CREATE OR REPLACE FUNCTION threadkeep.take_entries(p_no bigint, p_ids text[]) RETURNS bigint LANGUAGE sql AS $$
   WITH removed AS (
     DELETE FROM threadkeep.entries WHERE collection_no = p_no AND id = ANY (p_ids) RETURNING no
@@ -20,7 +20,7 @@ CREATE OR REPLACE FUNCTION threadkeep.take_entries(p_no bigint, p_ids text[]) RE
   SELECT count(*) FROM removed
 $$;
 
--- Puts entries over those with the same ids. A point comes as the text of its array.
+-- Writes entries, replacing those with the same ids. Vectors are passed as the text of an array.
 CREATE OR REPLACE FUNCTION threadkeep.put_entries(
   p_tenant text, p_caller text, p_owner text, p_name text, p_ids text[], p_texts text[], p_fields text[], p_terms text[],
   p_models text[], p_points text[]
@@ -65,7 +65,7 @@ BEGIN
   RETURN v_removed;
 END $$;
 
--- The parts of a collection that the scope of this transaction searches: a tenant its own, a user its own and its tenant's.
+-- Returns the collections with a name that this transaction's scope searches: the tenant's, and for a user also the user's.
 CREATE OR REPLACE FUNCTION threadkeep.parts(p_name text) RETURNS bigint[] LANGUAGE sql STABLE AS $$
   SELECT coalesce(array_agg(no), '{}') FROM threadkeep.collections
   WHERE tenant = threadkeep.tenant() AND name = p_name
@@ -73,8 +73,8 @@ CREATE OR REPLACE FUNCTION threadkeep.parts(p_name text) RETURNS bigint[] LANGUA
   AND (owner = '' OR 'user/' || owner = threadkeep.caller())
 $$;
 
--- The newest entries within the scope of this transaction that hold a term, at most `p_limit` of each part. Runs as the
--- tables' owner, for the reason that threadkeep.matching does, and takes its scope from the transaction as well.
+-- Finds the newest entries in this transaction's scope that contain a term, at most `p_limit` of each collection. Runs as the
+-- tables' owner for the same reason as threadkeep.matching, and also uses the transaction's scope.
 CREATE OR REPLACE FUNCTION threadkeep.matching_entries(p_name text, p_term text, p_limit bigint)
 RETURNS TABLE (collection_no bigint, no bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -84,7 +84,7 @@ DECLARE
 BEGIN
   IF p_term = '' THEN RETURN; END IF;
   FOREACH v_no IN ARRAY threadkeep.parts(p_name) LOOP
-    -- The term is quoted whole: nothing in it is an operator.
+    -- The whole term is quoted, so that it contains no operators.
     RETURN QUERY SELECT e.collection_no, e.no FROM threadkeep.entry_terms e
       WHERE e.terms @@ format('''%s'' & ''%s''', threadkeep.collection_token(v_no),
         replace(replace(p_term, '\', '\\'), '''', ''''''))::tsquery
@@ -92,7 +92,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- Entries that hold some of the terms, those with the rarer ones first, then the newest. One row of arrays.
+-- Finds entries that contain some of the terms, ranked by the rarity of their terms, then newest first. Returns one row of
+-- arrays.
 CREATE OR REPLACE FUNCTION threadkeep.search_entries(
   p_name text, p_terms text[], p_per_term bigint, p_limit bigint,
   OUT documents bigint, OUT frequencies bigint[], OUT collection_nos bigint[], OUT nos bigint[]
@@ -110,7 +111,7 @@ BEGIN
     SELECT place, ln(1 + greatest(documents - frequency + 0.5::float8, 0) / (frequency + 0.5::float8)) AS rarity
     FROM counted
   ), ranked AS (
-    -- Added in the order of the terms: another order may end in another last digit, and so in another rank.
+    -- Summed in the order of the terms: another order may round differently and change the ranking.
     SELECT m.collection_no, m.no, sum(r.rarity ORDER BY m.place) AS score FROM matched m JOIN rarity r USING (place)
     GROUP BY m.collection_no, m.no ORDER BY score DESC, m.no DESC LIMIT p_limit
   )
@@ -122,8 +123,8 @@ BEGIN
   INTO frequencies, collection_nos, nos;
 END $$;
 
--- Points to compare with one: with the extension pgvector the nearest `p_limit`, and how far they are to single
--- precision; without it all of them, at most `p_bound`, for the caller to compare.
+-- Returns vectors to compare with a given one: with the pgvector extension the nearest `p_limit`, with their distances in single
+-- precision; without it all, at most `p_bound`, which the caller compares.
 CREATE OR REPLACE FUNCTION threadkeep.near_points(p_name text, p_model text, p_point real[], p_limit bigint, p_bound bigint)
 RETURNS TABLE (distance float8, collection_no bigint, no bigint, point real[]) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column

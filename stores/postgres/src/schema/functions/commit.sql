@@ -1,12 +1,12 @@
--- Changes one thread. Every check comes before the first write, in the order of the contract of `Store::commit`; the suite holds
--- it to that order with batches that fail two checks at once.
+-- Changes one thread. All checks come before the first write, in the order of the contract of `Store::commit`; the conformance
+-- suite tests this order with batches that fail two checks.
 --
 -- `outcome` is 'done', 'replayed' or the check that failed. `place` is the entry of the batch that failed it, from 1; `actual` is
--- the position or version that was found instead. Three outcomes ask for another call:
---   'words'     with `p_patch.old_body`, which is this `body`, and the `new_body` made from it;
---   'replaced'  with `p_replace.stays`, which is this `body`, and checksums made from it: what a replacement keeps of each message,
---               a JSON array of pairs of instant and external id. NULL there stores no checksums;
---   'locked'    with `p_waits`, in a transaction of its own: another transaction holds the thread.
+-- the position or version that was found instead. Three outcomes require another call:
+--   'words'     with `p_patch.old_body` set to the returned `body`, and `new_body` computed from it;
+--   'replaced'  with `p_replace.stays` set to the returned `body`, and checksums computed from it: the fields of each message that
+--               a replacement does not change, as a JSON array of pairs of time and external id. NULL stores no checksums;
+--   'locked'    with `p_waits`, in a separate transaction: another transaction has locked the thread.
 CREATE OR REPLACE FUNCTION threadkeep.commit(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint,
   p_idempotency threadkeep.idempotency,
@@ -31,7 +31,7 @@ DECLARE
   v_appends_only CONSTANT boolean := p_trim_below IS NULL AND NOT v_patches
     AND cardinality(p_replace.ids) + cardinality(p_erase) + cardinality(p_put.keys) + cardinality(p_delete.keys) = 0;
   v_count CONSTANT integer := cardinality(p_append.ids);
-  -- An entry of an array is found at once in a variable, but by counting from the start in a composite.
+  -- Elements of an array are accessed directly in a variable, but sequentially in a composite.
   v_external_ids CONSTANT text[] := p_append.external_ids;
   v_bodies CONSTANT text[] := p_replace.bodies;
   v_terms CONSTANT text[] := p_replace.terms;
@@ -68,7 +68,7 @@ BEGIN
   owner := t.owner;
   IF NOT v_appends_only AND t.owner = '' AND p_caller LIKE 'user/%' THEN outcome := 'denied'; RETURN; END IF;
 
-  -- A separate statement after the lock, so that its snapshot has what the lock waited for.
+  -- A separate statement after the lock, so that its snapshot includes what the lock waited for.
   SELECT c.change, c.at, c.fingerprint, c.first_seq, c.count, x.clashes INTO v_earlier
     FROM (SELECT EXISTS (SELECT 1 FROM messages WHERE thread_no = t.no AND id = ANY (p_append.ids)) AS clashes) AS x
     LEFT JOIN LATERAL (SELECT change, at, fingerprint, first_seq, count FROM commits
@@ -94,12 +94,12 @@ BEGIN
   count := v_count;
   IF v_appends_only AND v_count = 0 THEN outcome := 'done'; change := t.change; tag := t.tag; RETURN; END IF;
 
-  -- Names are looked up one by one only if an id is taken or an external id is given.
+  -- Ids are looked up individually only if one is taken or an external id is given.
   IF v_earlier.clashes OR num_nonnulls(VARIADIC p_append.external_ids) > 0 THEN
     FOR i IN 1 .. v_count LOOP
       SELECT seq INTO v_seq FROM messages WHERE thread_no = t.no AND id = p_append.ids[i];
       IF v_seq >= t.first_seq THEN outcome := 'message_id'; place := i; actual := v_seq; RETURN; END IF;
-      -- A trimmed message keeps its row until the sweep, but not its names.
+      -- A trimmed message keeps its row until the sweep, but its ids are free.
       IF v_seq IS NOT NULL THEN v_stale := v_stale || v_seq; END IF;
       IF v_external_ids[i] IS NOT NULL THEN
         SELECT seq INTO v_seq FROM messages WHERE thread_no = t.no AND external_id = v_external_ids[i];
@@ -118,7 +118,7 @@ BEGIN
     IF NOT FOUND THEN outcome := 'message'; RETURN; END IF;
   END LOOP;
   IF p_trim_below > t.seq + v_count + 1 THEN outcome := 'trim'; RETURN; END IF;
-  -- The last position that a thread gives, in every store.
+  -- The limit of positions is the same in every store.
   actual := greatest(t.seq + v_count, t.change + 1);
   IF actual > 4294967294 THEN outcome := 'positions'; RETURN; END IF;
   IF p_patch.changes_words THEN
@@ -152,10 +152,10 @@ BEGIN
     v_effects := v_effects || json_build_object('erased', json_build_object('seq', v_seq, 'id', p_erase[i]));
   END LOOP;
   IF p_trim_below > v_first THEN
-    -- Without the lower bound, rows that wait for the sweep would be read as well.
+    -- The lower bound excludes rows that wait for the sweep.
     SELECT v_removed + count(*) INTO v_removed FROM messages
       WHERE thread_no = t.no AND seq >= v_first AND seq < p_trim_below AND body IS NOT NULL;
-    -- What this commit both appends and trims is not inserted yet.
+    -- Messages that this commit both appends and trims are not inserted yet.
     v_removed := v_removed + greatest(p_trim_below - t.seq - 1, 0);
     v_first := p_trim_below;
     INSERT INTO leftovers AS l (thread_no, tenant, owner, below) VALUES (t.no, p_tenant, t.owner, v_first)
@@ -184,7 +184,7 @@ BEGIN
   END LOOP;
   IF v_patches THEN v_effects := v_effects || to_json('patched'::text); END IF;
   v_stamp := threadkeep.stamp();
-  -- One statement, because starting one costs more than running it.
+  -- One statement, because the overhead of a statement exceeds its execution.
   WITH appended AS (
     INSERT INTO messages (thread_no, seq, tenant, owner, id, role, revision, created_at, external_id, body, checksum)
       SELECT t.no, t.seq + n.place, p_tenant, t.owner, n.id, n.role, 0, n.instant, n.external_id, n.body, n.checksum
@@ -193,8 +193,8 @@ BEGIN
   ), logged AS (
     INSERT INTO commits (thread_no, change, tenant, owner, at, key, fingerprint, first_seq, count, effects)
       VALUES (t.no, t.change + 1, p_tenant, t.owner, p_now, p_idempotency.key, p_idempotency.fingerprint, t.seq + 1, v_count,
-        -- Most commits only append, which the columns say. json_strip_nulls has no nulls to strip; it drops the blanks, so
-        -- that the text is what a restore writes.
+        -- Most commits only append, which the columns describe. There are no nulls: json_strip_nulls removes the blanks, so
+        -- that the text equals what a restore writes.
         CASE WHEN cardinality(v_effects) > 0 THEN json_strip_nulls(array_to_json(v_effects))::text END)
   ), stamped AS (
     UPDATE stamps SET stamp = v_stamp WHERE thread_no = t.no

@@ -9,7 +9,7 @@ DECLARE
 BEGIN
   PERFORM threadkeep.enter(p_tenant, p_caller);
   FOR attempt IN 1 .. 2 LOOP
-    -- The owner's row is what writers of its documents wait for.
+    -- Locks the owner's row, for which all writers of its documents wait.
     SELECT document_version INTO v_last FROM owners WHERE tenant = p_tenant AND owner = p_owner FOR NO KEY UPDATE;
     EXIT WHEN FOUND OR p_value IS NULL OR p_expected > 0;
     PERFORM threadkeep.remember_owner(p_tenant, p_owner);
@@ -32,9 +32,9 @@ BEGIN
     DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value;
 END $$;
 
--- Writes a derived document of a thread that stands at `p_at_change`, and nothing else of the thread. `outcome` is 'done' or
--- what stood in the way, checked in the order of the contract of `Store::write_derived`. What is derived can be derived again, so
--- the answer does not wait for the disk.
+-- Writes a derived document of a thread whose last change is `p_at_change`. Changes nothing else of the thread. `outcome` is
+-- 'done' or the check that failed, in the order of the contract of `Store::write_derived`. Derived data can be computed again,
+-- so the commit does not wait for the disk.
 CREATE OR REPLACE FUNCTION threadkeep.write_derived(
   p_tenant text, p_caller text, p_thread uuid, p_namespace text, p_key text, p_at_change bigint, p_expected bigint,
   p_version bigint, p_value text, p_now bigint, p_at_tag integer DEFAULT NULL, p_expected_tag integer DEFAULT NULL,
@@ -54,7 +54,7 @@ BEGIN
   IF t.owner = '' AND p_caller LIKE 'user/%' THEN outcome := 'denied'; RETURN; END IF;
   tag := t.tag;
   IF t.change <> p_at_change OR t.tag <> p_at_tag THEN outcome := 'change'; actual := t.change; RETURN; END IF;
-  -- A statement of its own, after the lock: one that waited must see what it waited for.
+  -- A separate statement after the lock, so that its snapshot includes what the lock waited for.
   SELECT version, tag INTO actual, v_tag FROM thread_documents
     WHERE thread_no = t.no AND namespace = p_namespace AND key = p_key AND (expires_at IS NULL OR expires_at > p_now);
   IF actual IS DISTINCT FROM p_expected OR v_tag <> p_expected_tag THEN

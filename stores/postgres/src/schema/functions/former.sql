@@ -1,6 +1,6 @@
--- The forms of `threadkeep.commit` that instances of former versions go on calling beside newer ones.
+-- Earlier signatures of `threadkeep.commit`, for instances of earlier versions that run concurrently with newer ones.
 
--- Of schema 5 to 8; before 8 without the tags.
+-- For schema 5 to 8; before 8 without the tags.
 CREATE OR REPLACE FUNCTION threadkeep.commit(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_window bigint, p_key bytea, p_fingerprint bigint,
   p_append_only boolean, p_empty boolean, p_expected_seq bigint, p_expected_change bigint,
@@ -20,7 +20,7 @@ CREATE OR REPLACE FUNCTION threadkeep.commit(
   SELECT * FROM threadkeep.commit(
     p_tenant, p_caller, p_thread, p_now,
     ROW(p_key, p_fingerprint, p_window)::threadkeep.idempotency,
-    -- Version -1 stood for a document that must not be there.
+    -- Version -1 means that the document must not exist.
     ROW(p_expected_seq, p_expected_change, p_expected_tag, p_require_namespaces, p_require_keys,
       array_replace(p_require_versions, -1, NULL), p_require_tags)::threadkeep.conditions,
     ROW(p_ids, p_roles, p_instants, p_external_ids, p_bodies, p_checksums)::threadkeep.new_messages,
@@ -35,7 +35,7 @@ CREATE OR REPLACE FUNCTION threadkeep.commit(
     p_waits, p_deferred)
 $$;
 
--- Of schema 1 to 4, from before checksums: what they write has none.
+-- For schema 1 to 4, before checksums: messages are stored without one.
 CREATE OR REPLACE FUNCTION threadkeep.commit(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_window bigint, p_key bytea, p_fingerprint bigint,
   p_append_only boolean, p_empty boolean, p_expected_seq bigint, p_expected_change bigint, p_require_namespaces

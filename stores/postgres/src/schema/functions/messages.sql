@@ -1,6 +1,6 @@
--- Reads a page of a thread's messages in the order of reading. Every row also tells where the thread stands; a thread with no
--- such message answers one row of it alone, and no row at all: there is no such thread. Asked for one message more than the
--- page holds; the text of what is beyond the page's bytes is left out. STABLE, so that all of it is one snapshot.
+-- Reads a page of a thread's messages in the requested order. Every row also contains the thread's positions; if no message
+-- matches, there is one row with only these, and if the thread does not exist, no row. Callers request one message more than
+-- the page has; the text of messages beyond the page's size is omitted. STABLE, so that everything is read in one snapshot.
 CREATE OR REPLACE FUNCTION threadkeep.list_messages(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_first bigint, p_last bigint,
   p_after_instant bigint, p_before_instant bigint, p_roles integer, p_by_instant boolean, p_newest boolean,

@@ -1,3 +1,3 @@
--- Functions are for the server's role alone, each from the moment that it is there.
+-- Only the server's role may execute the functions. Runs in the transaction that creates them.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA threadkeep FROM PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA threadkeep TO threadkeep_server;

@@ -1,5 +1,5 @@
--- The tokens of a message's place; private-use characters are never part of an analysed term.
--- PL/pgSQL, as the plan of a function in SQL that reads a table is made anew with every statement that calls it.
+-- The tokens of a message's owner, tenant and thread. Private-use characters are never part of a term.
+-- In PL/pgSQL, because an SQL function that reads a table is planned again by every statement that calls it.
 CREATE OR REPLACE FUNCTION threadkeep.owner_token(p_tenant text, p_owner text) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT (CASE p_owner WHEN '' THEN U&'\E001' ELSE U&'\E000' END) || no
@@ -8,7 +8,7 @@ END $$;
 CREATE OR REPLACE FUNCTION threadkeep.thread_token(p_no bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
   $$ SELECT U&'\E002' || p_no $$;
 
--- What is indexed of a message: its terms (with blanks between) and the tokens of its place.
+-- Returns the index entry of a message: its terms (separated by blanks) and the tokens of its owner, tenant and thread.
 CREATE OR REPLACE FUNCTION threadkeep.terms(p_no bigint, p_tenant text, p_owner text, p_terms text) RETURNS tsvector
 LANGUAGE sql STABLE AS $$
   SELECT array_to_tsvector(ARRAY(
@@ -17,8 +17,8 @@ LANGUAGE sql STABLE AS $$
     WHERE term <> ''))
 $$;
 
--- Puts a stretch of a thread's messages into the index, if the thread is still as it was when they were read: there,
--- indexed just so far, and nothing replaced or erased since (appending does no harm).
+-- Adds messages of a thread to the index, if the thread is unchanged since they were read: it exists, is indexed up to the same
+-- position, and none of its messages were replaced or erased. Appended messages do not matter.
 CREATE OR REPLACE FUNCTION threadkeep.index_messages(
   p_no bigint, p_change bigint, p_indexed bigint, p_upto bigint, p_seqs bigint[], p_terms text[]
 ) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -39,13 +39,13 @@ BEGIN
   RETURN true;
 END $$;
 
--- Messages within the scope of this transaction that hold a term, at most `p_limit` for each term, gathered by term (its
--- place among them) and thread. Runs as the tables' owner, for whom the index of words is not hidden behind row security:
--- behind it, PostgreSQL would not use the index. The scope is taken from the transaction all the same, as a token that
--- every match must hold; and what is found is joined with `threads`, under row security, by whoever calls.
+-- Finds the messages in this transaction's scope that contain a term, at most `p_limit` for each term, grouped by term (its
+-- number) and thread. Runs as the tables' owner, to whom the policies on the index do not apply: with them, PostgreSQL would not
+-- use the index. The scope is still that of the transaction, as a token that every match must contain, and callers join the
+-- result with `threads`, under row security.
 CREATE OR REPLACE FUNCTION threadkeep.matching(p_no bigint, p_terms text[], p_limit bigint)
 RETURNS TABLE (place bigint, thread_no bigint, seqs bigint[])
--- Few threads are expected, so that each is looked up and not all of them are read.
+-- ROWS 1 makes callers look up each thread by index instead of scanning all threads.
 LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -54,7 +54,7 @@ DECLARE
   v_place text;
   v_query tsquery;
 BEGIN
-  -- One thread is named by its own token, and is the scope's or the tenant's shared one, or nothing.
+  -- A thread is selected by its token. It must be owned by the scope or shared by the tenant.
   IF p_no IS NOT NULL THEN
     SELECT threadkeep.thread_token(t.no) INTO v_place FROM threadkeep.threads t
       WHERE t.no = p_no AND t.tenant = v_tenant
@@ -68,7 +68,7 @@ BEGIN
   IF v_place IS NULL THEN RETURN; END IF;
   FOR i IN 1 .. cardinality(p_terms) LOOP
     CONTINUE WHEN p_terms[i] = '';
-    -- A term is quoted whole: nothing in it is an operator.
+    -- The whole term is quoted, so that it contains no operators.
     v_query := format('''%s'' & ''%s''', v_place, replace(replace(p_terms[i], '\', '\\'), '''', ''''''));
     RETURN QUERY SELECT i::bigint, m.thread_no, array_agg(m.seq) FROM (
       SELECT m.thread_no, m.seq FROM threadkeep.message_terms m WHERE m.terms @@ v_query LIMIT p_limit
@@ -76,8 +76,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- Finds the messages that hold each term, gathered by term (its place among them) and thread. The last row is of no term: it
--- tells how many messages there are, and what the index has not reached yet. No row at all: nothing to search.
+-- Finds the messages that contain each term, grouped by term (its number) and thread. The last row is not for a term: it contains
+-- the number of messages in the scope and the threads with unindexed messages. No row if the thread does not exist.
 CREATE OR REPLACE FUNCTION threadkeep.search(
   p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_per_term bigint, p_now bigint
 ) RETURNS TABLE (place bigint, thread uuid, thread_no bigint, first_seq bigint, seqs bigint[],
@@ -92,7 +92,7 @@ DECLARE
   v_nos bigint[];
 BEGIN
   v_set := threadkeep.enter(p_tenant, p_caller);
-  -- Each by the index that leads to it.
+  -- Separate statements, so that each uses the index for its condition.
   IF p_thread IS NOT NULL THEN
     SELECT t.no, t.message_count INTO v_no, v_documents FROM threads t
       WHERE t.tenant = p_tenant AND t.id = p_thread AND NOT t.restoring

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION threadkeep.show_thread(p_no bigint) RETURNS threadkee
   FROM threadkeep.threads WHERE no = p_no
 $$;
 
--- Remembers that somebody owns something; the tenant comes before its users.
+-- Adds an owner, after its tenant, unless they exist.
 CREATE OR REPLACE FUNCTION threadkeep.remember_owner(p_tenant text, p_owner text) RETURNS void LANGUAGE sql AS $$
   INSERT INTO threadkeep.owners (tenant, owner) SELECT p_tenant, o.owner FROM unnest(ARRAY['', p_owner]) AS o (owner)
     WHERE NOT EXISTS (SELECT 1 FROM threadkeep.owners k WHERE k.tenant = p_tenant AND k.owner = o.owner)
@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION threadkeep.remember_owner(p_tenant text, p_owner text
     ON CONFLICT (tenant, owner) DO NOTHING
 $$;
 
--- Takes a thread out of sight with all that is small about it; its messages and log are left to the sweep.
+-- Removes a thread's row, stamp and documents. Its messages and change log are left to the sweep.
 CREATE OR REPLACE FUNCTION threadkeep.remove_thread(p_no bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO threadkeep.leftovers (thread_no, tenant, owner, below)
@@ -22,7 +22,7 @@ BEGIN
   DELETE FROM threadkeep.threads WHERE no = p_no;
 END $$;
 
--- Finds the thread that is named, or makes it. `outcome` is 'found', 'created', 'thread' or 'conflict'.
+-- Finds or creates a thread. `outcome` is 'found', 'created', 'thread' or 'conflict'.
 CREATE OR REPLACE FUNCTION threadkeep.open_thread(
   p_tenant text, p_caller text, p_owner text, p_id uuid, p_key text, p_body text, p_created_at bigint,
   p_expires_at bigint, p_now bigint, p_window bigint, OUT outcome text, OUT shown threadkeep.shown_thread
@@ -39,8 +39,8 @@ BEGIN
         AND (expires_at IS NULL OR expires_at > p_now);
       IF FOUND THEN outcome := 'found'; shown := threadkeep.show_thread(v_no); RETURN; END IF;
     END IF;
-    -- An id is taken whoever took it, and what is over makes room whoever owned it: for this much, the whole tenant is
-    -- looked at. What is answered tells no more than that an id is taken.
+    -- Ids are unique within the tenant, and expired threads of any owner are replaced, so this part runs in the tenant's
+    -- scope. The caller learns only that an id is taken.
     PERFORM threadkeep.enter(p_tenant, 'tenant');
     SELECT no, owner, restoring INTO t FROM threads
       WHERE tenant = p_tenant AND id = p_id AND (restoring OR expires_at IS NULL OR expires_at > p_now);
@@ -57,7 +57,7 @@ BEGIN
     PERFORM threadkeep.remove_thread(no) FROM threads WHERE tenant = p_tenant AND id = p_id AND expires_at <= p_now;
     PERFORM threadkeep.remove_thread(no) FROM threads
       WHERE tenant = p_tenant AND owner = p_owner AND key = p_key AND expires_at <= p_now;
-    -- The id may have been deleted longer ago than the window.
+    -- A thread with this id may have been deleted before the idempotency window.
     DELETE FROM deleted_threads WHERE tenant = p_tenant AND id = p_id;
 
     PERFORM threadkeep.enter(p_tenant, p_caller);
@@ -71,7 +71,7 @@ BEGIN
       shown := threadkeep.show_thread(v_no);
       RETURN;
     END IF;
-    -- Somebody else came first: the next look sees them.
+    -- A concurrent transaction inserted the thread first; the next attempt finds it.
   END LOOP;
   outcome := 'thread';
 END $$;

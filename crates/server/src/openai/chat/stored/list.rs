@@ -4,7 +4,7 @@ use threadkeep::Value;
 use super::{STORE, StoredCompletion};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::Params;
+use crate::input::QueryParams;
 use crate::openai::conversation_items::list::{PageQuery, page_of};
 use crate::openai::items::Item;
 use crate::security::Caller;
@@ -28,7 +28,7 @@ const MAX_MATCHES: usize = 10_000;
     responses((status = 200, description = "A page of completions.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Params) -> Result {
+pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let query = PageQuery::read_ascending(&mut params)?;
     let filter = Filter { model: params.take("model")?, metadata: metadata(params)? };
     let (mut found, mut after) = (Vec::new(), None);
@@ -64,7 +64,7 @@ impl Filter {
 }
 
 /// Reads the metadata pairs that a completion must have: `metadata[name]=value`.
-fn metadata(params: Params) -> Result<Vec<(String, String)>> {
+fn metadata(params: QueryParams) -> Result<Vec<(String, String)>> {
     let pair = |(name, value): (String, Value)| {
         let name = name.strip_prefix("metadata[")?.strip_suffix(']')?.to_owned();
         Some((name, value.as_str()?.to_owned()))

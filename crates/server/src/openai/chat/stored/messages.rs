@@ -5,7 +5,7 @@ use threadkeep::{JsonText, Map, Value};
 use super::find;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{Names, Params};
+use crate::input::{PathParams, QueryParams};
 use crate::openai::conversation_items::list::{PageQuery, page_of};
 use crate::openai::items::Item;
 use crate::security::Caller;
@@ -24,9 +24,14 @@ use crate::security::Caller;
     responses((status = 200, description = "A page of messages.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn messages(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+pub(crate) async fn messages(
+    State(app): State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    mut params: QueryParams,
+) -> Result {
     let query = PageQuery::read_ascending(&mut params)?;
-    let id = names.text("id");
+    let id = path_params.get("id");
     let stored = find(&app, &caller.scope, id).await?;
     let item = |(index, message): (usize, &JsonText)| {
         let mut members: Map = message.read()?;

@@ -3,7 +3,7 @@ use axum::extract::State;
 use super::find;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
@@ -16,6 +16,6 @@ use crate::security::Caller;
     responses((status = 200, description = "The completion.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    Ok(json(&find(&app, &caller.scope, names.text("id")).await?.to_json()?))
+pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
+    Ok(json(&find(&app, &caller.scope, path_params.get("id")).await?.to_json()?))
 }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{STORE, find};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{JsonBody, PathParams};
 use crate::openai::conversations::check_metadata;
 use crate::output::json;
 use crate::security::Caller;
@@ -31,10 +31,10 @@ pub(crate) struct UpdateCompletionJson {
 pub(crate) async fn update(
     State(app): State<App>,
     caller: Caller,
-    names: Names,
+    path_params: PathParams,
     JsonBody { value: body, .. }: JsonBody<UpdateCompletionJson>,
 ) -> Result {
-    let (id, scope) = (names.text("id"), &caller.scope);
+    let (id, scope) = (path_params.get("id"), &caller.scope);
     let metadata = check_metadata(body.metadata)?;
     let mut stored = find(&app, scope, id).await?;
     stored.metadata = metadata;

@@ -1,0 +1,100 @@
+//! A page of a thread's messages, from the cache or the store, and what else one read of the thread can request.
+
+use std::sync::Arc;
+
+use threadkeep_core::{CorruptRow, Message, MessagePage, Positions, Record, RecordName, RecordQuery, Thread};
+
+use super::cached_thread::CachedThread;
+use super::messages::CachedMessages;
+
+/// Records to read together with a page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExtraReads {
+    /// Records of the thread.
+    pub(crate) records: Vec<RecordName>,
+    /// Lists of records, of any owner.
+    pub(crate) lists: Vec<RecordQuery>,
+    /// Whether to read them from the store even if the page is cached.
+    pub(crate) is_always_read: bool,
+}
+
+impl ExtraReads {
+    /// The part to read when a cached page is revalidated. The thread's records are omitted if its context state is cached.
+    pub(super) fn for_revalidation(&self, cached: &CachedThread) -> Self {
+        let is_cached = cached.context_state.is_some() && !self.is_always_read;
+        let records = if is_cached { Vec::new() } else { self.records.clone() };
+        Self { records, ..self.clone() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.lists.is_empty()
+    }
+}
+
+/// Records that were read together with a page, as of the same instant.
+#[derive(Debug)]
+pub(crate) struct ExtraRecords {
+    pub(crate) thread: Thread,
+    /// The requested records, in that order; `None` if none were requested.
+    pub(crate) records: Option<Vec<Option<Record>>>,
+    pub(crate) lists: Vec<Vec<Record>>,
+}
+
+/// A page that was read.
+#[derive(Clone, Debug)]
+pub(crate) enum ReadPage {
+    Cached(CachedMessages),
+    Stored(Arc<MessagePage>),
+}
+
+impl ReadPage {
+    /// The messages, oldest first.
+    pub(crate) fn messages(&self) -> &[Message] {
+        match self {
+            Self::Cached(cached) => cached.messages(),
+            Self::Stored(page) => &page.messages,
+        }
+    }
+
+    /// Messages of the page that do not decode. A cached page has none.
+    pub(crate) fn corrupt(&self) -> &[CorruptRow] {
+        match self {
+            Self::Cached(_) => &[],
+            Self::Stored(page) => &page.corrupt,
+        }
+    }
+
+    pub(crate) fn positions(&self) -> Positions {
+        match self {
+            Self::Cached(cached) => cached.positions(),
+            Self::Stored(page) => page.positions,
+        }
+    }
+
+    pub(super) fn into_page(self) -> MessagePage {
+        match self {
+            Self::Cached(cached) => cached.to_page(),
+            Self::Stored(page) => Arc::unwrap_or_clone(page),
+        }
+    }
+
+    /// Whether there are messages before the first one.
+    pub(crate) fn has_older(&self) -> bool {
+        match self {
+            Self::Cached(cached) => cached.more(),
+            Self::Stored(page) => page.more,
+        }
+    }
+
+    /// The position of the n-th newest message, counting those that do not decode; `None` if there are fewer.
+    pub(crate) fn nth_newest(&self, n: usize) -> Option<u64> {
+        let (messages, corrupt) = (self.messages(), self.corrupt());
+        if messages.len() + corrupt.len() < n {
+            return None;
+        }
+        let mut seqs: Vec<u64> =
+            messages.iter().map(|message| message.seq).chain(corrupt.iter().map(|row| row.seq)).collect();
+        seqs.sort_unstable();
+        seqs.len().checked_sub(n).and_then(|index| seqs.get(index)).copied()
+    }
+}

@@ -1,0 +1,159 @@
+//! Queries about turns and approvals, which need no assistant.
+
+use threadkeep_core::{DrivenThread, Failure, Owner, RecordName, Scope, ThreadId, Timestamp, limits};
+
+use super::record::{self, RunRecord, TurnKind};
+use super::{Approval, ApprovalState, ThreadAccess, closing, lock};
+use crate::retry::retry;
+use crate::{Memory, Result};
+
+/// A running or interrupted turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunningTurn {
+    /// Its id.
+    pub turn: String,
+    /// What drives it.
+    pub kind: TurnKind,
+    /// The assistant; empty for a call of a model.
+    pub assistant: String,
+    /// The name of the model.
+    pub model: String,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
+impl From<RunRecord> for RunningTurn {
+    fn from(record: RunRecord) -> Self {
+        let RunRecord { turn, kind, assistant, model, started_at, .. } = record;
+        Self { turn, kind, assistant, model, started_at }
+    }
+}
+
+/// Finds the turn that holds the lock of a thread. It may be interrupted.
+///
+/// # Errors
+/// `NotFound` if the scope cannot read the thread.
+pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Option<RunningTurn>> {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let active = access.runs(memory).await?.active;
+    Ok(active.map(|run| run.value.into()))
+}
+
+/// A turn whose driver is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InterruptedTurn {
+    /// The scope of its requester.
+    pub scope: Scope,
+    /// The thread.
+    pub thread: ThreadId,
+    /// Its id.
+    pub turn: String,
+    /// What drove it.
+    pub kind: TurnKind,
+    /// The assistant; empty for a call of a model.
+    pub assistant: String,
+}
+
+/// Lists the turns of all tenants that were interrupted, by a crash or a restart, and not resumed yet.
+///
+/// An assistant's agent resumes a run; [`remove_interrupted_completion`] releases the thread of a call of a model. The cost
+/// depends only on the number of running turns. A driver on another machine counts as alive until its lease ends
+/// ([`super::LEASE`]).
+///
+/// # Errors
+/// Those of the store. A run record that does not decode is omitted and logged.
+pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTurn>> {
+    let maintenance = &memory.backend().maintenance;
+    let (mut interrupted, mut after) = (Vec::new(), None);
+    loop {
+        let now = memory.now();
+        let page =
+            retry(memory.runtime(), || maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now)).await?;
+        interrupted.extend(page.iter().filter_map(|driven| interrupted_turn(memory, driven)));
+        if page.len() < limits::PAGE {
+            return Ok(interrupted);
+        }
+        after = page.into_iter().next_back();
+    }
+}
+
+fn interrupted_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
+    let record = driven.record.value.read::<RunRecord>();
+    let record =
+        record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "failed to decode a run record"));
+    let record = record.ok().filter(|record| !record.is_alive(memory))?;
+    let scope = match record.requester.as_ref().unwrap_or(&driven.owner) {
+        Owner::User(user) => Scope::User(driven.tenant.clone(), user.clone()),
+        Owner::Tenant => Scope::Tenant(driven.tenant.clone()),
+    };
+    Some(InterruptedTurn {
+        scope,
+        thread: driven.thread,
+        turn: record.turn,
+        kind: record.kind,
+        assistant: record.assistant,
+    })
+}
+
+/// Releases the lock of an interrupted call of a model. The call is not repeated, and nothing of it is stored. Does nothing for a
+/// running turn or a turn of an assistant.
+///
+/// # Errors
+/// `NotFound` if the scope cannot read the thread; those of the store.
+pub async fn remove_interrupted_completion(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let active = access.runs(memory).await?.active;
+    let is_interrupted = |run: &RunRecord| run.kind == TurnKind::Completion && !run.is_alive(memory);
+    match active.filter(|active| is_interrupted(&active.value)) {
+        Some(interrupted) => lock::release_abandoned(memory, &access, &interrupted).await,
+        None => Ok(()),
+    }
+}
+
+/// Ends a turn that waits for an approval: voids the approval and stores the turn as failed with the code `stopped`.
+///
+/// Returns whether the turn was waiting. If a decision is made at the same time, either takes effect, but not both.
+///
+/// # Errors
+/// `NotFound` if the scope cannot read the thread.
+pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Result<bool> {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let waiting = access.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
+    let Some(waiting) = waiting else { return Ok(false) };
+    let failure = Failure::new("stopped", "the turn was stopped");
+    closing::close(memory, &access, &record::waiting(turn), &waiting, ApprovalState::Replaced, Some(failure)).await?;
+    Ok(true)
+}
+
+/// Lists the approvals of a thread, oldest first. Finished approvals are retained for 30 days.
+///
+/// # Errors
+/// `NotFound` if the scope cannot read the thread.
+pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    let found = access.approvals(memory).await?;
+    let mut approvals: Vec<Approval> = found.into_iter().map(|approval| approval.value).collect();
+    approvals.sort_by(|one, other| (one.requested_at, &one.id).cmp(&(other.requested_at, &other.id)));
+    Ok(approvals)
+}
+
+/// Finds an approval of a thread by its id.
+///
+/// # Errors
+/// `NotFound` if the scope cannot read the thread.
+pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Approval>> {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    if !record::is_name(id) {
+        return Ok(None);
+    }
+    let found = memory.find_thread_record(&access.writer, thread, &record::approval(id)).await?;
+    Ok(found.map(|record| record.value.read()).transpose()?)
+}
+
+/// The id of the approval that a record of a thread stores; `None` for any other record.
+#[must_use]
+pub fn approval_id(name: &RecordName) -> Option<&str> {
+    (name.namespace == record::approvals()).then_some(name.key.as_str())
+}

@@ -1,0 +1,171 @@
+//! The thread of a turn, the scopes in which the turn accesses it, and the turn's records in it.
+
+use serde::de::DeserializeOwned;
+use threadkeep_context::ContextPolicy;
+use threadkeep_core::{Access, Owner, Record, RecordOwner, RecordQuery, Scope, TaggedNumber, Thread, ThreadId};
+
+use super::record::{self, RunRecord};
+use super::{Approval, is_alive};
+use crate::{Memory, Prefetched, Result};
+
+/// A thread, and the scopes in which a turn reads and writes it.
+#[derive(Clone, Debug)]
+pub struct ThreadAccess {
+    /// The scope of the requester.
+    pub scope: Scope,
+    /// The scope for writing. For a user in a shared thread, the tenant's: users may not write records of shared threads.
+    pub writer: Scope,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The user, in a shared thread.
+    pub author: Option<String>,
+}
+
+/// A decoded record with its version.
+#[derive(Clone, Debug)]
+pub struct Versioned<T> {
+    /// The decoded value.
+    pub value: T,
+    /// The version of the record.
+    pub version: TaggedNumber,
+}
+
+/// The unfinished turns of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// The turn that holds the lock.
+    pub active: Option<Versioned<RunRecord>>,
+    /// The turns that wait for a person's decision.
+    pub waiting: Vec<Versioned<RunRecord>>,
+}
+
+impl Runs {
+    fn of(records: Vec<Record>) -> Result<Self> {
+        let mut runs = Self::default();
+        for record in records {
+            let run = Versioned { value: record.value.read()?, version: record.tagged() };
+            if record::is_active(&record.key) {
+                runs.active = Some(run);
+            } else {
+                runs.waiting.push(run);
+            }
+        }
+        Ok(runs)
+    }
+}
+
+impl RunRecord {
+    /// Whether its driver counts as alive.
+    #[must_use]
+    pub fn is_alive(&self, memory: &Memory) -> bool {
+        is_alive(memory, &self.driver, self.lease_until)
+    }
+}
+
+impl ThreadAccess {
+    /// Determines how a scope accesses a thread.
+    ///
+    /// # Errors
+    /// `NotFound` if the scope cannot read the thread.
+    pub async fn find(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Self> {
+        Ok(Self::of(scope, &memory.get_thread(scope, thread).await?))
+    }
+
+    /// Does the same, and reads the thread's unfinished turns and the sources of a context by `policy`, all as of one instant and
+    /// by one call of the store.
+    ///
+    /// # Errors
+    /// As [`Memory::prefetch`]; `Corrupt` for a run record that does not decode.
+    pub async fn read(
+        memory: &Memory,
+        scope: &Scope,
+        thread: ThreadId,
+        policy: &ContextPolicy,
+    ) -> Result<(Self, Runs, Prefetched)> {
+        let query = runs_of(thread);
+        let mut prefetched = memory.prefetch(scope, thread, policy, &[], std::slice::from_ref(&query)).await?;
+        let access = Self::of(scope, &prefetched.thread);
+        let runs = match prefetched.lists.pop() {
+            // A page that is not full is the last one.
+            Some(records) if records.len() < query.limit => Runs::of(records)?,
+            _ => access.runs(memory).await?,
+        };
+        Ok((access, runs, prefetched))
+    }
+
+    fn of(scope: &Scope, thread: &Thread) -> Self {
+        let writer = match scope.access(&thread.owner) {
+            Access::Full => scope.clone(),
+            _ => Scope::Tenant(scope.tenant_id().clone()),
+        };
+        let author = match (scope, &thread.owner) {
+            (Scope::User(_, user), Owner::Tenant) => Some(user.as_str().to_owned()),
+            _ => None,
+        };
+        Self { scope: scope.clone(), writer, thread: thread.id, author }
+    }
+
+    /// The same thread in the scope of a run's requester, so that an answer uses only data which the requester can read.
+    #[must_use]
+    pub fn for_requester(&self, run: &RunRecord) -> Self {
+        let tenant = self.scope.tenant_id().clone();
+        let scope = match &run.requester {
+            Some(Owner::User(user)) => Scope::User(tenant, user.clone()),
+            Some(Owner::Tenant) => Scope::Tenant(tenant),
+            None => self.scope.clone(),
+        };
+        Self { scope, ..self.clone() }
+    }
+
+    fn query(&self) -> RecordQuery {
+        RecordQuery::of(RecordOwner::Thread(self.thread))
+    }
+
+    /// Reads the unfinished turns, by one call of the store.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn runs(&self, memory: &Memory) -> Result<Runs> {
+        Runs::of(memory.list_records(&self.writer, runs_of(self.thread)).await?)
+    }
+
+    /// Reads all approvals of the thread.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn approvals(&self, memory: &Memory) -> Result<Vec<Versioned<Approval>>> {
+        let query = RecordQuery { namespace: Some(record::approvals()), ..self.query() };
+        let found = memory.list_records(&self.writer, query).await?;
+        let read = |record: Record| Ok(Versioned { value: record.value.read()?, version: record.tagged() });
+        found.into_iter().map(read).collect()
+    }
+
+    /// Reads the approvals of a turn, in the order of their requests.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn approvals_of(&self, memory: &Memory, turn: &str) -> Result<Vec<Versioned<Approval>>> {
+        let mut approvals = self.approvals(memory).await?;
+        approvals.retain(|approval| approval.value.turn == turn);
+        approvals.sort_by_key(|approval| approval.value.request);
+        Ok(approvals)
+    }
+
+    /// Reads the entries of a run's journal, in order.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn journal<T: DeserializeOwned>(&self, memory: &Memory, turn: &str) -> Result<Vec<T>> {
+        let key_prefix = format!("{turn}/");
+        let query = RecordQuery { namespace: Some(record::journals()), key_prefix, ..self.query() };
+        let mut entries = Vec::new();
+        for record in memory.list_records(&self.writer, query).await? {
+            entries.extend(record.value.read::<Vec<T>>()?);
+        }
+        Ok(entries)
+    }
+}
+
+fn runs_of(thread: ThreadId) -> RecordQuery {
+    RecordQuery { namespace: Some(record::runs()), ..RecordQuery::of(RecordOwner::Thread(thread)) }
+}

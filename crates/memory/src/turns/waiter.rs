@@ -1,0 +1,54 @@
+//! Waiting for a turn of another caller or instance.
+
+use std::time::Duration;
+
+use threadkeep_core::{MonotonicTime, Scope, ThreadId};
+use tokio::sync::watch;
+
+use super::drivers::{self, is_driving};
+use crate::{Memory, Watch};
+
+/// Minimum time between two returns of [`TurnWaiter::wait`], however often the thread changes.
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+/// How often the waiter checks whether the driver's process is alive, because no wake-up reports a killed process. The check needs
+/// no call of the store.
+const PROCESS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Waits until a turn may have ended. Create it before reading the state that decides whether to wait.
+#[derive(Debug)]
+pub struct TurnWaiter {
+    memory: Memory,
+    watch: Watch,
+    /// Notified when a driver of this process is dropped.
+    dropped_drivers: watch::Receiver<()>,
+    returned_at: MonotonicTime,
+}
+
+impl TurnWaiter {
+    /// Starts to listen to changes of a thread.
+    pub async fn begin(memory: &Memory, scope: &Scope, thread: ThreadId) -> Self {
+        let dropped_drivers = drivers::dropped();
+        let watch = memory.watch_thread(scope, thread).await;
+        Self { memory: memory.clone(), watch, dropped_drivers, returned_at: memory.runtime().now() }
+    }
+
+    /// Waits until the thread may have changed, or the driver with this name is known to be gone, for at most
+    /// [`Watch::MAX_WAIT`].
+    pub async fn wait(&mut self, driver: Option<&str>) {
+        let runtime = self.memory.runtime();
+        let is_gone = || driver.is_some_and(|driver| is_driving(&self.memory, driver) == Some(false));
+        loop {
+            tokio::select! {
+                () = self.watch.changed() => break,
+                // The sender is never dropped.
+                _ = self.dropped_drivers.changed() => {}
+                () = runtime.sleep(PROCESS_CHECK_INTERVAL) => {}
+            }
+            if is_gone() {
+                break;
+            }
+        }
+        runtime.sleep_until(self.returned_at + MIN_INTERVAL).await;
+        self.returned_at = runtime.now();
+    }
+}

@@ -1,0 +1,68 @@
+use async_trait::async_trait;
+use threadkeep_core::{Embedder, EmbedderError, Embedding};
+use threadkeep_memory::{Draft, EmbedderOutcome, RecallOptions};
+
+use super::test_env::{TestEnv, ana, on_all_stores};
+
+/// An embedder that knows that cats are felines, and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FakeEmbedder {
+    Works,
+    Unavailable,
+    TooFewVectors,
+    ZeroVectors,
+}
+
+#[async_trait]
+impl Embedder for FakeEmbedder {
+    fn model(&self) -> &str {
+        "fake"
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
+        let is_cat = |text: &String| text.contains("cat") || text.contains("feline");
+        let point = |text: &String| match self {
+            Self::ZeroVectors => vec![0.0, 0.0],
+            _ if is_cat(text) => vec![1.0, 0.1],
+            _ => vec![0.1, 1.0],
+        };
+        let all = texts.iter().map(|text| Embedding { model: "fake".to_owned(), vector: point(text) });
+        match self {
+            Self::Unavailable => Err(EmbedderError::Unavailable(None)),
+            Self::TooFewVectors => Ok(all.skip(1).collect()),
+            Self::Works | Self::ZeroVectors => Ok(all.collect()),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recall_falls_back_to_words_if_the_embedder_fails() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        for text in ["photos of a feline", "photos of walls"] {
+            memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
+            env.clock.advance_minutes(24 * 60);
+        }
+        let options = RecallOptions { limit: 1, ..RecallOptions::default() };
+        let by_words = memory.recall(&ana(), "cat photos", &options).await.unwrap();
+        assert_eq!((by_words.turns[0].message.seq, by_words.turns[0].similarity), (2, None));
+        assert_eq!(by_words.embedder_outcome, EmbedderOutcome::NotRequested);
+
+        let joined = memory.recall_with_embedder(&ana(), "cat photos", &options, &FakeEmbedder::Works).await.unwrap();
+        assert_eq!((joined.turns.len(), joined.embedder_outcome), (1, EmbedderOutcome::Used));
+        assert!(joined.turns[0].similarity.is_some());
+        let both = RecallOptions { limit: 2, ..RecallOptions::default() };
+        let joined = memory.recall_with_embedder(&ana(), "cat photos", &both, &FakeEmbedder::Works).await.unwrap();
+        let near = |seq: u64| joined.turns.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
+        assert!(near(1) > near(2), "{:?} {:?}", near(1), near(2));
+
+        for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors, FakeEmbedder::ZeroVectors] {
+            let results = memory.recall_with_embedder(&ana(), "cat photos", &options, &broken).await.unwrap();
+            assert_eq!(results.turns, by_words.turns, "{broken:?}");
+            assert!(matches!(results.embedder_outcome, EmbedderOutcome::Failed(_)), "{broken:?}");
+        }
+        let none = RecallOptions { limit: 0, ..RecallOptions::default() };
+        assert!(memory.recall_with_embedder(&ana(), "cat", &none, &FakeEmbedder::Works).await.is_err());
+    })
+    .await;
+}

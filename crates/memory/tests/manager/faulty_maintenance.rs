@@ -1,0 +1,177 @@
+//! A wrapper of a store whose maintenance writes fail as scripted, and that runs events while its snapshots are read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use threadkeep_core::{
+    Backend, ChunkSize, Consistency, DrivenThread, Dump, ListedThread, Maintenance, OwnedRecord, Owner, Reason, Record,
+    RecordOwner, Result, Snapshot, SnapshotTotals, StoreError, SweepReport, TenantId, ThreadId, Timestamp,
+    VerifyReport,
+};
+
+/// The scripted outcome of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Success,
+    /// The write is executed, and the caller does not know.
+    LostResponse,
+    /// The write is not executed.
+    DiskFull,
+}
+
+pub(crate) struct FaultyMaintenance {
+    inner: Arc<dyn Maintenance>,
+    outcomes: Mutex<VecDeque<Outcome>>,
+    events: Events,
+}
+
+type Events = Arc<tokio::sync::Mutex<Vec<BoxFuture<'static, ()>>>>;
+
+impl std::fmt::Debug for FaultyMaintenance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaultyMaintenance").finish_non_exhaustive()
+    }
+}
+
+impl FaultyMaintenance {
+    /// Wraps a backend and sets the outcomes of the first writes, in order. All later ones succeed.
+    pub(crate) fn wrap(backend: &Backend, outcomes: impl IntoIterator<Item = Outcome>) -> Backend {
+        let outcomes = Mutex::new(outcomes.into_iter().collect());
+        Self { inner: Arc::clone(&backend.maintenance), outcomes, events: Events::default() }.install(backend)
+    }
+
+    /// Wraps a backend and runs one of the events before each read of a snapshot, the last one first.
+    pub(crate) fn with_events(backend: &Backend, events: Vec<BoxFuture<'static, ()>>) -> Backend {
+        let events = Arc::new(tokio::sync::Mutex::new(events));
+        Self { inner: Arc::clone(&backend.maintenance), outcomes: Mutex::default(), events }.install(backend)
+    }
+
+    fn install(self, backend: &Backend) -> Backend {
+        Backend { maintenance: Arc::new(self), ..backend.clone() }
+    }
+
+    async fn write<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
+        let outcome = self.outcomes.lock().unwrap().pop_front().unwrap_or(Outcome::Success);
+        if outcome == Outcome::DiskFull {
+            return Err(StoreError::unavailable(Reason::Full));
+        }
+        let written = write.await?;
+        if outcome == Outcome::Success {
+            return Ok(written);
+        }
+        Err(StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None })
+    }
+}
+
+#[async_trait]
+impl Maintenance for FaultyMaintenance {
+    async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        self.inner.list_tenants(after, limit).await
+    }
+
+    async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
+        self.inner.list_owners(tenant, after, limit).await
+    }
+
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        self.inner.list_driven_threads(after, limit, now).await
+    }
+
+    async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
+        self.inner.dump_thread(tenant, thread, after, limit).await
+    }
+
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        let inner = self.inner.snapshot(now).await?;
+        Ok(Box::new(SnapshotWithEvents { inner, events: Arc::clone(&self.events) }))
+    }
+
+    async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
+        self.write(self.inner.restore_thread(tenant, thread, chunk)).await
+    }
+
+    async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
+        self.write(self.inner.restore_record(tenant, owner, record)).await
+    }
+
+    async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
+        self.write(self.inner.sweep(now)).await
+    }
+
+    async fn verify(&self) -> Result<VerifyReport> {
+        self.inner.verify().await
+    }
+
+    async fn repair(&self, now: Timestamp) -> Result<()> {
+        self.inner.repair(now).await
+    }
+
+    async fn compact(&self) -> Result<()> {
+        self.inner.compact().await
+    }
+}
+
+/// A snapshot that runs an event before each read.
+struct SnapshotWithEvents {
+    inner: Box<dyn Snapshot>,
+    events: Events,
+}
+
+impl std::fmt::Debug for SnapshotWithEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SnapshotWithEvents").finish_non_exhaustive()
+    }
+}
+
+impl SnapshotWithEvents {
+    async fn run_next_event(&self) {
+        // The lock serialises the events of concurrent reads.
+        let mut events = self.events.lock().await;
+        if let Some(event) = events.pop() {
+            event.await;
+        }
+    }
+}
+
+#[async_trait]
+impl Snapshot for SnapshotWithEvents {
+    fn consistency(&self) -> Consistency {
+        self.inner.consistency()
+    }
+
+    fn log_growth_bytes(&self) -> Option<u64> {
+        self.inner.log_growth_bytes()
+    }
+
+    fn unreadable(&self) -> Vec<threadkeep_core::Finding> {
+        self.inner.unreadable()
+    }
+
+    async fn totals(&self) -> Result<SnapshotTotals> {
+        self.inner.totals().await
+    }
+
+    async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
+        self.run_next_event().await;
+        self.inner.list_threads(after, limit).await
+    }
+
+    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+        self.run_next_event().await;
+        // Small chunks, so that events also run in the middle of a thread.
+        let size = ChunkSize { entries: size.entries.min(20), ..size };
+        self.inner.dump_threads(places, after, size).await
+    }
+
+    async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
+        self.run_next_event().await;
+        self.inner.list_records(after, limit).await
+    }
+}

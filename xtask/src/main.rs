@@ -16,6 +16,7 @@ mod statements;
 mod subway_network;
 mod test;
 mod tool;
+mod train;
 mod wasm;
 mod words;
 
@@ -35,6 +36,8 @@ enum Command {
     Statements(statements::Args),
     /// Install what the tests need, then run every test
     Test(test::Args),
+    /// Train the classifiers of the offline assistants from their phrase files
+    Train,
     /// Regenerate the built-in subway network from a GTFS feed and the station table
     SubwayNetwork(subway_network::Args),
     /// Run the fuzz targets, guided by coverage; fuzz/README.md lists them
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Words => words::run(),
         Command::Statements(args) => statements::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Train => train::run(),
         Command::SubwayNetwork(args) => subway_network::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Deny => deny::run(),

@@ -17,10 +17,11 @@ use crate::debian;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 /// The library without stores: a browser needs its own store.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "threadkeep-core",
     "threadkeep-context",
     "threadkeep-graph",
+    "threadkeep-dialogue",
     "threadkeep-memory",
     "threadkeep-models",
     "threadkeep-agent",

@@ -42,11 +42,17 @@ pub fn mismatches(
             "facts" => list(value).iter().filter_map(|fact| missing_fact(fact, &reply, turn)).collect::<Vec<_>>(),
             "absent" => {
                 let phrases = list(value).iter().filter_map(Value::as_str);
-                phrases.filter(|phrase| has_phrase(&reply, turn, phrase)).map(|phrase| format!("says {phrase:?}")).collect()
+                phrases
+                    .filter(|phrase| has_phrase(&reply, turn, phrase))
+                    .map(|phrase| format!("says {phrase:?}"))
+                    .collect()
             }
             "absent_re" => {
                 let patterns = list(value).iter().filter_map(Value::as_str);
-                patterns.filter(|pattern| matches_regex(pattern, turn)).map(|pattern| format!("matches {pattern}")).collect()
+                patterns
+                    .filter(|pattern| matches_regex(pattern, turn))
+                    .map(|pattern| format!("matches {pattern}"))
+                    .collect()
             }
             "max_chars" => {
                 let most = value.as_u64().unwrap_or(u64::MAX);
@@ -65,9 +71,13 @@ pub fn mismatches(
             "calls" => list(value).iter().filter_map(|call| missing_call(call, turn, is_equal)).collect(),
             "calls_any" => {
                 let alternatives = list(value).iter();
-                let mut misses =
-                    alternatives.map(|calls| list(calls).iter().filter_map(|call| missing_call(call, turn, is_equal)).count());
-                if misses.any(|missing| missing == 0) { Vec::new() } else { vec![format!("no alternative of {value} called")] }
+                let mut misses = alternatives
+                    .map(|calls| list(calls).iter().filter_map(|call| missing_call(call, turn, is_equal)).count());
+                if misses.any(|missing| missing == 0) {
+                    Vec::new()
+                } else {
+                    vec![format!("no alternative of {value} called")]
+                }
             }
             "calls_max" => {
                 let most = value.as_u64().unwrap_or(u64::MAX);
@@ -76,7 +86,9 @@ pub fn mismatches(
             }
             "answer_given" if reply.is_empty() => vec!["no answer".to_owned()],
             // Checked by the environment, or notes for readers.
-            "note" | "calls_optional" | "answer_given" | "executed" | "fetches" | "covers" | "max_seconds" => Vec::new(),
+            "note" | "calls_optional" | "answer_given" | "executed" | "fetches" | "covers" | "max_seconds" => {
+                Vec::new()
+            }
             other => panic!("unknown expectation {other}"),
         };
         found.extend(mismatch);

@@ -168,7 +168,11 @@ impl Subway {
         let snapshot = self.live.snapshot(&routes, now).await;
         let live = status_of(&snapshot, &routes);
         let [from, to, transfer] = &found;
-        let no_ride = || QueryError::NoRoute { conditions: String::new(), from: name_of(&corridor.from), to: name_of(&corridor.to) };
+        let no_ride = || QueryError::NoRoute {
+            conditions: String::new(),
+            from: name_of(&corridor.from),
+            to: name_of(&corridor.to),
+        };
         let local = self.travel_time(&corridor.from, &corridor.to, corridor.local, now).ok_or_else(no_ride)?;
         let mut answer = ComparisonAnswer {
             from: from.view(),

@@ -18,8 +18,8 @@ mod words;
 use threadkeep::ChatMessage;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{
-    Act, Choice, Classifier, Extractor as _, Mention, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered,
-    Utterance,
+    Act, Choice, Classifier, Extractor as _, Mention, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn,
+    Unanswered, Utterance,
 };
 
 use crate::prompt::REFUSAL;
@@ -43,8 +43,8 @@ pub const REFERRALS: [(&str, &str); 7] = [
     ),
     (
         "alerts",
-        "I do not read the MTA's service alerts, so I do not know of delays or changes. See mta.info/alerts. I can tell you \
-         when the next trains are announced at a station.",
+        "I do not read the MTA's service alerts, so I do not know of delays or changes. See mta.info/alerts. I can look \
+         up when the next trains are announced at a station.",
     ),
     (
         "elevators",
@@ -159,7 +159,8 @@ fn whether_live(turn: &Turn<'_>) -> String {
         None => "I have not given you any times yet.".to_owned(),
         Some(text) if text.contains("Live times unavailable") => "No: live times were unavailable.".to_owned(),
         Some(text) if text.contains("are live;") && text.contains("estimates") => {
-            "Partly: the waits came live from the MTA's feeds when you asked; the travel times are estimates.".to_owned()
+            "Partly: the waits came live from the MTA's feeds when you asked; the travel times are estimates."
+                .to_owned()
         }
         Some(text) if text.contains("are live;") => {
             "Partly: the waits came live from the MTA's feeds when you asked; the travel times are from the timetable."

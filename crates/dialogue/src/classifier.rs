@@ -7,8 +7,8 @@ mod features;
 mod format;
 mod training;
 
-pub(crate) use features::{tokens_of, tokens_with};
 pub use features::{FeatureHash, Features};
+pub(crate) use features::{tokens_of, tokens_with};
 pub use format::ClassifierError;
 pub use training::{Example, train};
 

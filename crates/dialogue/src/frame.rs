@@ -278,7 +278,9 @@ impl<'a> SlotFiller<'a> {
             .collect();
         self.slots.0.retain(|(name, _)| !cleared.contains(&name.as_str()));
         for (index, slot) in self.intent.slots.iter().enumerate() {
-            let Some(origin) = slot.pronoun_from.as_ref().filter(|_| self.by_pronoun.contains(&index)) else { continue };
+            let Some(origin) = slot.pronoun_from.as_ref().filter(|_| self.by_pronoun.contains(&index)) else {
+                continue;
+            };
             let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
             if let Some(choice) = earlier {
                 self.slots.set(&slot.name, choice.clone());
@@ -375,7 +377,8 @@ fn words_after_cue(annotated: &AnnotatedUtterance, clause: &Range<usize>, slot: 
 /// Words that add nothing to a request.
 const COURTESY_WORDS: [&str; 30] = [
     "please", "pls", "plz", "thanks", "hey", "hi", "hello", "ok", "okay", "just", "maybe", "kindly", "well", "oh",
-    "um", "so", "fastest", "quickest", "possible", "guys", "bro", "now", "favor", "gracias", "hola", "oye", "bueno", "pues", "quick", "question",
+    "um", "so", "fastest", "quickest", "possible", "guys", "bro", "now", "favor", "gracias", "hola", "oye", "bueno",
+    "pues", "quick", "question",
 ];
 
 /// Returns the positions of the words that are neither part of a mention nor function words nor known to be irrelevant.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use threadkeep_core::{Role, Value};
 use threadkeep_core::text::Language;
+use threadkeep_core::{Role, Value};
 
 use crate::acts::{Act, OFF_TOPIC};
 use crate::annotated::{AnnotatedUtterance, KindMention};
@@ -151,7 +151,8 @@ impl IntentResolver {
     /// Returns the frame whose intent makes such a call: its slots are the arguments of the same name.
     fn frame_of_call(&self, exchange: &Exchange<'_>) -> Option<Frame> {
         let makes = |intent: &Intent| {
-            intent.restores && intent.rounds.iter().flat_map(|round| &round.calls).any(|call| call.tool == exchange.call.name)
+            intent.restores
+                && intent.rounds.iter().flat_map(|round| &round.calls).any(|call| call.tool == exchange.call.name)
         };
         let intent = self.intents.iter().position(makes)?;
         let arguments: Value = exchange.call.arguments.read().ok()?;
@@ -432,7 +433,9 @@ impl IntentResolver {
     /// Whether a clause refers to one of several: "the one on Lexington".
     fn refers_to_one(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
         let word = |at: usize| annotated.utterance.word(at);
-        clause.clone().any(|at| matches!(word(at), "one" | "uno" | "el" | "la" | "station" | "stop") && at > clause.start)
+        clause
+            .clone()
+            .any(|at| matches!(word(at), "one" | "uno" | "el" | "la" | "station" | "stop") && at > clause.start)
     }
 
     /// Whether a clause has words of an intent, other than the one that the model asked about.
@@ -701,7 +704,13 @@ impl IntentResolver {
             let parts = [&left, &right].map(|clause| self.score_as_question(annotated, clause, dialogue));
             let whole = self.best_score(annotated, &rest);
             // One question that leaves parts of the message unexplained is more likely to be two.
-            let least = || if self.leaves_mentions(annotated, &rest, dialogue) { MIN_PERCENT_IF_UNUSED } else { MIN_PERCENT_OF_WHOLE };
+            let least = || {
+                if self.leaves_mentions(annotated, &rest, dialogue) {
+                    MIN_PERCENT_IF_UNUSED
+                } else {
+                    MIN_PERCENT_OF_WHOLE
+                }
+            };
             if let [Some(left_score), Some(right_score)] = parts
                 && left_score.min(right_score) * 100 > whole * least()
             {

@@ -15,12 +15,20 @@ pub(super) fn intents() -> [Intent; 2] {
 
 fn from() -> Slot {
     let cues = ["from", "at", "in", "near", "leaving", "between", "im at"];
-    Slot::required("from_station", "station").after(cues).asks("From which station?").narrowed_by(on_lines).narrowing_assumed()
+    Slot::required("from_station", "station")
+        .after(cues)
+        .asks("From which station?")
+        .narrowed_by(on_lines)
+        .narrowing_assumed()
 }
 
 fn to() -> Slot {
     let cues = ["to", "toward", "towards", "for"];
-    Slot::required("to_station", "station").after(cues).asks("To which station?").narrowed_by(on_lines).narrowing_assumed()
+    Slot::required("to_station", "station")
+        .after(cues)
+        .asks("To which station?")
+        .narrowed_by(on_lines)
+        .narrowing_assumed()
 }
 
 fn route() -> Intent {
@@ -139,7 +147,13 @@ fn timing() -> Intent {
         .restored_from_calls()
         .example("Do I make my connection from 1 Av to Broadway on the G?")
         .swaps("from_station", "to_station")
-        .slot(Slot::required("from_station", "station").after(["from", "leaving"]).asks("From which station?").narrowed_by(on_lines).narrowing_assumed())
+        .slot(
+            Slot::required("from_station", "station")
+                .after(["from", "leaving"])
+                .asks("From which station?")
+                .narrowed_by(on_lines)
+                .narrowing_assumed(),
+        )
         .slot(to())
         .slot(Slot::optional("transfer", "station").after(["at", "in", "via"]))
         .slot(Slot::optional("lines", "lines"));

@@ -70,7 +70,9 @@ fn remark_text(remark: &ComparisonRemark, answer: &ComparisonAnswer) -> String {
         }
         ComparisonRemark::NoLocal => format!("No {} is announced at {}.", answer.stay.line, place(&answer.from)),
         ComparisonRemark::NoCatchableExpress => match answer.next_local_minutes {
-            Some(_) => format!("No express can be caught at {}, by the times that are announced.", place(&answer.transfer)),
+            Some(_) => {
+                format!("No express can be caught at {}, by the times that are announced.", place(&answer.transfer))
+            }
             None => format!(
                 "Without a {} to take there, no express can be caught at {}.",
                 answer.stay.line,

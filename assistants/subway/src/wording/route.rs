@@ -91,7 +91,8 @@ pub(crate) fn transfer_timing(timing: &TransferTiming) -> String {
         _ => None,
     };
     let live = super::live(&timing.live);
-    let arrival = timing.arrives_at.as_ref().map(|time| format!("With these trains you are at {} at {time}.", place(&route.to)));
+    let arrival =
+        timing.arrives_at.as_ref().map(|time| format!("With these trains you are at {} at {time}.", place(&route.to)));
     super::lines_of([Some(head), first_train, connection, arrival, missing, live, Some(self::route(route))])
 }
 

@@ -178,9 +178,5 @@ fn restore_does_not_replace_a_store_in_use() {
 fn restore_imports_an_export() {
     let cli = Cli::new();
     let output = cli.run(&["restore", fixture("garden.jsonl").to_str().unwrap()]);
-    assert_eq!(
-        (output.code, output.out.as_str()),
-        (Some(0), "imported 2 threads, 9 messages, 1 record\n"),
-        "{output}"
-    );
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "imported 2 threads, 9 messages, 1 record\n"), "{output}");
 }

@@ -168,7 +168,10 @@ fn migrations_and_backups_keep_everything() {
     let (file_name, back) = (file.store().display().to_string(), file.path("back.db").display().to_string());
     for (from, to) in [(&file_name, &urls[0]), (&urls[0], &urls[1]), (&urls[1], &back)] {
         let moved = file.run(&["migrate", "--from", from, "--to", to]);
-        assert!(moved.code == Some(0) && moved.out.contains("verified: both stores contain 3 threads"), "{from}: {moved}");
+        assert!(
+            moved.code == Some(0) && moved.out.contains("verified: both stores contain 3 threads"),
+            "{from}: {moved}"
+        );
     }
     assert_eq!(everything(&first.cli), before);
     assert_eq!(everything(&Cli { url: Some(back), ..Cli::new() }), before);

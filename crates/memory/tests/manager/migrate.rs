@@ -35,8 +35,10 @@ async fn fill(env: &TestEnv) -> ThreadId {
             vec![Draft::user(format!("Question {number}?")), Draft::assistant("Wait."), Draft::assistant("No.")];
         memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await.unwrap();
     }
-    let expiring =
-        OpenThread { expires_at: Some(memory.now().plus_ms(10)), ..OpenThread::new(&ana(), memory.generate_thread_id()) };
+    let expiring = OpenThread {
+        expires_at: Some(memory.now().plus_ms(10)),
+        ..OpenThread::new(&ana(), memory.generate_thread_id())
+    };
     memory.open_thread(&ana(), expiring).await.unwrap();
     env.clock.advance_ms(10);
     memory.set_preference(&ana(), "line", "Victoria").await.unwrap();

@@ -28,7 +28,8 @@ async fn the_first_user_message_sets_the_title() {
 async fn an_explicit_title_is_kept() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
-        let open = OpenThread { title: Some("Given".to_owned()), ..OpenThread::new(&scope, memory.generate_thread_id()) };
+        let open =
+            OpenThread { title: Some("Given".to_owned()), ..OpenThread::new(&scope, memory.generate_thread_id()) };
         let thread = memory.open_thread(&scope, open).await.unwrap().thread.id;
         memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title.as_deref(), Some("Given"));

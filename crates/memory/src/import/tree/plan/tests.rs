@@ -64,8 +64,7 @@ fn threads_are_continued_only_at_their_end() {
     let tree = tree(&FORKED, Some(2));
     let plan_if_continued = plan(&tree, &[thread_contents(None, &[0, 1, 3])]);
     assert_eq!((new_threads(&plan_if_continued), plan_if_continued.to_append), (vec![(false, vec![2])], vec![vec![4]]));
-    let plan_if_foreign_end =
-        plan(&tree, &[ThreadContents { end: End::Other, ..thread_contents(None, &[0, 1, 3]) }]);
+    let plan_if_foreign_end = plan(&tree, &[ThreadContents { end: End::Other, ..thread_contents(None, &[0, 1, 3]) }]);
     assert_eq!(
         (new_threads(&plan_if_foreign_end), plan_if_foreign_end.to_append),
         (vec![(false, vec![2]), (false, vec![4])], vec![vec![]])

@@ -137,10 +137,10 @@ fn forget_preference() -> Intent {
         .slot(Slot::text("name").after(FORGET_CUES))
         .then_calls("forget_preference", |outcome| {
             let name = outcome.slots().label("name");
-            (name.split_whitespace().count() <= NAME_WORDS).then(|| json!({"name": name}))
+            (1..=NAME_WORDS).contains(&name.split_whitespace().count()).then(|| json!({"name": name}))
         })
         .says(|outcome| match outcome.result("forget_preference") {
-            Value::Null => NOTED.to_owned(),
+            Value::Null => "Which preference should I forget? Name it, as in “Forget my seat.”".to_owned(),
             done => format!("I have forgotten your {}.", text(&done["forgotten"])),
         })
         .says_of_failure(|outcome| match outcome.failure("forget_preference") {

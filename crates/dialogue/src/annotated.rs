@@ -67,7 +67,11 @@ impl AnnotatedUtterance {
                     at = found.mention.words.end;
                 }
                 None => {
-                    tokens.push(self.utterance.word(at).to_owned());
+                    let word = self.utterance.word(at);
+                    match contraction(word) {
+                        Some(words) => tokens.extend(words.split(' ').map(str::to_owned)),
+                        None => tokens.push(word.to_owned()),
+                    }
                     at += 1;
                 }
             }
@@ -82,6 +86,47 @@ impl AnnotatedUtterance {
             .iter()
             .filter(move |found| clause.start <= found.mention.words.start && found.mention.words.end <= clause.end)
     }
+}
+
+/// Contractions, without their apostrophes, and the words that they stand for.
+const CONTRACTIONS: [(&str, &str); 32] = [
+    ("whats", "what is"),
+    ("wheres", "where is"),
+    ("whens", "when is"),
+    ("whos", "who is"),
+    ("hows", "how is"),
+    ("whys", "why is"),
+    ("thats", "that is"),
+    ("theres", "there is"),
+    ("heres", "here is"),
+    ("im", "i am"),
+    ("ive", "i have"),
+    ("youre", "you are"),
+    ("theyre", "they are"),
+    ("weve", "we have"),
+    ("dont", "do not"),
+    ("didnt", "did not"),
+    ("doesnt", "does not"),
+    ("cant", "can not"),
+    ("cannot", "can not"),
+    ("couldnt", "could not"),
+    ("isnt", "is not"),
+    ("arent", "are not"),
+    ("wasnt", "was not"),
+    ("werent", "were not"),
+    ("wont", "will not"),
+    ("wouldnt", "would not"),
+    ("shouldnt", "should not"),
+    ("havent", "have not"),
+    ("hasnt", "has not"),
+    ("lets", "let us"),
+    ("wanna", "want to"),
+    ("gonna", "going to"),
+];
+
+/// Returns the words that a contraction stands for.
+pub(crate) fn contraction(word: &str) -> Option<&'static str> {
+    CONTRACTIONS.iter().find(|(contracted, _)| *contracted == word).map(|(_, words)| *words)
 }
 
 fn is_within(inner: &Range<usize>, outer: &Range<usize>) -> bool {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use threadkeep_core::text::Language;
 
-use crate::annotated::{AnnotatedUtterance, KindMention};
+use crate::annotated::{AnnotatedUtterance, KindMention, contraction};
 use crate::dialogue_state::DialogueState;
 use crate::extract::Choice;
 use crate::intent::{Intent, Slot, Slots};
@@ -390,6 +390,7 @@ pub(crate) fn content_words(
     let is_mentioned = |at: usize| annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
     let is_irrelevant = |word: &str| {
         COURTESY_WORDS.contains(&word)
+            || contraction(word).is_some()
             || is_known(word)
             || Language::ALL.iter().any(|language| language.is_function_word(word))
     };

@@ -24,7 +24,6 @@ impl fmt::Debug for OutgoingProxy {
 }
 
 /// Creates an HTTP client for requests to a URL. Returns `None` if the proxy's URL is invalid or TLS cannot be set up.
-
 pub(crate) fn client(url: &Url, proxy: Option<&OutgoingProxy>, timeout: Duration) -> Option<Client> {
     let tls = threadkeep::models::client_tls().ok()?;
     let client = Client::builder().tls_backend_preconfigured(tls).timeout(timeout).redirect(Policy::none()).no_proxy();

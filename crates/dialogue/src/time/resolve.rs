@@ -150,7 +150,7 @@ fn days_of(period: Period, now: &Zoned, direction: Direction) -> Option<(Date, D
             let mut dates = years.filter_map(|year| Date::new(year, month, day).ok());
             one_day(match direction {
                 Direction::Future => dates.find(|date| *date >= today)?,
-                Direction::Past => dates.filter(|date| *date <= today).last()?,
+                Direction::Past => dates.rfind(|date| *date <= today)?,
             })
         }
         Period::Month { year, month } => {

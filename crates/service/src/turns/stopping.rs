@@ -9,7 +9,6 @@ use threadkeep::{Scope, ThreadId};
 use crate::service::Service;
 
 /// Stops a turn when a client requests that. Never returns, so that `select!` can run it alongside the turn.
-
 pub(super) async fn stop_on_request(
     service: &Service,
     scope: &Scope,

@@ -335,7 +335,7 @@ async fn a_message_shared_by_forks_is_found_and_recalled_once() {
             let found = search(memory, &scope, "word1").await;
             assert_eq!(found.hits.iter().map(|hit| (hit.thread, hit.message.seq)).collect::<Vec<_>>(), [(main.id, 2)]);
             let recalled = memory.recall(&scope, "word1 word7", &RecallOptions::default()).await.unwrap();
-            let mut ids: Vec<_> = recalled.turns.iter().map(|turn| turn.message.id).collect();
+            let mut ids: Vec<_> = recalled.messages.iter().map(|turn| turn.message.id).collect();
             let count = ids.len();
             ids.sort();
             ids.dedup();

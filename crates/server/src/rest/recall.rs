@@ -87,7 +87,7 @@ pub(crate) async fn recall(
         EmbedderOutcome::Used => "used",
         EmbedderOutcome::Failed(_) => "failed",
     };
-    let turns = results.turns.iter().map(|turn| RecalledTurnJson {
+    let turns = results.messages.iter().map(|turn| RecalledTurnJson {
         thread: turn.thread,
         score: turn.score,
         similarity: turn.similarity,

@@ -260,7 +260,8 @@ async fn store(
 ) -> Result<()> {
     let ModelCall { turn, input, store, previous, .. } = call;
     // Ids are created here, because the record refers to the messages.
-    let with_id = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().generate_message_id()) };
+    let with_id =
+        |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().generate_message_id()) };
     let input: Vec<Draft> = input.into_iter().map(with_id).collect();
     let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
     match turn {

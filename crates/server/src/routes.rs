@@ -44,7 +44,10 @@ pub(crate) fn router(app: &App) -> Router {
         }
     }
     let (router, _) = router.split_for_parts();
-    router.fallback(middleware::respond_unknown_route).method_not_allowed_fallback(middleware::respond_wrong_method).with_state(app.clone())
+    router
+        .fallback(middleware::respond_unknown_route)
+        .method_not_allowed_fallback(middleware::respond_wrong_method)
+        .with_state(app.clone())
 }
 
 /// Checks whether a name is valid for an assistant.

@@ -2,23 +2,23 @@ use serde_json::{Value, json};
 
 use crate::door::{OwnedIds, Probe, TenantCase};
 
-pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
+pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = OwnedIds::nonexistent();
     let conversations = |base: &str| {
-        let of = |owned: &OwnedIds| Probe::at(format!("{base}/conversations/{}", owned.thread));
-        vec![(of(owned), of(&unknown))]
+        let of = |ids: &OwnedIds| Probe::at(format!("{base}/conversations/{}", ids.thread));
+        vec![(of(ids), of(&unknown))]
     };
     let preferences = |base: &str| {
-        let of = |owned: &OwnedIds| Probe::at(format!("{base}/preferences/{}", owned.user));
-        vec![(of(owned), of(&unknown))]
+        let of = |ids: &OwnedIds| Probe::at(format!("{base}/preferences/{}", ids.user));
+        vec![(of(ids), of(&unknown))]
     };
     let of_user = |path: &str, body: Value| {
-        let of = |owned: &OwnedIds| {
+        let of = |ids: &OwnedIds| {
             let mut body = body.clone();
-            body["user_id"] = owned.user.into();
+            body["user_id"] = ids.user.into();
             Probe::with(path, body)
         };
-        vec![(of(owned), of(&unknown))]
+        vec![(of(ids), of(&unknown))]
     };
     let said = || json!({ "message": "hello" });
     let mut cases = vec![

@@ -60,7 +60,6 @@ impl AsyncWrite for BoundedWrite {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
         this.check_deadline(polled, context)
-
     }
 
     fn is_write_vectored(&self) -> bool {

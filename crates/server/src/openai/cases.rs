@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::door::{OwnedIds, Probe, TenantCase};
 
-pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
-    let mut cases = conversations(owned);
-    cases.extend(responses(owned));
-    cases.extend(completions(owned));
+pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
+    let mut cases = conversations(ids);
+    cases.extend(responses(ids));
+    cases.extend(completions(ids));
     let without_names = [
         ("GET", "/v1/models"),
         ("GET", "/v1/models/{model}"),
@@ -18,12 +18,12 @@ pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
     cases
 }
 
-fn conversation(owned: &OwnedIds) -> String {
-    format!("conv_{}", owned.thread.replace('-', ""))
+fn conversation(ids: &OwnedIds) -> String {
+    format!("conv_{}", ids.thread.replace('-', ""))
 }
 
-fn item(owned: &OwnedIds) -> String {
-    format!("msg_{}", owned.message.replace('-', ""))
+fn item(ids: &OwnedIds) -> String {
+    format!("msg_{}", ids.message.replace('-', ""))
 }
 
 /// Returns the id of the text message of a response without a conversation.
@@ -35,21 +35,21 @@ fn probe(path: String, body: Option<&Value>) -> Probe {
     Probe { body: body.cloned(), ..Probe::at(path) }
 }
 
-fn conversations(owned: &OwnedIds) -> Vec<TenantCase> {
+fn conversations(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = OwnedIds::nonexistent();
     let of = |rest: &str, body: Option<Value>| {
-        let of = |owned: &OwnedIds| probe(format!("/v1/conversations/{}{rest}", conversation(owned)), body.as_ref());
-        vec![(of(owned), of(&unknown))]
+        let of = |ids: &OwnedIds| probe(format!("/v1/conversations/{}{rest}", conversation(ids)), body.as_ref());
+        vec![(of(ids), of(&unknown))]
     };
-    let create = |owned: &OwnedIds| {
-        let items = json!({ "items": [{ "role": "user", "content": "x", "id": item(owned) }] });
+    let create = |ids: &OwnedIds| {
+        let items = json!({ "items": [{ "role": "user", "content": "x", "id": item(ids) }] });
         Probe::with("/v1/conversations", items)
     };
-    let item = format!("/items/{}", item(owned));
+    let item = format!("/items/{}", item(ids));
     let after = format!("/items?after={}", item.trim_start_matches("/items/"));
     let items = json!({ "items": [{ "role": "user", "content": "x" }] });
     vec![
-        TenantCase::new("POST", "/v1/conversations", vec![(create(owned), create(&unknown))]),
+        TenantCase::new("POST", "/v1/conversations", vec![(create(ids), create(&unknown))]),
         TenantCase::new("GET", "/v1/conversations/{id}", of("", None)),
         TenantCase::new("POST", "/v1/conversations/{id}", of("", Some(json!({ "metadata": { "a": "b" } })))),
         TenantCase::new("DELETE", "/v1/conversations/{id}", of("", None)),
@@ -61,28 +61,28 @@ fn conversations(owned: &OwnedIds) -> Vec<TenantCase> {
 }
 
 /// Returns requests that refer to existing data, each with the same request for data that does not exist.
-fn referring(owned: &OwnedIds, path: &str) -> Vec<(Probe, Probe)> {
+fn referring(ids: &OwnedIds, path: &str) -> Vec<(Probe, Probe)> {
     let reference = |id: &str| json!({ "input": [{ "type": "item_reference", "id": id }] });
-    let of = |owned: &OwnedIds| {
-        let response = &owned.responses[0];
+    let of = |ids: &OwnedIds| {
+        let response = &ids.responses[0];
         [
             json!({ "input": "x", "previous_response_id": response }),
-            reference(&item(owned)),
+            reference(&item(ids)),
             reference(&text_message(response)),
-            json!({ "input": "x", "conversation": conversation(owned) }),
+            json!({ "input": "x", "conversation": conversation(ids) }),
         ]
     };
-    let pairs = of(owned).into_iter().zip(of(&OwnedIds::nonexistent()));
+    let pairs = of(ids).into_iter().zip(of(&OwnedIds::nonexistent()));
     pairs.map(|(existing, unknown)| (Probe::with(path, existing), Probe::with(path, unknown))).collect()
 }
 
-fn responses(owned: &OwnedIds) -> Vec<TenantCase> {
+fn responses(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = &OwnedIds::nonexistent().responses[0];
     let of = |rest: &str, body: Option<Value>| {
         let of = |id: &str| probe(format!("/v1/responses/{id}{rest}"), body.as_ref());
-        owned.responses.iter().map(|response| (of(response), of(unknown))).collect()
+        ids.responses.iter().map(|response| (of(response), of(unknown))).collect()
     };
-    let create = |path: &str| referring(owned, path);
+    let create = |path: &str| referring(ids, path);
     vec![
         TenantCase::new("POST", "/v1/responses", create("/v1/responses")),
         TenantCase::new("POST", "/v1/responses/input_tokens", create("/v1/responses/input_tokens")),
@@ -94,19 +94,19 @@ fn responses(owned: &OwnedIds) -> Vec<TenantCase> {
     ]
 }
 
-fn completions(owned: &OwnedIds) -> Vec<TenantCase> {
+fn completions(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = OwnedIds::nonexistent();
     let of = |rest: &str, body: Option<Value>| {
-        let of = |owned: &OwnedIds| probe(format!("/v1/chat/completions/{}{rest}", owned.completion), body.as_ref());
-        vec![(of(owned), of(&unknown))]
+        let of = |ids: &OwnedIds| probe(format!("/v1/chat/completions/{}{rest}", ids.completion), body.as_ref());
+        vec![(of(ids), of(&unknown))]
     };
-    let after = |owned: &OwnedIds| Probe::at(format!("/v1/chat/completions?after={}", owned.completion));
+    let after = |ids: &OwnedIds| Probe::at(format!("/v1/chat/completions?after={}", ids.completion));
     let create = |thread: String| Probe {
         headers: vec![("threadkeep-thread", thread)],
         ..Probe::with("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "x" }] }))
     };
     vec![
-        TenantCase::new("GET", "/v1/chat/completions", vec![(after(owned), after(&unknown))]),
+        TenantCase::new("GET", "/v1/chat/completions", vec![(after(ids), after(&unknown))]),
         TenantCase::new("GET", "/v1/chat/completions/{id}", of("", None)),
         TenantCase::new("POST", "/v1/chat/completions/{id}", of("", Some(json!({ "metadata": { "a": "b" } })))),
         TenantCase::new("DELETE", "/v1/chat/completions/{id}", of("", None)),
@@ -115,8 +115,8 @@ fn completions(owned: &OwnedIds) -> Vec<TenantCase> {
             "POST",
             "/v1/chat/completions",
             vec![
-                (create(owned.thread.clone()), create(unknown.thread.clone())),
-                (create(conversation(owned)), create(conversation(&unknown))),
+                (create(ids.thread.clone()), create(unknown.thread.clone())),
+                (create(conversation(ids)), create(conversation(&unknown))),
             ],
         ),
     ]

@@ -53,13 +53,7 @@ pub(crate) async fn recognise(
 }
 
 /// Runs the action if the authenticated caller has the role, and writes to the audit log if the route requires it.
-async fn run_action(
-    app: &App,
-    role: KeyRole,
-    caller: Caller,
-    mut request: Request,
-    next: Next<'_>,
-) -> LoggedResponse {
+async fn run_action(app: &App, role: KeyRole, caller: Caller, mut request: Request, next: Next<'_>) -> LoggedResponse {
     let key = caller.key_id().map(str::to_owned);
     let response = match caller.require(role) {
         Ok(()) => {

@@ -102,7 +102,6 @@ fn encode_end(result: TurnResult) -> Bytes {
         TurnStatus::Completed | TurnStatus::WaitingForApproval => "turn.completed",
     };
     encode_event(name, &TurnJson::from(result.turn))
-
 }
 
 fn encode_event(name: &str, data: &impl Serialize) -> Bytes {

@@ -7,7 +7,7 @@ use threadkeep::{Agent, Content, Map, OpenThread, Role, Scope, ThreadId, TurnReq
 use threadkeep_service::Attempt;
 use utoipa::ToSchema;
 
-use super::get;
+use super::find_agent;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};

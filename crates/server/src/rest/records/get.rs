@@ -25,7 +25,7 @@ pub(crate) async fn get(
 ) -> Result {
     let owner = take_owner(&caller.scope, &mut params)?;
     params.finish()?;
-    respond_with_record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
+    respond_with_record(&app, &caller.scope, &owner, &read_namespace(&path_params)?, path_params.get("key")).await
 }
 
 /// Responds with a record of any owner: a user, the tenant or a thread.

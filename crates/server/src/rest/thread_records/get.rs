@@ -18,5 +18,5 @@ use crate::security::Caller;
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let owner = RecordOwner::Thread(path_params.thread()?);
-    respond_with_record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
+    respond_with_record(&app, &caller.scope, &owner, &read_namespace(&path_params)?, path_params.get("key")).await
 }

@@ -1,4 +1,4 @@
-//! Requests for the tests that tenants cannot reach each other's data.
+//! Requests for the tests that check that tenants cannot access each other's data.
 
 use crate::door::{OwnedIds, Probe, TenantCase};
 

@@ -107,7 +107,7 @@ impl Memory {
             _ => Box::pin(self.all_records(scope, preferences.query)).await?,
         };
         if let (true, Some(stamp), Some(cache)) = (records.is_empty(), preferences.stamp, self.thread_cache()) {
-            cache.note_without_preferences(&(scope.tenant_id().clone(), thread), scope, stamp);
+            cache.remember_no_preferences(&(scope.tenant_id().clone(), thread), scope, stamp);
         }
         let lines = records.into_iter().map(|preference| {
             let text: Option<String> = preference.value.read().ok();

@@ -74,7 +74,7 @@ impl Completion {
             let batch = match abandoned.take() {
                 None => lock::acquire(memory.batch(), &record, &legacy)?,
                 Some(version) => {
-                    lock::renew(memory.batch().require(record::active(), RecordState::Version(version)), &record)?
+                    lock::renew(memory.batch().require(record::active_name(), RecordState::Version(version)), &record)?
                 }
             };
             let error = match batch.commit(&writer, thread).await {
@@ -154,7 +154,7 @@ impl Completion {
     /// A conflict that [`Completion::is_lock_lost`] recognises if another turn took over the lock; those of the store.
     pub async fn finish(&self, batch: BatchBuilder) -> Result<Appended> {
         let lock = self.lock.lock().await;
-        let batch = batch.require(record::active(), RecordState::Version(lock.version));
+        let batch = batch.require(record::active_name(), RecordState::Version(lock.version));
         lock::release(batch).commit(&self.writer, self.thread).await
     }
 
@@ -174,7 +174,7 @@ impl Completion {
     async fn renew(&self) -> bool {
         let mut lock = self.lock.lock().await;
         let record = RunRecord { lease_until: lease_until(&self.memory), ..lock.value.clone() };
-        let batch = self.memory.batch().deferred().require(record::active(), RecordState::Version(lock.version));
+        let batch = self.memory.batch().deferred().require(record::active_name(), RecordState::Version(lock.version));
         let Ok(batch) = lock::renew(batch, &record) else { return true };
         match batch.commit(&self.writer, self.thread).await {
             Ok(committed) => {

@@ -19,7 +19,7 @@ use crate::{BatchBuilder, Memory, MemoryError, Result};
 /// # Errors
 /// Those of the codec; none is known.
 pub fn renew(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
-    let own = PutRecord { name: record::active(), value: JsonText::of(record)?, expires_at: None };
+    let own = PutRecord { name: record::active_name(), value: JsonText::of(record)?, expires_at: None };
     let value = JsonText::of(&record.driver)?;
     Ok(batch.put(own).put(PutRecord { name: legacy_name(), value, expires_at: Some(record.lease_until) }))
 }
@@ -29,14 +29,14 @@ pub fn renew(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
 /// # Errors
 /// Those of the codec; none is known.
 pub fn acquire(batch: BatchBuilder, record: &RunRecord, legacy: &LegacyLock) -> Result<BatchBuilder> {
-    let batch = batch.require(record::active(), RecordState::Absent);
+    let batch = batch.require(record::active_name(), RecordState::Absent);
     renew(batch.require(legacy_name(), legacy.state.unwrap_or(RecordState::Absent)), record)
 }
 
 /// Adds the release of a lock to a batch.
 #[must_use]
 pub fn release(batch: BatchBuilder) -> BatchBuilder {
-    batch.delete(record::active()).delete(legacy_name())
+    batch.delete(record::active_name()).delete(legacy_name())
 }
 
 /// Releases the lock of a turn whose driver is gone. Does nothing if others took it over meanwhile.
@@ -44,7 +44,7 @@ pub fn release(batch: BatchBuilder) -> BatchBuilder {
 /// # Errors
 /// Those of the store.
 pub async fn release_abandoned(memory: &Memory, access: &ThreadAccess, abandoned: &Versioned<RunRecord>) -> Result<()> {
-    let batch = memory.batch().require(record::active(), RecordState::Version(abandoned.version));
+    let batch = memory.batch().require(record::active_name(), RecordState::Version(abandoned.version));
     match release(batch).commit(&access.writer, access.thread).await {
         Err(error) if record::is_run_conflict(&error) => Ok(()),
         result => result.map(drop),

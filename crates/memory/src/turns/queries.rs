@@ -123,7 +123,8 @@ pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId,
     let waiting = access.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
     let Some(waiting) = waiting else { return Ok(false) };
     let failure = Failure::new("stopped", "the turn was stopped");
-    closing::close(memory, &access, &record::waiting(turn), &waiting, ApprovalState::Replaced, Some(failure)).await?;
+    closing::close(memory, &access, &record::waiting_name(turn), &waiting, ApprovalState::Replaced, Some(failure))
+        .await?;
     Ok(true)
 }
 
@@ -145,15 +146,15 @@ pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) ->
 /// `NotFound` if the scope cannot read the thread.
 pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Approval>> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
-    if !record::is_name(id) {
+    if !record::is_valid_id(id) {
         return Ok(None);
     }
-    let found = memory.find_thread_record(&access.writer, thread, &record::approval(id)).await?;
+    let found = memory.find_thread_record(&access.writer, thread, &record::approval_name(id)).await?;
     Ok(found.map(|record| record.value.read()).transpose()?)
 }
 
 /// The id of the approval that a record of a thread stores; `None` for any other record.
 #[must_use]
 pub fn approval_id(name: &RecordName) -> Option<&str> {
-    (name.namespace == record::approvals()).then_some(name.key.as_str())
+    (name.namespace == record::approval_namespace()).then_some(name.key.as_str())
 }

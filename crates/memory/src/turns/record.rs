@@ -102,7 +102,7 @@ impl TurnKind {
 impl RunRecord {
     /// Marks a message of this turn as ephemeral if the turn is.
     #[must_use]
-    pub fn marked(&self, mut draft: Draft) -> Draft {
+    pub fn mark_if_ephemeral(&self, mut draft: Draft) -> Draft {
         if self.is_ephemeral {
             draft.content.metadata.insert(EPHEMERAL.to_owned(), true.into());
         }
@@ -176,43 +176,43 @@ pub fn message_id(turn: &str, started_at: Timestamp, number: u16) -> MessageId {
 
 /// The id of the turn that is requested with an idempotency key in a thread.
 #[must_use]
-pub fn turn_of_key(thread: ThreadId, key: &str) -> String {
+pub fn turn_id_for_key(thread: ThreadId, key: &str) -> String {
     MessageId::from_name(format!("turn/{thread}/{key}").as_bytes()).to_string()
 }
 
 /// Whether a text can be the id of a turn or of an approval. Ids are used in keys of records.
-pub(super) fn is_name(id: &str) -> bool {
+pub(super) fn is_valid_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 100 && !id.chars().any(char::is_control)
 }
 
 /// The namespace of run records.
 #[must_use]
-pub fn runs() -> Namespace {
-    active().namespace
+pub fn run_namespace() -> Namespace {
+    active_name().namespace
 }
 
 /// The run record of the turn that holds the lock of the thread.
 #[must_use]
-pub fn active() -> RecordName {
+pub fn active_name() -> RecordName {
     RecordName::driver()
 }
 
 /// The run record of a turn that waits for a person.
 #[must_use]
-pub fn waiting(turn: &str) -> RecordName {
-    RecordName { namespace: runs(), key: format!("{WAITING}{turn}") }
+pub fn waiting_name(turn: &str) -> RecordName {
+    RecordName { namespace: run_namespace(), key: format!("{WAITING}{turn}") }
 }
 
 /// Whether a key is that of the run record that holds the lock.
 #[must_use]
 pub fn is_active(key: &str) -> bool {
-    key == active().key
+    key == active_name().key
 }
 
 /// Whether a commit failed because a run record is not as required: another driver has taken over.
 #[must_use]
 pub fn is_run_conflict(error: &MemoryError) -> bool {
-    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == runs())
+    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == run_namespace())
 }
 
 /// Whether a commit failed because of a run record, or because the turn has ended already.
@@ -226,37 +226,37 @@ pub fn is_turn_conflict(error: &MemoryError) -> bool {
 /// Whether a commit failed because an approval is not as required: it was decided already.
 #[must_use]
 pub fn is_approval_conflict(error: &MemoryError) -> bool {
-    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == approvals())
+    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == approval_namespace())
 }
 
 /// The namespace of journals.
 #[must_use]
-pub fn journals() -> Namespace {
+pub fn journal_namespace() -> Namespace {
     Namespace::System(JOURNALS.to_owned())
 }
 
 /// A record of a journal, counted from 1.
 #[must_use]
-pub fn entry(turn: &str, number: u32) -> RecordName {
-    RecordName { namespace: journals(), key: format!("{turn}/{number:04}") }
+pub fn entry_name(turn: &str, number: u32) -> RecordName {
+    RecordName { namespace: journal_namespace(), key: format!("{turn}/{number:04}") }
 }
 
 /// The turn record of a turn that has ended.
 #[must_use]
-pub fn turn_record(turn: &str) -> RecordName {
+pub fn turn_record_name(turn: &str) -> RecordName {
     RecordName { namespace: Namespace::System(TURNS.to_owned()), key: turn.to_owned() }
 }
 
 /// The namespace of approvals.
 #[must_use]
-pub fn approvals() -> Namespace {
+pub fn approval_namespace() -> Namespace {
     Namespace::System(APPROVALS.to_owned())
 }
 
 /// The record of an approval.
 #[must_use]
-pub fn approval(id: &str) -> RecordName {
-    RecordName { namespace: approvals(), key: id.to_owned() }
+pub fn approval_name(id: &str) -> RecordName {
+    RecordName { namespace: approval_namespace(), key: id.to_owned() }
 }
 
 #[cfg(test)]

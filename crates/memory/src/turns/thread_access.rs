@@ -134,7 +134,7 @@ impl ThreadAccess {
     /// # Errors
     /// Those of the store.
     pub async fn approvals(&self, memory: &Memory) -> Result<Vec<Versioned<Approval>>> {
-        let query = RecordQuery { namespace: Some(record::approvals()), ..self.query() };
+        let query = RecordQuery { namespace: Some(record::approval_namespace()), ..self.query() };
         let found = memory.list_records(&self.writer, query).await?;
         let read = |record: Record| Ok(Versioned { value: record.value.read()?, version: record.tagged() });
         found.into_iter().map(read).collect()
@@ -144,7 +144,7 @@ impl ThreadAccess {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn approvals_of(&self, memory: &Memory, turn: &str) -> Result<Vec<Versioned<Approval>>> {
+    pub async fn approvals_of_turn(&self, memory: &Memory, turn: &str) -> Result<Vec<Versioned<Approval>>> {
         let mut approvals = self.approvals(memory).await?;
         approvals.retain(|approval| approval.value.turn == turn);
         approvals.sort_by_key(|approval| approval.value.request);
@@ -157,7 +157,7 @@ impl ThreadAccess {
     /// Those of the store.
     pub async fn journal<T: DeserializeOwned>(&self, memory: &Memory, turn: &str) -> Result<Vec<T>> {
         let key_prefix = format!("{turn}/");
-        let query = RecordQuery { namespace: Some(record::journals()), key_prefix, ..self.query() };
+        let query = RecordQuery { namespace: Some(record::journal_namespace()), key_prefix, ..self.query() };
         let mut entries = Vec::new();
         for record in memory.list_records(&self.writer, query).await? {
             entries.extend(record.value.read::<Vec<T>>()?);
@@ -167,5 +167,5 @@ impl ThreadAccess {
 }
 
 fn runs_of(thread: ThreadId) -> RecordQuery {
-    RecordQuery { namespace: Some(record::runs()), ..RecordQuery::of(RecordOwner::Thread(thread)) }
+    RecordQuery { namespace: Some(record::run_namespace()), ..RecordQuery::of(RecordOwner::Thread(thread)) }
 }

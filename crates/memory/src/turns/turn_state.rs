@@ -41,9 +41,9 @@ pub async fn find_turn_state(
         }
         Some(FoundRecord::Settled(record)) => record,
     };
-    let messages = messages_of(memory, &access, turn, record.started_at, record.messages).await?;
+    let messages = read_turn_messages(memory, &access, turn, record.started_at, record.messages).await?;
     let approvals: Vec<ApprovalTrace> =
-        access.approvals_of(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
+        access.approvals_of_turn(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
     let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
     let reply = answer.map(|message| message.plain_text().into_owned()).unwrap_or_default();
     let content = answer.map(|message| &message.content);
@@ -104,7 +104,7 @@ enum FoundRecord {
 /// Reads all runs in one call, then the turn record. A turn moves between waiting and running, and ends with a turn record that
 /// stays, so a turn that is not among the runs has its turn record by then.
 async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Result<Option<FoundRecord>> {
-    if !record::is_name(turn) {
+    if !record::is_valid_id(turn) {
         return Ok(None);
     }
     let runs = access.runs(memory).await?;
@@ -114,7 +114,7 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
         return Ok((!is_over).then_some(FoundRecord::Running(active.value)));
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
-        let found = memory.find_thread_record(&access.writer, access.thread, &record::turn_record(turn)).await?;
+        let found = memory.find_thread_record(&access.writer, access.thread, &record::turn_record_name(turn)).await?;
         return Ok(found.map(|record| record.value.read()).transpose()?.map(FoundRecord::Settled));
     };
     let record = waiting.value;
@@ -139,7 +139,7 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
 ///
 /// # Errors
 /// Those of the store.
-pub async fn messages_of(
+pub async fn read_turn_messages(
     memory: &Memory,
     access: &ThreadAccess,
     turn: &str,

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
+use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_id_for_key};
 use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{
     Agent, AgentError, Conflict, Message, MessageRef, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
@@ -80,7 +80,7 @@ impl AskRequest {
             Some(key) => self.user_key(key),
             None => self.ask.idempotency_key.insert(default_key).clone(),
         };
-        turn_of_key(self.thread, &key)
+        turn_id_for_key(self.thread, &key)
     }
 
     /// Makes a key specific to the user, because users who share a thread may choose the same key.

@@ -106,7 +106,7 @@ impl Memory {
         }
     }
 
-    /// Changes a thread's title, metadata, state or expiry, if the thread is at `expected`. Returns the thread's new change number.
+    /// Changes a thread's title, metadata, state or expiry, if the thread is at `expected`. Returns the new change number.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the actual

@@ -63,7 +63,7 @@ impl Approval {
         }
     }
 
-    /// Creates the record that stores the approval. A finished approval is retained for 30 days, so that decisions can be audited.
+    /// Creates the record of the approval. A finished approval is retained for 30 days, so that decisions can be audited.
     ///
     /// # Errors
     /// An encoding error, which is not expected.

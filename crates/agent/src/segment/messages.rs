@@ -3,7 +3,7 @@
 use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, Value, limits};
 use threadkeep_graph::{Event, Failure, Outcome, Output};
 use threadkeep_memory::Draft;
-use threadkeep_memory::turns::{metadata, notice_draft, error_result_draft};
+use threadkeep_memory::turns::{error_result_draft, metadata, notice_draft};
 
 use crate::bounded::{bound_name, limit_text, storable, storable_call, storable_source};
 use crate::executor::EffectExecutor;

@@ -27,7 +27,8 @@ pub enum Credential {
     },
     /// The local token of this machine's user, which is valid as long as there is no API key.
     Local {
-        /// When the session that was started with the token expires, in seconds since 1970; `None` if the caller sent the token itself.
+        /// When the session that was started with the token expires, in seconds since 1970; `None` if the caller sent the token
+        /// itself.
         until_seconds: Option<i64>,
     },
     /// The caller was authenticated by a door. Contains [`Sender::name`].

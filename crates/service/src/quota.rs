@@ -114,8 +114,8 @@ impl Quotas {
         Ok(())
     }
 
-    /// Takes a request from the reserved block. Returns whether the request is within the quota, or `None` if another block has to be
-    /// reserved first.
+    /// Takes a request from the reserved block. Returns whether the request is within the quota, or `None` if another block has
+    /// to be reserved first.
     fn take_reserved(&self, caller: &str, day: i64, quota: Quota) -> Option<bool> {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let block = blocks.get_mut(caller).filter(|block| block.day == day)?;

@@ -86,8 +86,8 @@ impl FollowedThreads {
         Ok(Some(self.encode(thread, page.updates).await))
     }
 
-    /// Returns the client's position in a thread. For a thread that was created after the subscription started, this is the start of
-    /// the thread. Returns `None` if the position is not known.
+    /// Returns the client's position in a thread. For a thread that was created after the subscription started, this is the start
+    /// of the thread. Returns `None` if the position is not known.
     async fn position(&self, thread: ThreadId) -> Result<Option<TaggedNumber>> {
         if let Some(position) = self.positions.get(&thread) {
             return Ok(Some(*position));

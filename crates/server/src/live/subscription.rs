@@ -23,7 +23,8 @@ pub(super) struct Subscription<T> {
     /// The queue to the client's connection. While it is full, no updates are read.
     pub(super) outgoing: mpsc::Sender<T>,
     pub(super) write: fn(&EncodedUpdate, ThreadId) -> T,
-    /// A message that is sent periodically to keep an idle stream alive. `None` if the connection has its own heartbeat and key check.
+    /// A message that is sent periodically to keep an idle stream alive. `None` if the connection has its own heartbeat and key
+    /// check.
     pub(super) heartbeat: Option<T>,
 }
 

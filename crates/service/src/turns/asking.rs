@@ -73,8 +73,8 @@ impl AskRequest {
         Box::pin(self.ask(events)).await
     }
 
-    /// Returns the id that the turn will have. It is derived from the key of the request. If the request has no key, `default_key` is
-    /// set as its idempotency key.
+    /// Returns the id that the turn will have. It is derived from the key of the request. If the request has no key,
+    /// `default_key` is set as its idempotency key.
     pub fn determine_turn_id(&mut self, default_key: String) -> String {
         let key = match self.attempt.key() {
             Some(key) => self.user_key(key),

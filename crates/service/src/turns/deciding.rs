@@ -40,8 +40,8 @@ pub struct DecisionRequest {
 }
 
 impl DecisionRequest {
-    /// Decides and resumes the turn. If the approval is already decided and the request may be a retry, returns the turn that the first
-    /// decision resumed.
+    /// Decides and resumes the turn. If the approval is already decided and the request may be a retry, returns the turn that the
+    /// first decision resumed.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
         let stop = Stop::new();

@@ -21,7 +21,8 @@ pub(crate) struct MessagesJson<'a> {
     unreadable: Vec<UnreadableJson<'a>>,
     /// Whether more messages match in this direction.
     has_more: bool,
-    /// The position to send for the next page: as `before` if the order is `desc`, as `after` if it is `asc`. Null on the last page.
+    /// The position to send for the next page: as `before` if the order is `desc`, as `after` if it is `asc`. Null on the last
+    /// page.
     next: Option<u64>,
 }
 

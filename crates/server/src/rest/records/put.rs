@@ -67,8 +67,8 @@ pub(crate) async fn put(
     Ok(with_etag(json(&WrittenJson { version: written.version }), written.tagged()))
 }
 
-/// Reads the version that a record must have from the headers. The version is 0 if the record must not exist. Returns `None` without
-/// a condition.
+/// Reads the version that a record must have from the headers. The version is 0 if the record must not exist. Returns `None`
+/// without a condition.
 pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<TaggedNumber>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {

@@ -16,7 +16,8 @@ use crate::security::Caller;
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OpenJson {
-    /// The key that the application chooses, such as the name of a conversation in a chat service. Unique among the owner's threads.
+    /// The key that the application chooses, such as the name of a conversation in a chat service. Unique among the owner's
+    /// threads.
     key: Option<String>,
     /// The thread's id: any UUID.
     #[schema(value_type = Option<String>, format = Uuid)]

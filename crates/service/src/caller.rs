@@ -89,7 +89,7 @@ impl Caller {
     /// Whether the caller's key or token belongs to this user, rather than to an application that names the user.
     #[must_use]
     pub fn is_user(&self, user: &UserId) -> bool {
-        !self.is_user_named && matches!(&self.scope, Scope::User(_, own) if own == user)
+        !self.is_user_named && matches!(&self.scope, Scope::User(_, own_user) if own_user == user)
     }
 
     /// Whether the credential is still valid. Long-lived connections check this periodically.

@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 64;
 /// The number of hexadecimal digits of the digest that are omitted from derived keys: the remaining 128 bits are sufficient.
 const OMITTED_DIGITS: usize = 32;
 
-/// One attempt of a request: what identifies the request among all its attempts, and whether this attempt is a retry.
+/// One attempt of a request. Contains the data that all attempts have in common, and the number of earlier attempts.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     key: Option<String>,

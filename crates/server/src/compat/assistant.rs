@@ -38,7 +38,7 @@ pub(super) fn single_assistant(app: &App) -> Option<Agent> {
 /// `other_user` if the caller may not act for the named user.
 pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
     match (&caller.scope, user) {
-        (Scope::User(_, own), Some(named)) if named != own.as_str() && !may_name_others(caller) => {
+        (Scope::User(_, own_user), Some(named)) if named != own_user.as_str() && !may_name_others(caller) => {
             Err(ApiError::forbidden("other_user", "this key can act for its own user only"))
         }
         (Scope::User(..), None) => Ok(caller.scope.clone()),

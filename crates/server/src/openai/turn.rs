@@ -91,7 +91,7 @@ impl ActiveTurn {
     ) -> Result<TurnStart, ApiError> {
         let (memory, started_at) = (app.memory(), Instant::now());
         let model = app.model().ok_or_else(no_model_error)?.name();
-        let mut waiting: Option<TurnWaiter> = None;
+        let mut waiter: Option<TurnWaiter> = None;
         loop {
             // If prefetching fails, the data is read separately later, and any error is reported then.
             let prefetched = memory.prefetch(scope, thread, &context_policy(), &[record_name(id)], &[]).await.ok();
@@ -120,10 +120,10 @@ impl ActiveTurn {
                 }
                 LockResult::Interrupted(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
                 // The first attempt may still be in progress, although its client has lost the connection.
-                LockResult::Busy if attempt.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
+                LockResult::Busy if attempt.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiter {
                     // The loop reads the state again before it waits, so that no change before the subscription is missed.
-                    None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
-                    Some(waiting) => waiting.wait(None).await,
+                    None => waiter = Some(TurnWaiter::begin(memory, scope, thread).await),
+                    Some(waiter) => waiter.wait(None).await,
                 },
                 LockResult::Busy => return Err(locked_error()),
             }
@@ -228,9 +228,10 @@ pub(super) async fn assemble_context(
 /// Removes the placeholder results of tool calls whose results are in the input.
 fn without_answered_calls(assembled: AssembledContext, input: &[Draft]) -> Vec<ChatMessage> {
     let mut messages = assembled.context.messages;
-    let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(result_call_id).collect();
+    let answered_ids: Vec<&str> =
+        input.iter().flat_map(|draft| &draft.content.parts).filter_map(result_call_id).collect();
     for message in &mut messages {
-        message.parts.retain(|part| result_call_id(part).is_none_or(|id| !answered.contains(&id)));
+        message.parts.retain(|part| result_call_id(part).is_none_or(|id| !answered_ids.contains(&id)));
     }
     messages.retain(|message| !message.parts.is_empty());
     messages

@@ -135,7 +135,7 @@ impl AskRequest {
     async fn find_first_attempt(&self) -> Result<Option<TurnResult>> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let deadline = tokio::time::Instant::now() + RETRY_WAIT;
-        let mut waiting: Option<TurnWaiter> = None;
+        let mut waiter: Option<TurnWaiter> = None;
         loop {
             let newest = memory.newest(scope, thread, NEWEST_MESSAGES).await?;
             let is_user_message = |message: &&Message| {
@@ -158,10 +158,10 @@ impl AskRequest {
             }
             // If the task that drove the turn has ended, the turn is resumed here.
             resume(&self.service, &self.agent, scope, thread, &running.turn).await?;
-            match &mut waiting {
+            match &mut waiter {
                 // The first iteration only subscribes to changes; the next one reads the state again, so that none is missed.
-                None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
-                Some(waiting) => waiting.wait(None).await,
+                None => waiter = Some(TurnWaiter::begin(memory, scope, thread).await),
+                Some(waiter) => waiter.wait(None).await,
             }
         }
     }

@@ -42,11 +42,11 @@ pub(super) async fn without_resent(
 /// because other messages may have been added since.
 async fn newest_messages(app: &App, scope: &Scope, thread: ThreadId, sent: usize) -> Result<Vec<Message>, ApiError> {
     let (mut pages, mut before) = (Vec::new(), None);
-    let mut left = sent.saturating_mul(2);
-    while left > 0 && pages.len() < MAX_PAGES {
-        let query = MessageQuery { before, ..MessageQuery::newest(left.min(PAGE)) };
+    let mut remaining = sent.saturating_mul(2);
+    while remaining > 0 && pages.len() < MAX_PAGES {
+        let query = MessageQuery { before, ..MessageQuery::newest(remaining.min(PAGE)) };
         let page = app.memory().messages(scope, thread, &query).await?;
-        left = left.saturating_sub(page.messages.len());
+        remaining = remaining.saturating_sub(page.messages.len());
         before = page.messages.first().map(|message| Bound::Seq(message.seq));
         let is_last = !page.more || before.is_none();
         pages.push(page.messages);

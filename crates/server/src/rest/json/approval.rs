@@ -16,7 +16,7 @@ pub(crate) struct ApprovalJson {
     /// The exact arguments of the call. If the decision changed the arguments, these are the changed ones.
     #[schema(value_type = Object)]
     arguments: JsonText,
-    /// A description of what the call does.
+    /// A description of the call for people.
     preview: String,
     state: StateJson,
     #[schema(value_type = String, format = DateTime)]

@@ -84,7 +84,7 @@ pub(crate) struct ApprovalTraceJson {
     tool: String,
     #[schema(value_type = Object)]
     arguments: JsonText,
-    /// A description of what the call does.
+    /// A description of the call for people.
     preview: String,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,

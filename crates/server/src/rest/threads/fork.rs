@@ -26,9 +26,9 @@ const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) struct ForkJson {
     /// The position of the last message to copy. Default: all messages are copied.
     through_seq: Option<u64>,
-    /// The new thread's title. Default: that of the original.
+    /// The new thread's title. Default: the title of the original thread.
     title: Option<String>,
-    /// The new thread's metadata. Default: that of the original.
+    /// The new thread's metadata. Default: the metadata of the original thread.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
 }
@@ -44,7 +44,7 @@ struct Progress {
 
 /// Creates a thread with a copy of another thread's messages
 ///
-/// Messages keep their ids and times, and get positions from 1. The state is copied; keys and records are not. The new thread
+/// Messages keep their ids and times, and are numbered from 1 again. The state is copied; keys and records are not. The new thread
 /// belongs to the caller. An interrupted fork is continued by a request with the same Idempotency-Key.
 #[utoipa::path(
     post,

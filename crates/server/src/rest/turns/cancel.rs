@@ -40,7 +40,7 @@ pub(crate) async fn cancel(
     let (memory, scope, thread, turn) = (app.memory(), &caller.scope, path_params.thread()?, path_params.get("turn"));
     let stopped = tokio::time::timeout(STOP_TIMEOUT, async {
         let mut requested: Option<RunningTurn> = None;
-        let mut waiting = TurnWaiter::begin(memory, scope, thread).await;
+        let mut waiter = TurnWaiter::begin(memory, scope, thread).await;
         loop {
             match find_turn_state(memory, scope, thread, turn).await? {
                 Some(TurnState::Running(running)) if requested.is_none() => {
@@ -59,7 +59,7 @@ pub(crate) async fn cancel(
                 Some(TurnState::Settled(found)) => return Ok::<_, ApiError>(found),
                 _ => return find_stopped_model_call(&app, scope, thread, requested).await,
             }
-            waiting.wait(None).await;
+            waiter.wait(None).await;
         }
     });
     let turn = stopped.await.map_err(|_| ApiError::from(AgentError::Busy))??;

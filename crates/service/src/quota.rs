@@ -66,7 +66,8 @@ pub(crate) struct Quotas {
 struct Block {
     day: i64,
     remaining: u32,
-    /// The quota per day that was found to be used up, if it was. Another quota of the same caller may not be used up.
+    /// The quota per day with which the store granted no further block, if that happened. If the caller's quota is raised, a block
+    /// can be reserved again.
     exceeded: Option<u32>,
 }
 

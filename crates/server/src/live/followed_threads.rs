@@ -75,7 +75,7 @@ impl FollowedThreads {
         let Some(positions) = changed.positions else {
             return Ok(self.positions.remove(&thread).map(|_| vec![EncodedUpdate::of(&UpdateJson::Deleted)]));
         };
-        let Some(position) = self.position(thread).await? else {
+        let Some(position) = self.find_position(thread).await? else {
             self.set_position(thread, positions.tagged());
             return Ok(Some(self.encode(thread, vec![ThreadUpdate::Reset { positions }]).await));
         };
@@ -88,7 +88,8 @@ impl FollowedThreads {
 
     /// Returns the client's position in a thread. For a thread that was created after the subscription started, this is the start
     /// of the thread. Returns `None` if the position is not known.
-    async fn position(&self, thread: ThreadId) -> Result<Option<TaggedNumber>> {
+    async fn find_position(&self, thread
+: ThreadId) -> Result<Option<TaggedNumber>> {
         if let Some(position) = self.positions.get(&thread) {
             return Ok(Some(*position));
         }

@@ -6,8 +6,8 @@ mod lines;
 use serde_json::json;
 use threadkeep::TenantId;
 use threadkeep_server::{
-    AssistantNameError, AuditLog, Door, DoorError, KeyRole, OwnedIds, RateLimit, Rule, ServeError, Server, ServerOptions,
-    TenantCase,
+    AssistantNameError, AuditLog, Door, DoorError, KeyRole, OwnedIds, RateLimit, Rule, ServeError, Server,
+    ServerOptions, TenantCase,
 };
 use utoipa_axum::routes;
 

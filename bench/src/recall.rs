@@ -201,7 +201,7 @@ async fn recall_all(library: &Library, questions: &[EvalQuestion], weights: &Wei
         let began = Instant::now();
         let results = library.memory.recall(&library.scope, &question.question, &options).await?;
         scores.seconds.push(began.elapsed().as_secs_f64());
-        let ids = results.turns.into_iter().filter_map(|turn| turn.message.external_id);
+        let ids = results.messages.into_iter().filter_map(|turn| turn.message.external_id);
         scores.add(question, &ids.collect::<Vec<_>>());
     }
     Ok(scores)

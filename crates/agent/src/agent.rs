@@ -135,7 +135,7 @@ impl Agent {
     /// `NotFound` if the scope does not include the thread.
     pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
         let access = ThreadAccess::find(self.memory(), scope, thread).await?;
-        Ok(self.memory().find_thread_record(&access.writer, access.thread, &record::active()).await?.is_some())
+        Ok(self.memory().find_thread_record(&access.writer, access.thread, &record::active_name()).await?.is_some())
     }
 }
 

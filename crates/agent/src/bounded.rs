@@ -2,7 +2,7 @@
 
 use threadkeep_context::MARK;
 use threadkeep_core::{ChatMessage, Part, Source, ToolCall, limits};
-pub(crate) use threadkeep_memory::turns::bound_text;
+pub(crate) use threadkeep_memory::turns::limit_text;
 use threadkeep_memory::turns::{TEXT_BYTES, encoded_bytes, without_nul};
 
 /// Maximum number of parts of one message that are stored.
@@ -26,7 +26,7 @@ pub(crate) fn bound_output(text: &str, characters: usize) -> BoundedText {
     let bytes = text.len();
     let note = format!("{MARK}\n[truncated: the full result has {bytes} bytes]");
     let truncated: String = text.chars().take(characters.min(TEXT_BYTES / 6)).collect();
-    BoundedText { visible: format!("{truncated}{note}"), full: Some(bound_text(&text)) }
+    BoundedText { visible: format!("{truncated}{note}"), full: Some(limit_text(&text)) }
 }
 
 /// Returns the parts of a message that can be stored. Parts after the limits are reached are omitted.
@@ -49,13 +49,13 @@ pub(crate) fn storable(message: &ChatMessage) -> Vec<Part> {
 
 fn storable_part(part: &Part) -> Part {
     match part {
-        Part::Text(text) => Part::Text(bound_text(text)),
-        Part::Reasoning(text) => Part::Reasoning(bound_text(text)),
+        Part::Text(text) => Part::Text(limit_text(text)),
+        Part::Reasoning(text) => Part::Reasoning(limit_text(text)),
         Part::ToolCall(call) => Part::ToolCall(storable_call(call)),
         Part::ToolResult(result) => {
             let mut result = result.clone();
             result.call_id = bound_name(&result.call_id);
-            result.output = bound_text(&result.output);
+            result.output = limit_text(&result.output);
             Part::ToolResult(result)
         }
         other => other.clone(),

@@ -144,7 +144,7 @@ fn plan_tool(
             let text = "outcome unknown: the process ended during this call; the call is not repeated";
             EffectPlan::finished(refused_call(request, call, text, true))
         }
-        state => refuse(call, &state.not_made(approval.reason.as_deref())),
+        state => refuse(call, &state.refusal_text(approval.reason.as_deref())),
     }
 }
 

@@ -100,6 +100,6 @@ pub use threadkeep_core::Failure;
 pub use threadkeep_memory::turns::{
     Approval, ApprovalState, ApprovalTrace, ContextNumbers, Driver, InterruptedTurn, RunningTurn, StoredMessage,
     ToolCallTrace, Turn, TurnState, TurnStatus, TurnUsage, Verdict, approval_id, find_approval, find_running_turn,
-    find_turn_state, is_driving, list_approvals, list_interrupted_turns, stop_waiting_turn, turn_of_key,
+    find_turn_state, is_driving, list_approvals, list_interrupted_turns, stop_waiting_turn, turn_id_for_key,
 };
 pub use tool_loop::{ToolLoop, ToolLoopUpdate, result_message, tool_loop};

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use threadkeep_core::{JsonText, ToolCall};
 use threadkeep_graph::{Event, Outcome, RequestId, ToolOutcome};
 pub(crate) use threadkeep_memory::turns::record::{
-    RunRecord, TURN_RETENTION_MS, TurnRecord, active, approval, entry, is_approval_conflict, is_run_conflict,
-    is_turn_conflict, message_id, turn_record, waiting,
+    RunRecord, TURN_RETENTION_MS, TurnRecord, active_name, approval_name, entry_name, is_approval_conflict,
+    is_run_conflict, is_turn_conflict, message_id, turn_record_name, waiting_name,
 };
 
 use crate::ToolCallTrace;

@@ -113,7 +113,7 @@ impl RunState {
 
     /// Adds the precondition that no other driver has taken over the run.
     pub(crate) fn require_lock(&self, batch: BatchBuilder) -> BatchBuilder {
-        batch.require(record::active(), RecordState::Version(self.version))
+        batch.require(record::active_name(), RecordState::Version(self.version))
     }
 
     /// Adds a write of the unwritten events to the journal.
@@ -126,7 +126,7 @@ impl RunState {
             self.last_entry_start = self.written_count;
         }
         self.written_count = self.recorded.len();
-        let name = record::entry(&self.record.turn, self.record.entries);
+        let name = record::entry_name(&self.record.turn, self.record.entries);
         let value = JsonText::of(&self.recorded[self.last_entry_start..])?;
         Ok(batch.put(PutRecord { name, value, expires_at: None }))
     }
@@ -136,7 +136,7 @@ impl RunState {
         let is_changed = |approval: &&Versioned<Approval>| self.changed.contains(&approval.value.id);
         for Versioned { value, version } in self.approvals.iter().filter(is_changed) {
             let state = if version.number == 0 { RecordState::Absent } else { RecordState::Version(*version) };
-            batch = batch.require(record::approval(&value.id), state).put(value.record(memory.now())?);
+            batch = batch.require(record::approval_name(&value.id), state).put(value.record(memory.now())?);
         }
         Ok(batch)
     }
@@ -146,7 +146,7 @@ impl RunState {
         for draft in drafts {
             let id = record::message_id(&self.record.turn, self.record.started_at, self.record.messages);
             self.record.messages += 1;
-            batch = batch.append(self.record.marked(draft.clone()).with_id(id));
+            batch = batch.append(self.record.mark_if_ephemeral(draft.clone()).with_id(id));
         }
         batch
     }

@@ -53,7 +53,7 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     let batch = run_state.add_to_journal(batch)?;
     let batch = run_state.put_approvals(batch, executor.memory)?;
     let batch = run_state.append(batch, &drafts);
-    let name = record::waiting(&run_state.record.turn);
+    let name = record::waiting_name(&run_state.record.turn);
     let batch = batch.put(PutRecord { name, value: JsonText::of(&run_state.record)?, expires_at: None });
     commit(executor, run_state, batch, &drafts).await?;
     for approval in requested {
@@ -70,7 +70,7 @@ async fn replace_earlier(executor: &EffectExecutor<'_>, turn: &str) -> Result<()
     let (memory, access) = (executor.memory, executor.access);
     for waiting in access.runs(memory).await?.waiting {
         if waiting.value.turn != turn {
-            let name = record::waiting(&waiting.value.turn);
+            let name = record::waiting_name(&waiting.value.turn);
             close(memory, access, &name, &waiting, ApprovalState::Replaced, None).await?;
         }
     }
@@ -118,14 +118,14 @@ async fn commit_end(
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
     let mut batch = lock::release(run_state.require_lock(executor.memory.batch()));
     for number in 1..=run_state.record.entries {
-        batch = batch.delete(record::entry(&run_state.record.turn, number));
+        batch = batch.delete(record::entry_name(&run_state.record.turn, number));
     }
     batch = run_state.put_approvals(batch, executor.memory)?;
     let messages = run_state.record.messages;
     batch = run_state.append(batch, &drafts);
     let mut turn = build_turn(executor, run_state, status, reply, error, &output);
     let turn_record = PutRecord {
-        name: record::turn_record(&turn.turn),
+        name: record::turn_record_name(&turn.turn),
         value: build_turn_record(run_state, &turn).to_json()?,
         expires_at: Some(executor.now().plus_ms(TURN_RETENTION_MS)),
     };

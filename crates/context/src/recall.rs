@@ -13,8 +13,8 @@
 //! - **time**: a bonus for messages from the days that the question refers to ([`Period`]) and, for questions that ask
 //!   when, for messages that mention a time.
 //!
-//! Equal scores are ordered by age, newest first. An embedder's ranking can be combined with this one by [`by_rank`] or
-//! [`by_score`].
+//! Equal scores are ordered by age, newest first. An embedder's ranking can be combined with this one by [`combine_by_rank`] or
+//! [`combine_by_score`].
 
 mod bm25;
 mod fusion;
@@ -23,7 +23,7 @@ mod question;
 mod rank;
 
 pub use bm25::{Statistics, bm25, weights};
-pub use fusion::{by_rank, by_score};
+pub use fusion::{combine_by_rank, combine_by_score};
 pub use period::{Period, periods};
 pub use question::{Question, WORDS};
 pub use rank::{Parts, REACH, Ranked, Turn, Weights, lexical, rank};

@@ -36,7 +36,7 @@ pub struct ThreadConfig {
 impl ThreadConfig {
     /// Returns `policy` with its window limited to `history_limit` messages.
     #[must_use]
-    pub fn bound_context(&self, policy: &ContextPolicy) -> ContextPolicy {
+    pub fn limit_context(&self, policy: &ContextPolicy) -> ContextPolicy {
         let limit = self.history_limit.and_then(|limit| usize::try_from(limit).ok());
         let window = policy.window.into_iter().chain(limit).min();
         ContextPolicy { window, ..policy.clone() }

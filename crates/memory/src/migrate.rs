@@ -1,14 +1,14 @@
 //! Migrating all data of one store into another, and verifying the result.
 //!
-//! This uses only the ports, so any two stores can be migrated into each other. A thread is copied verbatim: positions,
-//! tombstones, revisions, change log, idempotency records, key, and all records, including internal ones. Records of users and
-//! tenants keep their versions. Data that belongs to a store itself is not copied: cursors over many threads (they report
-//! `reset`), deleted ids, and the record of the last sweep. Expired data is not copied either.
+//! This uses only the ports, so data can be migrated between any two stores. A thread is copied verbatim: positions, tombstones,
+//! revisions, change log, idempotency records, key, and all records, including internal ones. Records of users and tenants keep
+//! their versions. Data that belongs to the store itself is not copied: cursors over many threads (a subscriber with such a
+//! cursor receives `reset`), deleted ids, and the record of the last sweep. Expired data is not copied either.
 //!
-//! [`Migration::begin`] takes a snapshot of the source, which all other methods read. [`Migration::survey`] compares both sides
-//! before anything is written. [`Migration::copy`] skips what exists in the target, so an interrupted migration is simply run
-//! again; data that changed in the source between the two runs is then reported as a conflict. [`Migration::verify`] reads and
-//! compares all data of both sides.
+//! [`Migration::begin`] takes a snapshot of the source, which all other methods read. [`Migration::survey`] compares source and
+//! target before anything is written. [`Migration::copy`] skips data that exists in the target. After an interruption, run the
+//! migration again; data that has changed in the source since is then reported as a conflict. [`Migration::verify`] reads and
+//! compares all data in source and target.
 
 mod backup;
 mod copy;
@@ -32,26 +32,26 @@ pub use damage::{Damage, DamagedItem};
 pub use survey::Survey;
 pub use verify::{Totals, Verification};
 
-/// Maximum number of differences, and of damaged items, that are listed; more are only counted.
+/// Maximum number of differences and damaged items that are listed. Further ones are only counted.
 const MAX_LISTED: usize = 1_000;
 
-/// A migration of a snapshot of one store into another. Others may write to the source meanwhile; their writes are not migrated.
-/// No one should write to the target, because changes to copied data are reported as differences.
+/// A migration of a snapshot of one store into another. Others may write to the source meanwhile, but their writes are not
+/// migrated. No one should write to the target, because changes to copied data are reported as differences.
 #[derive(Clone, Debug)]
 pub struct Migration {
     source: Arc<dyn Snapshot>,
     to: Backend,
-    /// Data that has expired at this time is not migrated.
+    /// The time of the snapshot. Data that has expired at this time is not migrated.
     now: Timestamp,
     platform: Platform,
 }
 
-/// The progress of a step: counts of the data that was processed.
+/// The amount of data that a step has processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
     /// Number of threads.
     pub threads: u64,
-    /// Number of their messages.
+    /// Number of messages in these threads.
     pub messages: u64,
     /// Number of records of users and tenants.
     #[serde(rename = "documents")]
@@ -61,11 +61,11 @@ pub struct Progress {
 /// An item that differs between source and target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The tenant of the item.
+    /// The tenant to which the item belongs.
     pub tenant: TenantId,
     /// The item.
     pub of: Item,
-    /// The difference, without any content of messages or records.
+    /// A description of the difference, without content of messages or records.
     pub detail: String,
 }
 
@@ -78,31 +78,31 @@ pub enum Item {
     /// A record of a user or of the tenant.
     #[serde(rename = "document")]
     Record {
-        /// Its owner.
+        /// The owner.
         owner: RecordOwner,
-        /// Its namespace.
+        /// The namespace.
         namespace: Namespace,
-        /// Its key.
+        /// The key.
         key: String,
     },
 }
 
-/// A count of differences and a list of the first ones.
+/// The number of differences, and a list of the first ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Differences {
     /// The number of differences.
     pub count: u64,
-    /// The first 1,000 of them.
+    /// The first 1,000 differences.
     #[serde(rename = "told")]
     pub listed: Vec<Difference>,
 }
 
 impl Migration {
-    /// Takes a snapshot of `from`, by the clock of `platform`, to migrate it into `to`. Everything that the migration reads from
-    /// the source is as of that time.
+    /// Takes a snapshot of the source `from`, for a migration into `to`. All data that the migration reads from the source is as
+    /// of the current time of the platform's clock.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors from the source.
     pub async fn begin(from: &Backend, to: Backend, platform: &Platform) -> Result<Self> {
         let now = platform.clock.now();
         let source = retry(&*platform.runtime, || from.maintenance.snapshot(now)).await?;

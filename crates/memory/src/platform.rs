@@ -1,7 +1,7 @@
-//! The ports of a manager to its environment: clock, runtime, processes.
+//! The ports through which [`crate::Memory`] uses its environment: clock, runtime, processes.
 //!
-//! The default platform is the only code of this crate that uses tokio's timers, the system's clock and `/proc`. There is none
-//! on `wasm32`: pass one with [`crate::Memory::with_platform`].
+//! The default platform is the only code in this crate that uses tokio's timers, the system's clock and `/proc`. On `wasm32`,
+//! there is no default: pass a platform to [`crate::Memory::with_platform`].
 
 #[cfg(not(target_arch = "wasm32"))]
 #[expect(clippy::disallowed_methods, reason = "behind the port")]
@@ -25,16 +25,16 @@ pub use processes::LinuxProcesses;
 #[cfg(not(target_arch = "wasm32"))]
 pub use tokio_runtime::TokioRuntime;
 
-/// The environment of a manager. Default, except on `wasm32`: the system's clock and randomness, the caller's tokio runtime, and
-/// on Linux the processes in `/proc`.
+/// The environment of a [`crate::Memory`]. Default, except on `wasm32`: the system's clock and randomness, the caller's tokio
+/// runtime and, on Linux, the processes in `/proc`.
 #[derive(Clone)]
 pub struct Platform {
-    /// The time and randomness.
+    /// The source of time and randomness.
     pub clock: Arc<dyn Clock>,
-    /// Timers and tasks.
+    /// Provides timers and tasks.
     pub runtime: Arc<dyn Runtime>,
-    /// The processes of the machine, if they can be listed. Without them, the lock of a turn whose process was killed is
-    /// released only at the end of its lease ([`crate::turns::LEASE`]).
+    /// Finds out whether a process has ended; `None` if that is not possible on this platform. The lock of a turn whose process
+    /// was killed is then released only at the end of its lease ([`crate::turns::LEASE`]).
     pub processes: Option<Arc<dyn Processes>>,
 }
 

@@ -1,4 +1,4 @@
-//! Preferences of users, which apply to all of a user's threads.
+//! Preferences of users. They apply to all threads of the user.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,23 +9,23 @@ use threadkeep_core::{
 use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, MemoryError, Result};
 
-/// Number of attempts to update a preference while others change it.
+/// Maximum number of attempts to update a preference while others change it.
 const ATTEMPTS: usize = 16;
 
 /// A preference of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preference {
-    /// Its name: 1 to 500 bytes.
+    /// The name: 1 to 500 bytes.
     pub key: String,
-    /// Its value.
+    /// The value.
     pub value: JsonText,
 }
 
 impl Memory {
-    /// Reads a preference of the scope's user.
+    /// Reads a preference of the scope's user; `None` if it is not set.
     ///
     /// # Errors
-    /// `Invalid` for the scope of a tenant, `Corrupt` if it does not decode as `T`.
+    /// `Invalid` for a tenant's scope, `Corrupt` if the value does not decode as `T`.
     pub async fn preference<T: DeserializeOwned>(&self, scope: &Scope, key: &str) -> Result<Option<T>> {
         let record = self.find_preference(scope, key).await?;
         Ok(record.map(|record| record.value.read()).transpose()?)
@@ -34,17 +34,17 @@ impl Memory {
     /// Sets a preference of the scope's user.
     ///
     /// # Errors
-    /// `Invalid` for the scope of a tenant or an invalid name, `LimitExceeded` for a value that is too large.
+    /// `Invalid` for a tenant's scope or an invalid name, `LimitExceeded` for a value that is too large.
     pub async fn set_preference<T: Serialize + ?Sized>(&self, scope: &Scope, key: &str, value: &T) -> Result<()> {
         let write = preference_write(scope, key, None, Some(JsonText::of(value)?))?;
         self.write_preference(scope, &write).await.result?;
         Ok(())
     }
 
-    /// Deletes a preference of the scope's user. Deleting one that does not exist is not an error.
+    /// Deletes a preference of the scope's user. Does nothing if the preference does not exist.
     ///
     /// # Errors
-    /// `Invalid` for the scope of a tenant or an invalid name.
+    /// `Invalid` for a tenant's scope or an invalid name.
     pub async fn delete_preference(&self, scope: &Scope, key: &str) -> Result<()> {
         let write = preference_write(scope, key, None, None)?;
         match self.write_preference(scope, &write).await.result {
@@ -53,13 +53,14 @@ impl Memory {
         }
     }
 
-    /// Sets a preference of the scope's user to what `change` returns for its current value; `None` deletes it. Returns the new
-    /// value.
+    /// Sets a preference of the scope's user to the value that `change` returns for the current value, and returns the new value.
+    /// `None` means that the preference does not exist, or is to be deleted.
     ///
-    /// `change` is called again if others changed the preference meanwhile.
+    /// `change` is called again if others have changed the preference meanwhile.
     ///
     /// # Errors
-    /// As [`Memory::set_preference`], and `Contended` if others change it during each attempt.
+    /// The same as for [`Memory::set_preference`], `Corrupt` if the current value does not decode as `T`, and `Contended` if
+    /// others change the preference during each attempt.
     pub async fn update_preference<T: DeserializeOwned + Serialize>(
         &self,
         scope: &Scope,
@@ -77,8 +78,8 @@ impl Memory {
             match outcome.result {
                 Ok(_) => return Ok(changed),
                 Err(StoreError::Conflict(Conflict::Record { .. })) => {
-                    // The conflict may be with an earlier attempt, whose reply was lost.
-                    if outcome.may_have_applied_before && self.is_preference_written(scope, &write).await? {
+                    // The conflict may be with an earlier attempt whose reply was lost.
+                    if outcome.may_have_applied_before && self.has_value(scope, &write).await? {
                         return Ok(changed);
                     }
                 }
@@ -88,16 +89,16 @@ impl Memory {
         Err(MemoryError::Contended { what: "the preference", attempts: ATTEMPTS })
     }
 
-    /// Lists the preferences of the scope's user, by name.
+    /// Lists the preferences of the scope's user, ordered by name.
     ///
     /// # Errors
-    /// `Invalid` for the scope of a tenant.
+    /// `Invalid` for a tenant's scope.
     pub async fn list_preferences(&self, scope: &Scope) -> Result<Vec<Preference>> {
-        let records = self.all_records(scope, preferences_of(scope)?).await?;
+        let records = self.all_records(scope, preferences_query(scope)?).await?;
         Ok(records.into_iter().map(|Record { key, value, .. }| Preference { key, value }).collect())
     }
 
-    /// Reads all pages of a list of records.
+    /// Reads all pages of a query for records.
     pub(crate) async fn all_records(&self, scope: &Scope, mut query: RecordQuery) -> Result<Vec<Record>> {
         let mut records = Vec::new();
         loop {
@@ -113,11 +114,11 @@ impl Memory {
     }
 
     async fn find_preference(&self, scope: &Scope, key: &str) -> Result<Option<Record>> {
-        let (owner, namespace, now) = (owner(scope)?, namespace(), self.now());
+        let (owner, namespace, now) = (record_owner(scope)?, preferences_namespace(), self.now());
         Ok(retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, key, now)).await?)
     }
 
-    async fn is_preference_written(&self, scope: &Scope, write: &RecordWrite) -> Result<bool> {
+    async fn has_value(&self, scope: &Scope, write: &RecordWrite) -> Result<bool> {
         let record = self.find_preference(scope, &write.key).await?;
         Ok(record.map(|record| record.value) == write.value)
     }
@@ -128,23 +129,23 @@ impl Memory {
     }
 }
 
-/// The query for the preferences of a scope's user.
-pub(crate) fn preferences_of(scope: &Scope) -> Result<RecordQuery> {
-    Ok(RecordQuery { namespace: Some(namespace()), ..RecordQuery::of(owner(scope)?) })
+/// Creates the query for the preferences of the scope's user.
+pub(crate) fn preferences_query(scope: &Scope) -> Result<RecordQuery> {
+    Ok(RecordQuery { namespace: Some(preferences_namespace()), ..RecordQuery::of(record_owner(scope)?) })
 }
 
 fn preference_write(scope: &Scope, key: &str, expected: Option<u64>, value: Option<JsonText>) -> Result<RecordWrite> {
-    let (owner, namespace, key) = (owner(scope)?, namespace(), key.to_owned());
+    let (owner, namespace, key) = (record_owner(scope)?, preferences_namespace(), key.to_owned());
     Ok(RecordWrite { owner, namespace, key, expected, value, expires_at: None })
 }
 
-fn owner(scope: &Scope) -> Result<RecordOwner> {
+fn record_owner(scope: &Scope) -> Result<RecordOwner> {
     match scope {
         Scope::User(_, user) => Ok(RecordOwner::User(user.clone())),
         Scope::Tenant(_) => Err(MemoryError::invalid("scope", "preferences belong to a user, not to a tenant")),
     }
 }
 
-fn namespace() -> Namespace {
+fn preferences_namespace() -> Namespace {
     Namespace::App("preferences".to_owned())
 }

@@ -1,8 +1,9 @@
-//! Recalling messages that answer a question: limited reading here, the ranking in [`threadkeep_context::recall`].
+//! Recalling messages that answer a question. Reads a limited number of messages; [`threadkeep_context::recall`] ranks them.
 
 mod embedding;
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 
 use threadkeep_context::recall::{Parts, Question, Ranked, Statistics, Turn, Weights, lexical, rank};
 use threadkeep_core::text::TermCounts;
@@ -12,20 +13,21 @@ use crate::candidates::{Candidate, Candidates};
 use crate::{Memory, MemoryError, Result};
 pub use embedding::EmbedderOutcome;
 
-/// Minimum and maximum number of candidates requested from the index.
-const CANDIDATES: (usize, usize) = (200, 1_000);
-/// Minimum and maximum number of candidates whose neighbours are read.
-const SEEDS: (usize, usize) = (40, 200);
-/// How many messages are read on either side of a candidate. Messages further away that contain a word of the question are
-/// mostly candidates themselves: reading all within [`threadkeep_context::recall::REACH`] did not recall more.
+/// Range of the number of candidates that are requested from the index.
+const CANDIDATES: RangeInclusive<usize> = 200..=1_000;
+/// Range of the number of best candidates (*seeds*) whose neighbours are read.
+const SEEDS: RangeInclusive<usize> = 40..=200;
+/// Number of messages that are read on either side of a seed. Reading all messages within
+/// [`threadkeep_context::recall::REACH`] did not improve the results, because more distant messages that contain a word of the
+/// question are usually candidates themselves.
 const READ_REACH: u64 = 2;
 
 /// Options for recalling messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallOptions {
-    /// Only from this thread, which the scope can read. Default: all threads to which it has full access.
+    /// Recalls only from this thread, which the scope can read. Default: all threads to which the scope has full access.
     pub thread: Option<ThreadId>,
-    /// Messages to exclude, such as those that are in the prompt anyway. They still count as neighbours.
+    /// Messages to exclude, for example because they are in the context anyway. They still affect the ranks of their neighbours.
     pub except: Option<ThreadTail>,
     /// Maximum number of messages (1 to [`limits::PAGE`]). Default: 10.
     pub limit: usize,
@@ -39,12 +41,12 @@ impl Default for RecallOptions {
     }
 }
 
-/// The newest messages of a thread, from a position on.
+/// The messages of a thread from a position on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTail {
     /// The thread.
     pub thread: ThreadId,
-    /// Their first position.
+    /// The first position.
     pub from_seq: u64,
 }
 
@@ -61,36 +63,37 @@ pub struct Recalled {
     pub thread: ThreadId,
     /// The message.
     pub message: Message,
-    /// Its relevance: larger is better. Comparable within one recall. The sum of the parts, or a score from both ranks if an
-    /// embedder took part.
+    /// The relevance: larger is better. Only comparable within one recall. The sum of `parts` or, if an embedder was used, a
+    /// score computed from both ranks.
     pub score: f64,
-    /// The parts of its lexical score.
+    /// The parts of the score by words.
     pub parts: Parts,
-    /// The similarity of its embedding to the question's, from -1 to 1; `None` without an embedder.
+    /// The similarity of the embeddings of message and question, from -1 to 1; `None` without an embedder, and for messages that
+    /// were not embedded.
     pub similarity: Option<f64>,
 }
 
 /// The results of a recall.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecallResults {
-    /// The best first; those with equal scores, the newest first.
-    pub turns: Vec<Recalled>,
-    /// Threads whose newest messages are not indexed and could not be read within limits: ask again later.
+    /// The messages, best first. Messages with equal scores are in the order of their age, newest first.
+    pub messages: Vec<Recalled>,
+    /// Threads whose newest messages were not searched, because too many messages are not indexed yet. Retry later.
     pub unsearched: Vec<UnindexedThread>,
-    /// Whether an embedder took part in the ranking.
+    /// Whether messages were also ranked by an embedder.
     pub embedder_outcome: EmbedderOutcome,
 }
 
 impl Memory {
-    /// Recalls messages that answer a question, from one thread or from all to which the scope has full access.
+    /// Recalls messages that answer a question, from one thread or from all threads to which the scope has full access.
     ///
     /// Messages are ranked by their words, by the messages around them, and by their author and date
     /// ([`threadkeep_context::recall`]), so a result need not contain a word of the question. Messages that are not indexed yet
-    /// are read from the log. The cost is limited, however long the threads are. A message that forks of a thread share is
+    /// are read from their threads. The cost does not depend on the length of the threads. A message with copies in forks is
     /// recalled once.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for the limit; those of the store.
+    /// `Invalid` or `LimitExceeded` for an invalid limit; errors from the store.
     pub async fn recall(&self, scope: &Scope, question: &str, options: &RecallOptions) -> Result<RecallResults> {
         if options.limit == 0 {
             return Err(MemoryError::invalid("limit", "must be at least 1"));
@@ -100,39 +103,44 @@ impl Memory {
         if question.is_empty() {
             return Ok(RecallResults::default());
         }
-        let max_candidates = options.limit.saturating_mul(3).clamp(CANDIDATES.0, CANDIDATES.1);
+        let max_candidates = options.limit.saturating_mul(3).clamp(*CANDIDATES.start(), *CANDIDATES.end());
         let candidates = self.candidates(scope, &question, options.thread, max_candidates).await?;
         let Candidates { found, statistics, unread, .. } = candidates;
-        // Neighbours are read only for the lexically best candidates, so that many unindexed messages do not cost more reads.
+        // Neighbours are read only for the candidates with the best words, so that unindexed messages do not cause more reads.
         let mut counting = question.counting();
-        let mut count = |found: Candidate| {
-            let counts = counting.count(&found.message.plain_text());
-            Counted { found, counts }
+        let mut count_words = |candidate: Candidate| {
+            let counts = counting.count(&candidate.message.plain_text());
+            CountedMessage { candidate, counts }
         };
-        let mut found: Vec<Counted> = found.into_iter().map(&mut count).collect();
-        found.retain(|counted| !counted.counts.is_miss());
-        let seeds = (options.limit / 2).clamp(SEEDS.0, SEEDS.1);
-        let neighbours = neighbours(&found, &question, &statistics, seeds);
-        found.extend(self.read_hits(scope, neighbours).await?.into_iter().map(count));
-        let turns = best(found, &question, &statistics, options);
+        let mut counted: Vec<CountedMessage> = found.into_iter().map(&mut count_words).collect();
+        counted.retain(|message| !message.counts.is_miss());
+        let seeds = (options.limit / 2).clamp(*SEEDS.start(), *SEEDS.end());
+        let neighbours = neighbours_of_seeds(&counted, &question, &statistics, seeds);
+        counted.extend(self.read_hits(scope, neighbours).await?.into_iter().map(count_words));
+        let ranked = rank_messages(counted, &question, &statistics, options);
         let preferred = options.thread.or(options.except.map(|except| except.thread));
-        let turns = self.remove_duplicates(scope, turns, preferred, |turn| (turn.thread, &turn.message)).await?;
+        let ranked = self.remove_duplicates(scope, ranked, preferred, |found| (found.thread, &found.message)).await?;
         let is_included =
-            |turn: &Recalled| options.except.is_none_or(|except| !except.contains(turn.thread, turn.message.seq));
-        let turns = turns.into_iter().filter(is_included).take(options.limit).collect();
-        Ok(RecallResults { turns, unsearched: unread, embedder_outcome: EmbedderOutcome::NotRequested })
+            |found: &Recalled| options.except.is_none_or(|except| !except.contains(found.thread, found.message.seq));
+        let messages = ranked.into_iter().filter(is_included).take(options.limit).collect();
+        Ok(RecallResults { messages, unsearched: unread, embedder_outcome: EmbedderOutcome::NotRequested })
     }
 }
 
-/// A message with the counts of the question's words in it.
-struct Counted {
-    found: Candidate,
+/// A message, and how often it contains each word of the question.
+struct CountedMessage {
+    candidate: Candidate,
     counts: TermCounts,
 }
 
-/// The positions neighbours the best candidates that are not candidates themselves.
-fn neighbours(found: &[Counted], question: &Question, statistics: &Statistics, seeds: usize) -> Vec<SearchHit> {
-    let turns = turns(found);
+/// Returns the positions next to the best candidates that are not candidates themselves.
+fn neighbours_of_seeds(
+    counted: &[CountedMessage],
+    question: &Question,
+    statistics: &Statistics,
+    seeds: usize,
+) -> Vec<SearchHit> {
+    let turns = as_turns(counted);
     let mut known: HashSet<(ThreadId, u64)> = turns.iter().map(|turn| (turn.thread, turn.message.seq)).collect();
     let mut neighbours = Vec::new();
     for Ranked { turn, .. } in lexical(question, &turns, statistics).into_iter().take(seeds) {
@@ -146,14 +154,21 @@ fn neighbours(found: &[Counted], question: &Question, statistics: &Statistics, s
     neighbours
 }
 
-/// Ranks the messages with a positive score, the best first.
-fn best(found: Vec<Counted>, question: &Question, statistics: &Statistics, options: &RecallOptions) -> Vec<Recalled> {
-    let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &turns(&found), statistics, &options.weights)
+/// Ranks messages, best first. Omits messages without a positive score.
+fn rank_messages(
+    counted: Vec<CountedMessage>,
+    question: &Question,
+    statistics: &Statistics,
+    options: &RecallOptions,
+) -> Vec<Recalled> {
+    let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &as_turns(&counted), statistics, &options.weights)
         .into_iter()
         .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
         .collect();
-    let mut messages: BTreeMap<(ThreadId, u64), Message> =
-        found.into_iter().map(|Counted { found, .. }| ((found.thread, found.message.seq), found.message)).collect();
+    let mut messages: BTreeMap<(ThreadId, u64), Message> = counted
+        .into_iter()
+        .map(|CountedMessage { candidate, .. }| ((candidate.thread, candidate.message.seq), candidate.message))
+        .collect();
     let recalled = ranked.into_iter().filter_map(|(thread, seq, parts)| {
         let message = messages.remove(&(thread, seq))?;
         Some(Recalled { thread, message, score: parts.score(), parts, similarity: None })
@@ -161,7 +176,11 @@ fn best(found: Vec<Counted>, question: &Question, statistics: &Statistics, optio
     recalled.collect()
 }
 
-fn turns(found: &[Counted]) -> Vec<Turn<'_>> {
-    let turns = found.iter();
-    turns.map(|Counted { found, counts }| Turn { thread: found.thread, message: &found.message, counts }).collect()
+fn as_turns(counted: &[CountedMessage]) -> Vec<Turn<'_>> {
+    let turns = counted.iter().map(|CountedMessage { candidate, counts }| Turn {
+        thread: candidate.thread,
+        message: &candidate.message,
+        counts,
+    });
+    turns.collect()
 }

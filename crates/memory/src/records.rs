@@ -1,4 +1,4 @@
-//! Reading records. They are written by batches.
+//! Reading records. Batches write them.
 
 use threadkeep_core::{Record, RecordName, RecordOwner, RecordQuery, Scope, ThreadId};
 
@@ -6,10 +6,10 @@ use crate::retry::retry;
 use crate::{Memory, Result};
 
 impl Memory {
-    /// Finds a record of a thread.
+    /// Finds a record of a thread; `None` if the thread or the record does not exist.
     ///
     /// # Errors
-    /// Those of the store. An unknown thread has no records.
+    /// Errors from the store.
     pub async fn find_thread_record(
         &self,
         scope: &Scope,
@@ -21,10 +21,10 @@ impl Memory {
         Ok(retry(self.runtime(), || self.store().find_record(scope, &owner, namespace, key, now)).await?)
     }
 
-    /// Lists all records that match a query, reading as many pages as necessary.
+    /// Lists all records that match a query, reading as many pages as necessary. Empty if the owner does not exist.
     ///
     /// # Errors
-    /// Those of the store. An unknown owner has no records.
+    /// Errors from the store.
     pub async fn list_records(&self, scope: &Scope, query: RecordQuery) -> Result<Vec<Record>> {
         self.all_records(scope, query).await
     }

@@ -1,4 +1,4 @@
-//! Retention policies: computed here, carried out by the store in the commit that appends messages.
+//! Retention policies. This module computes what to trim; the store trims it in the commit that appends messages.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{Access, Batch, Bound, MessageQuery, OnCorrupt, Scope, Thread, ThreadId, Timestamp, limits};
@@ -6,15 +6,16 @@ use threadkeep_core::{Access, Batch, Bound, MessageQuery, OnCorrupt, Scope, Thre
 use crate::context::is_context_state_conflict;
 use crate::{Memory, MemoryError, Result};
 
-/// Number of attempts to scrub the context state while others update it.
+/// Maximum number of attempts to remove trimmed messages from the context state while others update it.
 const ATTEMPTS: usize = 8;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// How many messages of a thread are kept, and for how long.
+/// A retention policy: how many messages of a thread are kept, and for how long.
 ///
-/// With `ttl_minutes`, messages older than that are neither returned nor kept, and a thread without a new message for that long
-/// expires. A title made from a message stays when the message is trimmed, because it names the whole conversation.
+/// If `ttl_minutes` is set, messages older than that many minutes are neither returned nor kept, and a thread that receives no
+/// message for that long expires. A title made from a message is kept when the message is trimmed, because the title names the
+/// whole conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     /// Maximum number of messages; `None` for no limit.
@@ -29,7 +30,7 @@ impl Retention {
     /// Validates the limits.
     ///
     /// # Errors
-    /// `Invalid` for a limit of 0, with its name.
+    /// `Invalid`, naming the limit, if a limit is 0.
     pub fn check(&self) -> Result<()> {
         if self.max_messages == Some(0) {
             return Err(MemoryError::invalid("max_messages", "must be at least 1"));
@@ -40,33 +41,34 @@ impl Retention {
         Ok(())
     }
 
-    /// The earliest creation time of messages that are kept at `now`.
+    /// The cutoff at `now`: messages created before it are not kept. `None` if there is no age limit.
     #[must_use]
     pub fn cutoff(&self, now: Timestamp) -> Option<Timestamp> {
         self.ttl_minutes.map(|minutes| now.plus_ms(-i64::from(minutes) * MINUTE_MS))
     }
 
-    /// When a thread expires that gets no message after `now`.
+    /// The time at which a thread expires if it receives no message after `now`. `None` if there is no age limit.
     #[must_use]
     pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
-        // A message of exactly the maximum age is kept, while a thread is gone at its expiry time, so one microsecond is added.
+        // A message of exactly the maximum age is kept, but a thread no longer exists at its expiry time. So add one microsecond.
         let kept_until = self.ttl_minutes.map(|minutes| now.plus_ms(i64::from(minutes) * MINUTE_MS))?;
         Timestamp::from_micros(kept_until.as_micros() + 1).ok()
     }
 }
 
 impl Memory {
-    /// Trims a thread by a retention. Returns the position of the first message that is kept.
+    /// Trims a thread according to a retention policy. Returns the position of the first message that is kept.
     ///
-    /// Appending with a retention trims the thread too, so this is needed only for threads that get no new messages.
+    /// Appending with a retention policy also trims the thread, so this is needed only for threads that receive no new messages.
     ///
     /// # Errors
-    /// `Invalid` for a limit of 0, `NotFound` for an unknown thread, `Denied` for a shared one in a user's scope.
+    /// `Invalid` for a limit of 0, `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's,
+    /// `Contended` if others update the context state during each attempt.
     pub async fn retain(&self, scope: &Scope, thread: ThreadId, retention: &Retention) -> Result<u64> {
         retention.check()?;
         let now = self.now();
         let found = self.get_thread(scope, thread).await?;
-        let trim_below = self.trim_point(scope, &found, retention, 0, now).await?;
+        let trim_below = self.first_kept(scope, &found, retention, 0, now).await?;
         let Some(first_seq) = trim_below else { return Ok(found.positions.first_seq) };
         for _ in 0..ATTEMPTS {
             let mut batch = self.new_batch(now);
@@ -80,8 +82,8 @@ impl Memory {
         Err(MemoryError::Contended { what: "the context state", attempts: ATTEMPTS })
     }
 
-    /// Adds the trimming and expiry of a retention to a batch that appends messages. Does nothing for a shared thread in a
-    /// user's scope, because only the tenant may trim it.
+    /// Adds the trim position and expiry time that a retention policy requires to a batch that appends messages. Does nothing for
+    /// a shared thread in a user's scope, because only the tenant may trim such a thread.
     pub(crate) async fn add_retention(
         &self,
         scope: &Scope,
@@ -94,15 +96,15 @@ impl Memory {
             return Ok(());
         }
         let added = batch.append.len() as u64;
-        batch.trim_below = self.trim_point(scope, thread, retention, added, now).await?;
+        batch.trim_below = self.first_kept(scope, thread, retention, added, now).await?;
         if let Some(expires_at) = retention.expires_at(now) {
             batch.patch.expires_at = Some(Some(expires_at));
         }
         Ok(())
     }
 
-    /// The position below which to trim a thread to which `added` messages are appended; `None` if nothing has to be trimmed.
-    async fn trim_point(
+    /// The position below which a thread must be trimmed once `added` messages are appended; `None` if there is nothing to trim.
+    async fn first_kept(
         &self,
         scope: &Scope,
         thread: &Thread,
@@ -111,19 +113,20 @@ impl Memory {
         now: Timestamp,
     ) -> Result<Option<u64>> {
         let by_count = match retention.max_messages {
-            Some(max) => self.count_point(scope, thread, max, added).await?,
+            Some(max) => self.first_kept_by_count(scope, thread, max, added).await?,
             None => 0,
         };
         let by_age = match retention.cutoff(now) {
-            Some(cutoff) => self.age_point(scope, thread, cutoff).await?,
+            Some(cutoff) => self.first_kept_by_age(scope, thread, cutoff).await?,
             None => 0,
         };
-        let point = by_count.max(by_age);
-        Ok((point > thread.positions.first_seq).then_some(point))
+        let first_kept = by_count.max(by_age);
+        Ok((first_kept > thread.positions.first_seq).then_some(first_kept))
     }
 
-    /// The position of the oldest message among the newest `max`, after `added` messages have been appended.
-    async fn count_point(&self, scope: &Scope, thread: &Thread, max: u64, added: u64) -> Result<u64> {
+    /// The position of the oldest message to keep if the newest `max` are kept, counting `added` new messages; 0 if there is
+    /// nothing to trim.
+    async fn first_kept_by_count(&self, scope: &Scope, thread: &Thread, max: u64, added: u64) -> Result<u64> {
         let positions = thread.positions;
         if thread.message_count + added <= max {
             return Ok(0);
@@ -133,7 +136,7 @@ impl Memory {
         };
         let has_gaps = thread.message_count != positions.seq + 1 - positions.first_seq;
         match usize::try_from(kept) {
-            // Erased messages leave gaps, so counting back positions would keep too few messages.
+            // Erased messages leave gaps, so subtracting from the last position would keep too few messages.
             Ok(kept) if has_gaps && kept <= limits::PAGE => {
                 let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(kept) };
                 let page = self.messages_as_stored(scope, thread.id, &query).await?;
@@ -145,8 +148,8 @@ impl Memory {
         }
     }
 
-    /// The position of the first message that was created at or after `cutoff`.
-    async fn age_point(&self, scope: &Scope, thread: &Thread, cutoff: Timestamp) -> Result<u64> {
+    /// The position of the first message created at or after `cutoff`; the position after the last message if there is none.
+    async fn first_kept_by_age(&self, scope: &Scope, thread: &Thread, cutoff: Timestamp) -> Result<u64> {
         let after = Timestamp::from_micros(cutoff.as_micros() - 1).unwrap_or(Timestamp::MIN);
         let query = MessageQuery {
             after: Some(Bound::Time(after)),
@@ -159,7 +162,7 @@ impl Memory {
         Ok(first.into_iter().chain(corrupt).min().unwrap_or(page.positions.seq + 1))
     }
 
-    /// Reads a page, including messages that are past this manager's retention.
+    /// Reads a page, including messages past their retention.
     pub(crate) async fn messages_as_stored(
         &self,
         scope: &Scope,
@@ -177,10 +180,10 @@ mod tests {
 
     #[test]
     fn check_names_the_limit_that_is_zero() {
-        let none = Retention { max_messages: Some(0), ttl_minutes: None };
-        assert_eq!(none.check().unwrap_err().to_string(), "invalid max_messages: must be at least 1");
-        let none = Retention { max_messages: None, ttl_minutes: Some(0) };
-        assert_eq!(none.check().unwrap_err().to_string(), "invalid ttl_minutes: must be at least 1");
+        let zero = Retention { max_messages: Some(0), ttl_minutes: None };
+        assert_eq!(zero.check().unwrap_err().to_string(), "invalid max_messages: must be at least 1");
+        let zero = Retention { max_messages: None, ttl_minutes: Some(0) };
+        assert_eq!(zero.check().unwrap_err().to_string(), "invalid ttl_minutes: must be at least 1");
         assert!(Retention::default().check().is_ok());
     }
 

@@ -1,23 +1,24 @@
-//! Retries of transient failures of the store.
+//! Retrying store calls that fail transiently.
 
 use std::future::Future;
 use std::time::Duration;
 
 use threadkeep_core::{Runtime, StoreError};
 
-/// The pauses between attempts, in milliseconds: eight attempts within about 1.3 seconds.
+/// The pauses between attempts, in milliseconds. They allow eight attempts within about 1.3 seconds.
 const PAUSES_MS: [u64; 7] = [10, 20, 40, 80, 160, 320, 640];
 
 /// The outcome of a call and its retries.
 #[derive(Debug)]
 pub(crate) struct RetryOutcome<T> {
-    /// The result of the last attempt. If an earlier attempt may have been applied, an error says so too.
+    /// The result of the last attempt. If all attempts failed with `Unavailable` and any of them may have been applied, its
+    /// `maybe_applied` is set.
     pub(crate) result: Result<T, StoreError>,
     /// Whether an attempt before the last one may have been applied.
     pub(crate) may_have_applied_before: bool,
 }
 
-/// Calls until the call succeeds, fails permanently, or the attempts are used up.
+/// Repeats `call` until it succeeds, fails permanently, or has used up its attempts. Returns how the attempts ended.
 pub(crate) async fn retry_with_outcome<T, F>(runtime: &dyn Runtime, mut call: impl FnMut() -> F) -> RetryOutcome<T>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -36,7 +37,7 @@ where
     RetryOutcome { result, may_have_applied_before }
 }
 
-/// Retries a call that is idempotent, so that it does not matter whether an earlier attempt was applied.
+/// Retries an idempotent call, for which it does not matter whether an earlier attempt was applied.
 pub(crate) async fn retry<T, F>(runtime: &dyn Runtime, call: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -44,7 +45,7 @@ where
     retry_with_outcome(runtime, call).await.result
 }
 
-/// Marks an error as maybe applied if an earlier attempt may have been applied.
+/// Marks the failed call as possibly applied if an earlier attempt may have been applied.
 fn with_earlier_attempts(error: StoreError, may_have_applied_before: bool) -> StoreError {
     match error {
         StoreError::Unavailable { reason, maybe_applied, source } => {

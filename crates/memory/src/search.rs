@@ -1,6 +1,7 @@
 //! Searching messages.
 
 use std::cmp::Reverse;
+use std::ops::RangeInclusive;
 
 use threadkeep_context::recall::{Question, Statistics, bm25};
 use threadkeep_core::text::TermCounts;
@@ -9,17 +10,17 @@ use threadkeep_core::{Message, Role, Scope, ThreadId, Timestamp, UnindexedThread
 use crate::candidates::{Candidate, Candidates};
 use crate::{Memory, MemoryError, Result, Snippet};
 
-/// Minimum and maximum number of candidates requested from the index.
-const CANDIDATES: (usize, usize) = (200, 1_000);
+/// Range of the number of candidates that are requested from the index.
+const CANDIDATES: RangeInclusive<usize> = 200..=1_000;
 
 /// Options for a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Only messages of this thread.
+    /// Only messages in this thread. Default: all threads to which the scope has full access.
     pub thread: Option<ThreadId>,
     /// Maximum number of hits (1 to [`limits::PAGE`]). Default: 20.
     pub limit: usize,
-    /// Only messages of these roles; empty for all.
+    /// Only messages with these roles; empty for all roles.
     pub roles: Vec<Role>,
     /// Only messages created at or after this time.
     pub since: Option<Timestamp>,
@@ -40,32 +41,33 @@ pub struct Hit {
     pub thread: ThreadId,
     /// The message.
     pub message: Message,
-    /// Its relevance: larger is better. Comparable within one search.
+    /// The relevance: larger is better. Only comparable within one search.
     pub score: f64,
-    /// The excerpt with the matches.
+    /// An excerpt of the message, with the matches.
     pub snippet: Snippet,
 }
 
 /// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResults {
-    /// The best first; those with equal scores, the newest first.
+    /// The hits, best first. Hits with equal scores are in the order of their age, newest first.
     pub hits: Vec<Hit>,
-    /// Whether there were more candidates than can be ranked: narrow the search to find them.
+    /// Whether there were more candidates than can be ranked. If so, narrow the search to find all matches.
     pub truncated: bool,
-    /// Threads whose newest messages are not indexed and could not be read within limits: search again later.
+    /// Threads whose newest messages were not searched, because too many messages are not indexed yet. Retry later.
     pub unsearched: Vec<UnindexedThread>,
 }
 
 impl Memory {
-    /// Searches the messages of the threads to which a scope has full access: a user's own threads, all threads of a tenant.
+    /// Searches the messages in the threads to which a scope has full access: the user's own threads, or all threads of the
+    /// tenant.
     ///
-    /// A message matches if it contains any word of the query, in any inflected form and in either language
-    /// ([`threadkeep_core::text`]). Messages that are not indexed yet are read from the log, so a message can be found as soon as
-    /// it is stored. A message that forks of a thread share is found once, in the first of them.
+    /// A message matches if it contains any word of the query, in any inflected form and in either of the supported languages
+    /// ([`threadkeep_core::text`]). Messages that are not indexed yet are read from their threads, so a message can be found as
+    /// soon as it is stored. A message with copies in forks is found once.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for the limit; those of the store.
+    /// `Invalid` or `LimitExceeded` for an invalid limit; errors from the store.
     pub async fn search(&self, scope: &Scope, query: &str, options: &SearchOptions) -> Result<SearchResults> {
         if options.limit == 0 {
             return Err(MemoryError::invalid("limit", "must be at least 1"));
@@ -76,16 +78,16 @@ impl Memory {
             return Ok(SearchResults::default());
         }
         let max_candidates = if options.is_filtered() {
-            CANDIDATES.1
+            *CANDIDATES.end()
         } else if question.is_one_word() {
-            // All candidates contain the word, and the index returns the newest of them, so fewer are enough.
-            options.limit.saturating_mul(2).min(CANDIDATES.1)
+            // All candidates contain the word, and the index returns the newest of them, so fewer candidates are enough.
+            options.limit.saturating_mul(2).min(*CANDIDATES.end())
         } else {
-            options.limit.saturating_mul(5).clamp(CANDIDATES.0, CANDIDATES.1)
+            options.limit.saturating_mul(5).clamp(*CANDIDATES.start(), *CANDIDATES.end())
         };
         let candidates = self.candidates(scope, &question, options.thread, max_candidates).await?;
         let Candidates { found, statistics, truncated, unread } = candidates;
-        let scored = rank(found, &statistics, &question, options);
+        let scored = score_and_sort(found, &statistics, &question, options);
         let mut scored = self.remove_duplicates(scope, scored, options.thread, message_of).await?;
         scored.truncate(options.limit);
         let terms = question.terms();
@@ -113,23 +115,26 @@ fn message_of((_, candidate): &(f64, Candidate)) -> (ThreadId, &Message) {
     (candidate.thread, &candidate.message)
 }
 
-/// Scores the candidates and sorts them, the best first.
-fn rank(
+/// Scores the candidates that match, and sorts them, best first.
+fn score_and_sort(
     found: Vec<Candidate>,
     statistics: &Statistics,
     question: &Question,
     options: &SearchOptions,
 ) -> Vec<(f64, Candidate)> {
-    let counted = found.into_iter().map(|found| {
-        let counts = question.count(&found.message.plain_text());
-        (found, counts)
+    let counted = found.into_iter().map(|candidate| {
+        let counts = question.count(&candidate.message.plain_text());
+        (candidate, counts)
     });
-    let is_hit = |(found, counts): &(Candidate, TermCounts)| !counts.is_miss() && options.matches(&found.message);
+    let is_hit =
+        |(candidate, counts): &(Candidate, TermCounts)| !counts.is_miss() && options.matches(&candidate.message);
     let (found, counts): (Vec<Candidate>, Vec<TermCounts>) = counted.filter(is_hit).unzip();
     let mut scored: Vec<(f64, Candidate)> = bm25(&counts, statistics).into_iter().zip(found).collect();
-    scored.sort_by(|(one_score, one), (other_score, other)| {
-        let newer = |found: &Candidate| (Reverse(found.message.created_at), Reverse(found.message.seq), found.thread);
-        other_score.total_cmp(one_score).then_with(|| newer(one).cmp(&newer(other)))
+    scored.sort_by(|(a_score, a), (b_score, b)| {
+        let newest_first = |candidate: &Candidate| {
+            (Reverse(candidate.message.created_at), Reverse(candidate.message.seq), candidate.thread)
+        };
+        b_score.total_cmp(a_score).then_with(|| newest_first(a).cmp(&newest_first(b)))
     });
     scored
 }

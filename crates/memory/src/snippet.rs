@@ -17,20 +17,20 @@ const LEAD_BYTES: usize = 60;
 pub struct Snippet {
     /// The text of the excerpt.
     pub text: String,
-    /// The byte ranges in it of words that match the query.
+    /// The byte ranges, in the excerpt, of words that match the query.
     pub matches: Vec<Range<usize>>,
-    /// Whether there is more text before it.
+    /// Whether text before the excerpt was cut off.
     pub cut_before: bool,
-    /// Whether there is more text after it.
+    /// Whether text after the excerpt was cut off.
     pub cut_after: bool,
 }
 
 impl Snippet {
-    /// Cuts out the part of a text with the most matches of a query's terms; its beginning if there are none.
+    /// Returns the part of a text with the most matches of a query's terms; the beginning of the text if there are no matches.
     #[must_use]
     pub fn of(text: &str, query: &[String]) -> Self {
-        let matches = matches(text, query);
-        let start = start_before(text, densest(&matches));
+        let matches = find_matches(text, query);
+        let start = start_before(text, find_densest(&matches));
         let end = end_after(text, start);
         let inside = matches.into_iter().filter(|found| found.start >= start && found.end <= end);
         Self {
@@ -43,15 +43,15 @@ impl Snippet {
 }
 
 /// The byte ranges of words that match the query.
-fn matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
+fn find_matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
     let matcher = TermMatcher::new(&query.iter().map(|term| vec![term.clone()]).collect::<Vec<_>>());
     let words = text.unicode_word_indices();
     let matching = words.filter(|(_, word)| !matcher.count(word).is_miss());
     matching.map(|(start, word)| start..start + word.len()).collect()
 }
 
-/// The start of the match from which a snippet covers the most matches.
-fn densest(matches: &[Range<usize>]) -> usize {
+/// Returns the start of the match with which a snippet begins that covers the most matches; 0 without matches.
+fn find_densest(matches: &[Range<usize>]) -> usize {
     let length = SNIPPET_BYTES - LEAD_BYTES;
     let mut best = (0, 0);
     let mut end = 0;
@@ -67,13 +67,14 @@ fn densest(matches: &[Range<usize>]) -> usize {
     best.1
 }
 
-fn start_before(text: &str, found: usize) -> usize {
-    if found <= LEAD_BYTES {
+/// Returns where a snippet starts whose first match starts at `first_match`.
+fn start_before(text: &str, first_match: usize) -> usize {
+    if first_match <= LEAD_BYTES {
         return 0;
     }
-    let lead = text.floor_char_boundary(found - LEAD_BYTES);
-    // Starts at a word, that is after white space; a text without white space is cut anywhere.
-    text[lead..found].find(char::is_whitespace).map_or(lead, |space| {
+    let lead = text.floor_char_boundary(first_match - LEAD_BYTES);
+    // The snippet starts after white space, or anywhere if there is none.
+    text[lead..first_match].find(char::is_whitespace).map_or(lead, |space| {
         let after = lead + space;
         after + text[after..].chars().next().map_or(0, char::len_utf8)
     })

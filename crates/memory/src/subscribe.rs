@@ -1,12 +1,12 @@
 //! Subscriptions: streams of every change, in order, without gaps.
 //!
-//! Wake-ups only indicate when to poll; the changes are read from the thread's log, by position. So it does not matter if
-//! wake-ups are lost or repeated. A subscription is pulled: nothing is queued for a slow subscriber, and a dropped subscription
-//! leaves nothing behind.
+//! Wake-ups only indicate when to read the thread's change log, and each read continues from the last change number. So it does
+//! not matter if wake-ups are lost or repeated. The subscriber pulls its updates: nothing is queued for a slow subscriber, and a
+//! dropped subscription leaves nothing behind.
 //!
-//! The subscribers to one thread in one scope share a feed (`feed.rs`): one read of the log serves them all. A feed also buffers
-//! the commits of this manager (`own_commits.rs`) for a short time and up to a size, so that subscribers need not read the log
-//! for them. `feeds.rs` dispatches the store's wake-ups to the feeds.
+//! The subscribers to one thread in one scope share a feed (`feed.rs`), so that one read of the log serves them all. A feed also
+//! buffers the commits by this [`crate::Memory`] (`own_commits.rs`), for a short time and up to a limit, so that subscribers need
+//! not read them from the log. `feeds.rs` dispatches the store's wake-ups to the feeds.
 
 mod feed;
 mod feeds;
@@ -30,10 +30,10 @@ pub use watch::Watch;
 
 use crate::Result;
 
-/// The changes of one thread, each shared by the subscribers to it. Ends after [`ThreadUpdate::Deleted`] and after an error.
+/// The changes in one thread. Subscribers share each update. Ends after [`ThreadUpdate::Deleted`] or an error.
 pub type ThreadUpdates = BoxStream<'static, Result<Arc<ThreadUpdate>>>;
 
-/// The changes among a scope's threads. Ends after an error.
+/// The changes in the list of a scope's threads. Ends after an error.
 pub type ThreadsUpdates = BoxStream<'static, Result<ThreadsUpdate>>;
 
 /// Options for subscribing to a thread.
@@ -41,7 +41,7 @@ pub type ThreadsUpdates = BoxStream<'static, Result<ThreadsUpdate>>;
 pub struct SubscribeOptions {
     /// Where the subscription starts.
     pub start: Start,
-    /// Only messages of these roles; empty for all.
+    /// Only messages with these roles; empty for all roles.
     pub roles: Vec<Role>,
 }
 
@@ -51,10 +51,10 @@ pub enum Start {
     /// At the first change after the call.
     #[default]
     Now,
-    /// At the first change after this position, to resume an earlier subscription. If the thread's log does not contain the tag
-    /// at this number, the subscription starts with [`ThreadUpdate::Reset`].
+    /// At the first change after this one, to resume an earlier subscription. If the thread's log contains another tag for this
+    /// number, the subscription starts with [`ThreadUpdate::Reset`].
     After(TaggedNumber),
-    /// With this many of the newest messages, then the changes after them.
+    /// With at most this many of the newest messages, followed by later changes.
     Last(usize),
 }
 
@@ -63,26 +63,26 @@ pub enum Start {
 pub enum ThreadUpdate {
     /// The newest messages, for [`Start::Last`].
     History {
-        /// Oldest first.
+        /// The messages, oldest first.
         messages: Vec<Message>,
-        /// Those that do not decode.
+        /// The messages that do not decode.
         corrupt: Vec<CorruptRow>,
-        /// The positions of the thread; the next updates are the changes after them.
+        /// The positions of the thread. The next updates are the changes after these positions.
         positions: Positions,
     },
     /// One commit.
     Commit {
-        /// Its position: pass the last one seen to [`Start::After`].
+        /// The change number of the commit. To resume the subscription later, pass the number and tag to [`Start::After`].
         change: u64,
-        /// Its tag; `None` if the store has no tags.
+        /// The tag of the commit; `None` if the store has no tags.
         tag: Option<ChangeTag>,
-        /// When it was made.
+        /// The time of the commit.
         at: Timestamp,
-        /// Its effects, in order.
+        /// The effects of the commit, in order.
         events: Vec<ThreadEvent>,
     },
-    /// The store was restored to a state before the position of [`Start::After`]: read the thread again. The next updates are
-    /// the changes after the current positions.
+    /// The store was restored to a state that predates the last change that the subscriber received: read the thread again. The
+    /// next updates are the changes after the current positions.
     Reset {
         /// The current positions of the thread.
         positions: Positions,
@@ -91,23 +91,23 @@ pub enum ThreadUpdate {
     Deleted,
 }
 
-/// A page of the updates of a thread after a position.
+/// A page of a thread's updates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdatesPage {
-    /// In order; empty if no update concerns the requested roles.
+    /// The updates, in order; empty if none concerns the requested roles.
     pub updates: Vec<ThreadUpdate>,
-    /// The position to continue after.
+    /// The change after which the next page starts.
     pub change: TaggedNumber,
 }
 
 /// One effect of a commit on a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreadEvent {
-    /// Messages were added. Contains their current versions, without those erased or trimmed since.
+    /// Messages were added. Contains their current versions, and omits messages that have been erased or trimmed since.
     Appended {
-        /// In order.
+        /// The messages, in order.
         messages: Vec<Message>,
-        /// Those that do not decode.
+        /// The messages that do not decode.
         corrupt: Vec<CorruptRow>,
     },
     /// The content of a message was replaced.
@@ -117,9 +117,9 @@ pub enum ThreadEvent {
     },
     /// A message was erased.
     Erased {
-        /// Its position.
+        /// The position of the message.
         seq: u64,
-        /// Its id.
+        /// The id of the message.
         id: MessageId,
     },
     /// All messages below a position were removed.
@@ -127,11 +127,11 @@ pub enum ThreadEvent {
         /// The first position that was kept.
         first_seq: u64,
     },
-    /// A record of the thread was written, or deleted.
+    /// A record of the thread was written or deleted.
     Record {
-        /// Its name.
+        /// The name of the record.
         name: RecordName,
-        /// Its new version; `None` if it was deleted.
+        /// The new version of the record; `None` if it was deleted.
         version: Option<u64>,
     },
     /// The title, metadata, state or expiry was changed.
@@ -141,10 +141,10 @@ pub enum ThreadEvent {
 /// An update of a subscription to a scope's threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadsUpdate {
-    /// Threads that changed, each once, in the order of their last change. Some may be repeated after resuming.
+    /// The threads that changed, each once, in the order of their last change. Some may be reported again after resuming.
     pub threads: Vec<ChangedThread>,
-    /// The cursor to resume from.
+    /// The cursor from which the subscription can be resumed.
     pub cursor: UserCursor,
-    /// Whether the store was restored to a state before the cursor: list the threads again.
+    /// Whether the store was restored to a state that predates the cursor. If so, list the threads again.
     pub reset: bool,
 }

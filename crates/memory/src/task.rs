@@ -1,4 +1,4 @@
-//! Tasks of the runtime that can be awaited and aborted.
+//! Tasks that are spawned on a [`Runtime`] and can be awaited and aborted.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -10,8 +10,8 @@ use threadkeep_core::Runtime;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-/// A task that is aborted when this is dropped. As a future, it resolves to the task's output, or to `None` if the runtime
-/// ended first. A panic of the task is resumed in the awaiting task.
+/// A handle to a spawned task, which is aborted when the handle is dropped. As a future, the handle resolves to the task's
+/// output, or to `None` if the runtime ended first. A panic in the task is resumed in the awaiting task.
 #[derive(Debug)]
 pub(crate) struct Task<T> {
     abort: AbortHandle,
@@ -23,14 +23,14 @@ impl<T: Send + 'static> Task<T> {
     pub(crate) fn spawn(runtime: &dyn Runtime, work: impl Future<Output = T> + Send + 'static) -> Self {
         let (sender, output) = oneshot::channel();
         let (work, abort) = abortable(async move {
-            // Fails if the task was aborted.
+            // Sending fails if the handle has been dropped. The output is not needed then.
             drop(sender.send(AssertUnwindSafe(work).catch_unwind().await));
         });
         runtime.spawn(Box::pin(work.map(drop)));
         Self { abort, output }
     }
 
-    /// Whether the task has ended, by itself or with its runtime. Takes the output, so only for callers that do not await it.
+    /// Whether the task has ended, by itself or with its runtime. Consumes the output, so do not await the task afterwards.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.output.try_recv(), Err(TryRecvError::Empty))
     }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tasks_end_with_their_handle_and_with_their_runtime() {
+    async fn tasks_end_when_their_handle_or_runtime_is_dropped() {
         let (sender, dropped) = oneshot::channel::<()>();
         let mut task = Task::spawn(&TokioRuntime, async move {
             let _sender = sender;

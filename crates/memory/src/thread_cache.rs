@@ -1,11 +1,12 @@
 //! An in-process cache of the newest messages of recently read threads.
 //!
 //! A cached thread is revalidated in the caller's scope before it is returned: the store is queried for the last cached message
-//! and what follows it, one short read in place of a long one. If nothing changed, or only by appends of this manager, the
-//! cached messages are valid; otherwise they are read again. So changes by other instances are never missed, and an error in
-//! the cache's bookkeeping can only cost a read.
+//! and the messages that follow it, which is one short read instead of a long one. If nothing has changed since, or only through
+//! this [`Memory`]'s own appends, the cached messages are still valid; otherwise they are read again. So changes by other
+//! instances are never missed, and an error in the cache's bookkeeping can at worst cause an unnecessary read.
 //!
-//! If the store has a stamp and it did not change, the store is not queried again for a scope in which it answered before.
+//! Some stores provide a stamp, a number that changes with every write. While the stamp stays the same, a thread that the store
+//! has already returned in a scope is returned in that scope without querying the store.
 
 mod cached_thread;
 #[cfg(test)]
@@ -32,21 +33,22 @@ use crate::Memory;
 use crate::retry::retry;
 use cached_thread::CachedThread;
 
-/// How long a thread stays cached without being read. Must be less than the days for which a deleted id cannot be reused.
+/// How long a thread stays cached without being read, in milliseconds. Must be shorter than the period during which the id of a
+/// deleted thread cannot be reused.
 const IDLE_MS: i64 = 10 * 60 * 1000;
-/// Maximum number of new messages that a revalidation reads; with more of them all messages are read again.
+/// Maximum number of new messages that a revalidation reads. If there are more, all messages are read again.
 const MAX_NEW_MESSAGES: usize = 32;
 
-/// How the thread cache answered reads of threads' newest messages.
+/// Statistics of the thread cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ThreadCacheStats {
-    /// Reads answered from the cache, after a revalidation where one was needed.
+    /// Number of reads of newest messages that were answered from the cache, with or without a revalidation.
     pub hits: u64,
-    /// Reads of all messages from the store.
+    /// Number of reads of newest messages that were answered by the store alone.
     pub misses: u64,
-    /// Cached threads.
+    /// Number of cached threads.
     pub threads: usize,
-    /// Their approximate size in bytes.
+    /// The approximate size of the cached threads, in bytes.
     pub bytes: usize,
 }
 
@@ -61,29 +63,30 @@ pub(crate) struct ThreadCache {
 #[derive(Debug, Default)]
 struct State {
     threads: HashMap<ThreadKey, CachedThread>,
-    /// The least recently used thread first.
-    uses: BTreeMap<u64, ThreadKey>,
+    /// The cached threads by [`CachedThread::last_use`], so that the least recently used thread is the first.
+    by_last_use: BTreeMap<u64, ThreadKey>,
+    /// The number of the last use of any thread.
     last_use: u64,
     stats: ThreadCacheStats,
-    /// Grows when content is removed: what was read before that is not cached.
+    /// Incremented when content is removed. The result of a read that began earlier is not cached.
     removals: u64,
 }
 
 impl Memory {
-    /// The statistics of the thread cache since this manager was created; all 0 without a cache.
+    /// The statistics of the thread cache since this `Memory` was created; all 0 without a cache.
     #[must_use]
     pub fn thread_cache_stats(&self) -> ThreadCacheStats {
         self.thread_cache().map_or_else(ThreadCacheStats::default, |cache| cache.lock().stats)
     }
 
-    /// Returns the newest messages of a thread from the cache, without a query of the store: only if the store returned them
-    /// in this scope and was not written to since. For `None`, read them with [`Memory::messages`].
+    /// Returns the newest messages of a thread from the cache without querying the store. `None` unless the store has returned
+    /// them in this scope and has not been written to since; in that case, use [`Memory::messages`].
     #[must_use]
     pub fn cached_messages(&self, scope: &Scope, thread: ThreadId, limit: usize) -> Option<CachedMessages> {
         let (cache, stamp, now) = (self.thread_cache()?, self.store().stamp()?, self.now());
         let key = (scope.tenant_id().clone(), thread);
         let cached = cache.find_current(&key, scope, limit, stamp, now)?;
-        // Reading the messages omits those that are past their retention; the cache cannot.
+        // A regular read omits messages past their retention. The cache cannot omit some messages, so it returns none.
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(now));
         let is_outdated = |message: &Message| cutoff.is_some_and(|cutoff| message.created_at < cutoff);
         (!cached.messages().iter().any(is_outdated)).then_some(cached)
@@ -95,7 +98,7 @@ impl Memory {
         }
     }
 
-    /// Reads a page, from the cache if it is valid.
+    /// Reads a page, from the cache if the cached thread is valid.
     pub(crate) async fn read_page(
         &self,
         scope: &Scope,
@@ -106,8 +109,8 @@ impl Memory {
         Ok(self.read_page_with(scope, thread, query, &ExtraReads::default(), now).await?.0.into_page())
     }
 
-    /// Reads a page, without a copy if it is cached, and `extra` if the store is queried at all. A revalidation omits the
-    /// thread's records if its context state is cached too.
+    /// Reads a page, which is not copied if it is cached. Also reads `extra`, but only if the store has to be queried. A
+    /// revalidation does not read the thread's records if the context state is cached.
     pub(crate) async fn read_page_with(
         &self,
         scope: &Scope,
@@ -121,7 +124,7 @@ impl Memory {
             return Ok((ReadPage::Stored(Arc::new(page)), read));
         };
         let key = (scope.tenant_id().clone(), thread);
-        // Taken before the read, so that a write during the read makes it outdated.
+        // The stamp is read first, so that it is outdated if the store is written to during the read.
         let stamp = self.store().stamp();
         if let Some(stamp) = stamp
             && !extra.is_always_read
@@ -129,7 +132,7 @@ impl Memory {
         {
             return Ok((ReadPage::Cached(cached), None));
         }
-        let (found, removals) = cache.find(&key, query.limit, now);
+        let (found, removals) = cache.find_for_revalidation(&key, query.limit, now);
         if let Some(found) = found {
             let limit = (query.limit + MAX_NEW_MESSAGES).min(limits::PAGE);
             let following = MessageQuery::following(found.last_seq() - 1, limit);
@@ -139,7 +142,7 @@ impl Memory {
                 Ok((page, read)) => {
                     if let Some(valid) = found.revalidated(page, query.limit) {
                         let newest = valid.newest(query.limit);
-                        cache.insert(key, valid.with_reader(scope, stamp, read.as_ref()), removals, now);
+                        cache.insert(key, valid.with_validated_scope(scope, stamp, read.as_ref()), removals, now);
                         cache.lock().stats.hits += 1;
                         return Ok((ReadPage::Cached(newest), read));
                     }
@@ -153,7 +156,7 @@ impl Memory {
         cache.lock().stats.misses += 1;
         let (page, read) = self.read_from_store(scope, thread, query, extra, stamp.is_some(), now).await?;
         let cached = match CachedThread::of(page, query.limit) {
-            Ok(cached) => cached.with_reader(scope, stamp, read.as_ref()),
+            Ok(cached) => cached.with_validated_scope(scope, stamp, read.as_ref()),
             Err(page) => {
                 cache.evict(&key);
                 return Ok((ReadPage::Stored(Arc::new(page)), read));
@@ -164,7 +167,7 @@ impl Memory {
         Ok((ReadPage::Cached(newest), read))
     }
 
-    /// Reads a page and `extra`, and the thread's row if `needs_row`.
+    /// Reads a page, `extra`, and the thread's row if `extra` is not empty or `needs_row` is set.
     async fn read_from_store(
         &self,
         scope: &Scope,
@@ -174,14 +177,14 @@ impl Memory {
         needs_row: bool,
         now: Timestamp,
     ) -> Result<(MessagePage, Option<ExtraRecords>)> {
-        let (store, name) = (self.store(), ThreadRef::Id(thread));
+        let (store, thread_ref) = (self.store(), ThreadRef::Id(thread));
         let ExtraReads { records, lists, .. } = extra.clone();
         let wanted = ThreadRead { messages: Some(query.clone()), records, lists };
         let read = async || {
             if extra.is_empty() && !needs_row {
                 return store.list_messages(scope, thread, query, now).await.map(|page| (page, None));
             }
-            let view = store.read_thread(scope, &name, &wanted, now).await?;
+            let view = store.read_thread(scope, &thread_ref, &wanted, now).await?;
             let Some(ThreadView { thread, page: Some(page), records, lists }) = view else {
                 return Err(StoreError::NotFound(Kind::Thread));
             };
@@ -199,11 +202,11 @@ impl Memory {
     }
 }
 
-/// Whether a query asks for the newest messages of all roles.
+/// Whether a query requests the newest messages, with all roles.
 fn is_newest_page(query: &MessageQuery) -> bool {
     let MessageQuery { before, after, roles, order, take, limit, .. } = query;
-    let is_of_all = before.is_none() && after.is_none() && roles.is_empty();
-    is_of_all && *order == OrderBy::Seq && *take == RangeEnd::Newest && (1..=limits::PAGE).contains(limit)
+    let is_unfiltered = before.is_none() && after.is_none() && roles.is_empty();
+    is_unfiltered && *order == OrderBy::Seq && *take == RangeEnd::Newest && (1..=limits::PAGE).contains(limit)
 }
 
 impl ThreadCache {
@@ -211,7 +214,7 @@ impl ThreadCache {
         Self { capacity, state: Mutex::default() }
     }
 
-    /// Finds messages that are valid without a query of the store.
+    /// Finds messages that are valid without querying the store.
     fn find_current(
         &self,
         key: &ThreadKey,
@@ -229,8 +232,8 @@ impl ThreadCache {
         Some(newest)
     }
 
-    /// Finds a thread to be revalidated. Also returns the current number of removals.
-    fn find(&self, key: &ThreadKey, limit: usize, now: Timestamp) -> (Option<CachedThread>, u64) {
+    /// Finds a thread, which the caller must revalidate. Also returns the current number of removals.
+    fn find_for_revalidation(&self, key: &ThreadKey, limit: usize, now: Timestamp) -> (Option<CachedThread>, u64) {
         let mut state = self.lock();
         state.evict_idle(now);
         let found = state.threads.get(key).filter(|cached| cached.has_newest(limit));
@@ -246,14 +249,14 @@ impl ThreadCache {
         }
         state.last_use += 1;
         let last_use = state.last_use;
-        state.uses.insert(last_use, key.clone());
+        state.by_last_use.insert(last_use, key.clone());
         state.stats.bytes += cached.bytes;
         state.threads.insert(key, CachedThread { last_use, used_at: now, ..cached });
         state.evict_to(self.capacity);
         state.stats.threads = state.threads.len();
     }
 
-    /// Evicts a thread, and keeps reads that are in progress from being cached.
+    /// Evicts a thread, and prevents the results of reads in progress from being cached.
     pub(crate) fn evict(&self, key: &ThreadKey) {
         let mut state = self.lock();
         state.removals += 1;
@@ -274,19 +277,19 @@ impl ThreadCache {
             && !batch.is_empty()
             && let Some(cached) = self.lock().threads.get_mut(key)
         {
-            // The commit that a caller's key replays may be another instance's, from another batch.
+            // If the caller supplied the key, a replayed commit may have been made by another instance, from a different batch.
             let is_own = !outcome.replayed || matches!(batch.key, IdempotencyKey::Generated(_));
-            if is_own && cached.own_through + 1 == outcome.change {
-                cached.own_through = outcome.change;
+            if is_own && cached.last_own_change + 1 == outcome.change {
+                cached.last_own_change = outcome.change;
             }
             if let Some(context_state) = &mut cached.context_state {
-                context_state.extend_over(batch, outcome);
+                context_state.extend_validity(batch, outcome);
             }
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Cached data is validated before it is returned, so a panic while the lock was held does no harm.
+        // Cached data is validated before it is returned, so a panic while the mutex was locked does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -299,7 +302,7 @@ pub(crate) fn removes_content(batch: &Batch) -> bool {
 impl State {
     fn evict(&mut self, key: &ThreadKey) {
         if let Some(evicted) = self.threads.remove(key) {
-            self.uses.remove(&evicted.last_use);
+            self.by_last_use.remove(&evicted.last_use);
             self.stats.bytes -= evicted.bytes;
         }
         self.stats.threads = self.threads.len();
@@ -309,9 +312,9 @@ impl State {
         self.last_use += 1;
         let last_use = self.last_use;
         if let Some(cached) = self.threads.get_mut(key) {
-            self.uses.remove(&cached.last_use);
+            self.by_last_use.remove(&cached.last_use);
             (cached.last_use, cached.used_at) = (last_use, now);
-            self.uses.insert(last_use, key.clone());
+            self.by_last_use.insert(last_use, key.clone());
         }
     }
 
@@ -321,13 +324,13 @@ impl State {
 
     /// Evicts the least recently used thread. Returns whether there was one.
     fn evict_oldest(&mut self) -> bool {
-        let oldest = self.uses.first_key_value().map(|(_, key)| key.clone());
+        let oldest = self.by_last_use.first_key_value().map(|(_, key)| key.clone());
         oldest.inspect(|key| self.evict(key)).is_some()
     }
 
     fn evict_idle(&mut self, now: Timestamp) {
         let is_idle = |cached: &CachedThread| cached.used_at.plus_ms(IDLE_MS) <= now;
-        while self.uses.first_key_value().and_then(|(_, key)| self.threads.get(key)).is_some_and(is_idle) {
+        while self.by_last_use.first_key_value().and_then(|(_, key)| self.threads.get(key)).is_some_and(is_idle) {
             self.evict_oldest();
         }
     }

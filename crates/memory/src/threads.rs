@@ -9,79 +9,79 @@ use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, Result};
 
 impl Memory {
-    /// Creates a thread with a new id, owned by the scope's default owner.
+    /// Creates a thread with a new id. The scope's default owner owns the thread.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn open(&self, scope: &Scope) -> Result<OpenOutcome> {
-        self.open_minted(scope, OpenThread::new(scope, self.generate_thread_id())).await
+        self.open_with_new_id(scope, OpenThread::new(scope, self.generate_thread_id())).await
     }
 
     /// Finds the thread with an id, or creates it.
     ///
     /// # Errors
-    /// `NotFound` for an id that belongs to another owner, or whose thread was deleted within the last days.
+    /// `NotFound` if the id belongs to another owner, or to a thread that was deleted recently.
     pub async fn open_by_id(&self, scope: &Scope, thread: ThreadId) -> Result<OpenOutcome> {
         self.open_thread(scope, OpenThread::new(scope, thread)).await
     }
 
-    /// Finds the thread with a key, among those of the scope's default owner, or creates it.
+    /// Finds the thread with a key among the threads of the scope's default owner, or creates it.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for an invalid key; those of the store.
+    /// `Invalid` or `LimitExceeded` for an invalid key; errors from the store.
     pub async fn open_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<OpenOutcome> {
         let open = OpenThread::new(scope, self.generate_thread_id()).with_key(ThreadKey::new(key)?);
-        self.open_minted(scope, open).await
+        self.open_with_new_id(scope, open).await
     }
 
-    /// Finds the thread that `open` names, or creates it with the data of `open`.
+    /// Finds the thread with the id or key in `open`, or creates it from `open`.
     ///
     /// # Errors
-    /// `NotFound` as [`Memory::open_by_id`], `Conflict` for an id whose thread has another key.
+    /// `NotFound` as in [`Memory::open_by_id`], `Conflict` if the thread with this id has another key.
     pub async fn open_thread(&self, scope: &Scope, open: OpenThread) -> Result<OpenOutcome> {
         let now = self.now();
         Ok(retry(self.runtime(), || self.store().open_thread(scope, open.clone(), now)).await?)
     }
 
-    /// Opens a thread with a new id. If it is returned with that id, this call created it, even if the reply of the attempt
-    /// that did so was lost.
-    async fn open_minted(&self, scope: &Scope, open: OpenThread) -> Result<OpenOutcome> {
+    /// Opens a thread with a new id. If the returned thread has that id, this call created it, even if the reply to the attempt
+    /// that created it was lost.
+    async fn open_with_new_id(&self, scope: &Scope, open: OpenThread) -> Result<OpenOutcome> {
         let id = open.id;
         let opened = self.open_thread(scope, open).await?;
         Ok(OpenOutcome { created: opened.thread.id == id, ..opened })
     }
 
-    /// Finds a thread by its id.
+    /// Finds a thread by its id; `None` if it does not exist or the scope cannot read it.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn find_thread(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Thread>> {
-        let (name, now) = (ThreadRef::Id(thread), self.now());
-        Ok(retry(self.runtime(), || self.store().find_thread(scope, &name, now)).await?)
+        let (thread, now) = (ThreadRef::Id(thread), self.now());
+        Ok(retry(self.runtime(), || self.store().find_thread(scope, &thread, now)).await?)
     }
 
-    /// Finds a thread by its key, among those of the scope's default owner.
+    /// Finds a thread by its key among the threads of the scope's default owner; `None` if there is none.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for an invalid key; those of the store.
+    /// `Invalid` or `LimitExceeded` for an invalid key; errors from the store.
     pub async fn find_thread_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<Option<Thread>> {
-        let (name, now) = (ThreadRef::Key(scope.default_owner(), ThreadKey::new(key)?), self.now());
-        Ok(retry(self.runtime(), || self.store().find_thread(scope, &name, now)).await?)
+        let (thread, now) = (ThreadRef::Key(scope.default_owner(), ThreadKey::new(key)?), self.now());
+        Ok(retry(self.runtime(), || self.store().find_thread(scope, &thread, now)).await?)
     }
 
-    /// Gets a thread that must exist.
+    /// Reads a thread that must exist.
     ///
     /// # Errors
-    /// `NotFound` if it does not.
+    /// `NotFound` if the thread does not exist or the scope cannot read it.
     pub async fn get_thread(&self, scope: &Scope, thread: ThreadId) -> Result<Thread> {
         let found = self.find_thread(scope, thread).await?;
         Ok(found.ok_or(StoreError::NotFound(threadkeep_core::Kind::Thread))?)
     }
 
-    /// Lists threads in pages, by creation or by recency.
+    /// Lists a page of threads, ordered by creation or by last update.
     ///
     /// # Errors
-    /// `Invalid` for a limit of 0 or an `after` of another query, `LimitExceeded` for a page that is too large.
+    /// `Invalid` for a limit of 0 or an `after` from another query, `LimitExceeded` for a limit that is too large.
     pub async fn list_threads(&self, scope: &Scope, query: &ThreadQuery) -> Result<ThreadPage> {
         let now = self.now();
         Ok(retry(self.runtime(), || self.store().list_threads(scope, query, now)).await?)
@@ -90,7 +90,7 @@ impl Memory {
     /// Deletes a thread with its messages and records.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Denied` for a shared one in a user's scope.
+    /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's.
     pub async fn delete_thread(&self, scope: &Scope, thread: ThreadId) -> Result<()> {
         let now = self.now();
         self.settled_titles().remove(thread);
@@ -100,18 +100,17 @@ impl Memory {
         self.evict_thread(scope, thread);
         self.feeds().invalidate(scope, thread);
         match outcome.result {
-            // Deleted by an earlier attempt, whose reply was lost.
+            // An earlier attempt may have deleted the thread, although its reply was lost.
             Err(StoreError::NotFound(_)) if outcome.may_have_applied_before => Ok(()),
             result => Ok(result?),
         }
     }
 
-    /// Changes a thread's title, metadata, state or expiry, if the thread is where `expected` requires. Returns its new change
-    /// position.
+    /// Changes a thread's title, metadata, state or expiry, if the thread is at `expected`. Returns the new change number.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Denied` for a shared one in a user's scope, `Conflict` with the actual
-    /// position.
+    /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the actual
+    /// position or change if the thread is not at `expected`.
     pub async fn patch_thread(
         &self,
         scope: &Scope,
@@ -129,7 +128,7 @@ impl Memory {
         Ok(self.commit_with_retries(scope, thread, &batch, now).await?.tagged())
     }
 
-    /// Reads the state that an agent stores with a thread, and the change number at which it was read.
+    /// Reads the state that an agent stores with a thread, and the thread's change number when it was read.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread.
@@ -138,11 +137,11 @@ impl Memory {
         Ok((thread.state, thread.positions.tagged()))
     }
 
-    /// Replaces the state of a thread. With `expected_change`, only if the thread has not changed since that position. Returns
-    /// the thread's new change number.
+    /// Replaces the state of a thread, if the thread is at `expected_change` or that is `None`. Returns the thread's new change
+    /// number.
     ///
     /// # Errors
-    /// As [`Memory::patch_thread`].
+    /// The same as for [`Memory::patch_thread`].
     pub async fn set_state(
         &self,
         scope: &Scope,

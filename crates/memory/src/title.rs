@@ -1,7 +1,7 @@
 //! Titles that are made from a thread's first user message.
 //!
-//! Nothing records that a title was made: it is recognised by making one from the message again and comparing the two. So
-//! imported titles are recognised as well.
+//! The store does not record whether a title was made from a message. To find out, a title is made from the message again and
+//! compared with the thread's title. So imported titles are recognised as well.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -12,15 +12,15 @@ use threadkeep_core::{Content, Role, Scope, ThreadId};
 /// Maximum length of a title, in characters.
 const TITLE_CHARS: usize = 100;
 
-/// Maximum number of threads in [`SettledTitles`]; it is cleared when it is full.
+/// Maximum number of threads in [`SettledTitles`], which is cleared when it is full.
 const MAX_THREADS: usize = 16_384;
 
-/// Maximum number of scopes per thread in [`SettledTitles`]; a shared thread can have many users.
+/// Maximum number of scopes per thread in [`SettledTitles`]. A shared thread can have many users.
 const MAX_SCOPES: usize = 32;
 
 /// Makes a title from a text: its first 100 characters, with each run of white space replaced by one space.
 ///
-/// `None` for a text without anything but white space.
+/// `None` for a text that contains only white space.
 ///
 /// ```
 /// assert_eq!(threadkeep_memory::make_title("  ¿Qué es\n amparo? ").as_deref(), Some("¿Qué es amparo?"));
@@ -50,7 +50,7 @@ pub fn make_title(text: &str) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Makes a title from a message; `None` unless it is a user's.
+/// Makes a title from a message; `None` unless it is a user message with text.
 pub(crate) fn title_from(content: &Content) -> Option<String> {
     match content.role {
         Role::User => make_title(&content.plain_text()),
@@ -58,16 +58,16 @@ pub(crate) fn title_from(content: &Content) -> Option<String> {
     }
 }
 
-/// Makes a title from the first message that gives one.
+/// Makes a title from the first user message with text; `None` if there is none.
 pub(crate) fn title_from_first<'a>(contents: impl IntoIterator<Item = &'a Content>) -> Option<String> {
     contents.into_iter().find_map(title_from)
 }
 
-/// Threads that are known to have a title, or to be unable to get one, so that appending to them needs no read.
+/// Threads that are known to have a title, or to be unable to get one. Appending to them need not read the thread first.
 #[derive(Debug, Default)]
 pub(crate) struct SettledTitles {
     hasher: RandomState,
-    /// For each thread, hashes of the scopes for which this is known.
+    /// For each thread, hashes of the scopes in which this is known.
     threads: Mutex<HashMap<ThreadId, Vec<u64>>>,
 }
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn only_user_messages_give_titles() {
+    fn titles_are_made_only_from_user_messages() {
         let contents = [Content::text(Role::Assistant, "welcome"), Content::text(Role::User, "hello")];
         assert_eq!(title_from_first(&contents).as_deref(), Some("hello"));
         assert_eq!(title_from_first(&contents[..1]), None);
@@ -137,11 +137,11 @@ mod tests {
     fn titles_are_settled_per_scope() {
         let settled = SettledTitles::default();
         let thread = ThreadId::from_name(b"thread");
-        let (one, other) = (Scope::user("t", "one").unwrap(), Scope::user("t", "other").unwrap());
-        settled.insert(&one, thread);
-        assert!(settled.contains(&one, thread));
-        assert!(!settled.contains(&other, thread));
+        let (a, b) = (Scope::user("t", "a").unwrap(), Scope::user("t", "b").unwrap());
+        settled.insert(&a, thread);
+        assert!(settled.contains(&a, thread));
+        assert!(!settled.contains(&b, thread));
         settled.remove(thread);
-        assert!(!settled.contains(&one, thread));
+        assert!(!settled.contains(&a, thread));
     }
 }

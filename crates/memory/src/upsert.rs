@@ -1,4 +1,4 @@
-//! Adding messages, or replacing those with the same ids.
+//! Adding messages or replacing messages with the same ids.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use threadkeep_core::{Conflict, Message, MessageId, Replacement, Scope, StoreErr
 use crate::title::title_from;
 use crate::{Appended, Draft, Memory, MemoryError, Result};
 
-/// Number of attempts while others add or remove messages with the same ids.
+/// Maximum number of attempts while others add or remove messages with the same ids.
 const ATTEMPTS: usize = 8;
 
 impl Memory {
-    /// Adds messages, all or none. A draft whose id is in the thread replaces the content of that message.
+    /// Adds messages, all or none. If the thread contains a message with the id of a draft, its content is replaced.
     ///
     /// A replaced message keeps its position and creation time. A message with the same content is not changed. Drafts without
     /// an id are always added.
     ///
     /// # Errors
-    /// As [`Memory::append_all`]; `Conflict` for the id of an erased message; `Denied` if a message has to be replaced in a
-    /// shared thread under a user's scope.
+    /// The same as for [`Memory::append_all`]; `Conflict` for the id of an erased message; `Denied` if a message has to be
+    /// replaced, the thread is shared and `scope` is a user's.
     pub async fn upsert(&self, scope: &Scope, thread: ThreadId, drafts: Vec<Draft>) -> Result<Appended> {
         limits::check_bytes("messages of a commit", drafts.len(), limits::COMMIT_MESSAGES)?;
         for _ in 1..ATTEMPTS {
@@ -54,7 +54,7 @@ impl Memory {
     }
 }
 
-/// Whether another commit changed the messages between the read and the write.
+/// Whether the error shows that another commit changed the messages between the read and the write.
 fn is_race(error: &MemoryError) -> bool {
     use Conflict::{Change, MessageId};
     match error {

@@ -29,7 +29,7 @@ const OPEN: Rule = Rule::open();
 const SHARED_READ: Rule = Rule::shared(KeyRole::Read);
 const SHARED_WRITE: Rule = Rule::shared(KeyRole::Write);
 
-/// The compatibility endpoints.
+/// Returns the door of the compatibility endpoints.
 pub(crate) fn door() -> Door {
     Door::new("compat")
         .route(SHARED_READ, routes!(history::history))
@@ -54,7 +54,7 @@ pub(crate) fn door() -> Door {
         .cases(cases::cases)
 }
 
-/// An error of the endpoints for conversations.
+/// The body of an error response from the endpoints for conversations.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailureJson {
     success: bool,
@@ -65,7 +65,7 @@ fn failure(status: StatusCode, error: &'static str) -> Response {
     json_with(status, &FailureJson { success: false, error })
 }
 
-/// Parses the id of a thread. No thread has an invalid id.
+/// Parses the id of a thread; `None` if the id is invalid, so that no thread can have it.
 fn parse_thread_id(id: &str) -> Option<ThreadId> {
     id.parse().ok()
 }

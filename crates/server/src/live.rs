@@ -1,4 +1,5 @@
-//! Live events: changes of threads, delivered as they happen, with replay from the last event that the client received.
+//! Live events: changes to threads, which are sent to clients as they happen. A client that reconnects also receives the events
+//! since the last event that it received.
 
 mod cases;
 pub(crate) mod encoding;
@@ -15,7 +16,7 @@ use crate::security::KeyRole;
 
 const READ: Rule = Rule::role(KeyRole::Read);
 
-/// The routes for live events.
+/// Returns the door for live events.
 pub(crate) fn door() -> Door {
     Door::new("live")
         .route(READ.without_time_limit(), routes!(events::events))

@@ -1,8 +1,8 @@
-//! The OpenAI-compatible API: Conversations, Responses, Chat Completions, Models and Embeddings over the same threads as all
+//! The OpenAI-compatible API: Conversations, Responses, Chat Completions, Models and Embeddings. It uses the same threads as all
 //! other APIs.
 //!
-//! A conversation is a thread and its items are messages (`items`). The parts of an item that have no counterpart in the engine
-//! are stored exactly as received, so that they are returned byte for byte.
+//! A conversation is a thread, and its items are messages (`items`). The parts of an item that have no counterpart in a message are
+//! stored exactly as received, so that they are returned byte for byte.
 
 mod assistant;
 mod cases;
@@ -33,7 +33,7 @@ use crate::security::KeyRole;
 const READ: Rule = Rule::role(KeyRole::Read);
 const WRITE: Rule = Rule::role(KeyRole::Write);
 
-/// The routes that clients of OpenAI call.
+/// Returns the door with the routes that clients of OpenAI call.
 pub(crate) fn door() -> Door {
     Door::new("openai")
         .error_format(ErrorFormat::default().translating(translate_error))
@@ -70,11 +70,11 @@ pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: 
     Ok(turn::find_turn_record(app, scope, thread, id).await?.is_some())
 }
 
-/// Adapts an error to OpenAI clients: they retry a 409, and most conflicts do not pass by retrying.
+/// Adapts an error to OpenAI clients, which retry every 409 although a retry resolves few conflicts.
 fn translate_error(error: ApiError) -> ApiError {
     match error.status {
-        // The only 400 that these clients retry.
-        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED if error.code == "busy" => turn::locked(),
+        // This is the only 400 that these clients retry.
+        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED if error.code == "busy" => turn::locked_error(),
         StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => ApiError { status: StatusCode::BAD_REQUEST, ..error },
         _ => error,
     }

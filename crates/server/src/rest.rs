@@ -1,6 +1,6 @@
-//! The REST API under /v1, which offers what the library offers to a program.
+//! The REST API under /v1, which gives clients the same functions that the library gives to a program.
 //!
-//! Each path has a folder and each action a file; JSON types that several actions share are in `json`.
+//! Each path has a folder and each action a file. JSON types that several actions share are in `json`.
 
 pub(crate) mod agents;
 pub(crate) mod analytics;
@@ -30,7 +30,7 @@ const WRITE: Rule = Rule::role(KeyRole::Write);
 const ADMIN: Rule = Rule::role(KeyRole::Admin);
 const APPROVE: Rule = Rule::role(KeyRole::Approve);
 
-/// The routes of the REST API.
+/// Returns the door of the REST API.
 pub(crate) fn door() -> Door {
     Door::new("rest")
         .route(WRITE, routes!(threads::open::open))
@@ -63,7 +63,7 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(analytics::analytics))
         .route(READ.without_time_limit(), routes!(export::export))
         .route(ADMIN.without_time_limit(), routes!(import::import))
-        // Users may erase their own data; the handler checks the role for anything else.
+        // Users may erase their own data. For any other data, the action checks the role.
         .route(WRITE.without_time_limit().audited(), routes!(erase::erase))
         .route(READ, routes!(agents::list::list))
         .route(WRITE.without_time_limit(), routes!(agents::ask::ask))

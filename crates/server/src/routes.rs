@@ -62,9 +62,9 @@ pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
 /// Returns the first route of a door that collides with a route of other doors. Routes collide if they have the same path and
 /// method, or if their paths differ only in the names of parameters, such as `/a/{b}` and `/a/{c}`.
 pub(crate) fn find_collision(doors: &[Door], door: &Door) -> Option<RouteInfo> {
-    let taken: Vec<RouteInfo> = doors.iter().flat_map(Door::routes_and_aliases).collect();
+    let existing_routes: Vec<RouteInfo> = doors.iter().flat_map(Door::routes_and_aliases).collect();
     let collides = |route: &RouteInfo| {
-        taken.iter().any(|other| {
+        existing_routes.iter().any(|other| {
             let is_same_path = other.path == route.path;
             if is_same_path {
                 other.method == route.method

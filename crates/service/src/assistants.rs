@@ -33,8 +33,8 @@ pub enum AssistantNameError {
     },
 }
 
-/// Checks the name of an assistant. `is_reserved` returns whether paths of the server begin with a name. Names such as `v1` are always
-/// reserved.
+/// Checks the name of an assistant. `is_reserved` returns whether paths of the server begin with a name. Names such as `v1` are
+/// always reserved.
 ///
 /// # Errors
 /// [`AssistantNameError`] for an invalid name.
@@ -53,8 +53,8 @@ pub fn check_assistant_name(name: &str, is_reserved: impl FnOnce(&str) -> bool) 
     Ok(())
 }
 
-/// The assistants of one server, by name. Cheap to clone. Clones share their state, so that assistants can be added while the server
-/// runs.
+/// The assistants of one server, by name. Cheap to clone. Clones share their state, so that assistants can be added while the
+/// server runs.
 #[derive(Clone, Debug, Default)]
 pub struct Assistants {
     by_name: Arc<RwLock<BTreeMap<String, Entry>>>,
@@ -83,7 +83,8 @@ impl Assistants {
         check_assistant_name(name, |name| reserved.contains(name))
     }
 
-    /// Registers an assistant, replacing any assistant with the same name. Running turns continue with the assistant that started them.
+    /// Registers an assistant, replacing any assistant with the same name. Running turns continue with the assistant that started
+    /// them.
     ///
     /// Calls to the model, the tools and the embedder in the assistant's definition are counted and traced.
     ///
@@ -93,8 +94,8 @@ impl Assistants {
         self.put_with_lookups(agent, &[])
     }
 
-    /// Like [`Assistants::put`], but also exposes `lookups`, tools of the assistant, as HTTP endpoints. An assistant without lookups has
-    /// no such endpoints.
+    /// Like [`Assistants::put`], but also exposes `lookups`, tools of the assistant, as HTTP endpoints. An assistant without
+    /// lookups has no such endpoints.
     ///
     /// # Errors
     /// The same as [`Assistants::put`].

@@ -1,9 +1,9 @@
 //! The audit log, which records actions that require the role `admin` or `approve`: who performed them, and when.
 //!
-//! The log is stored as messages in a thread of the internal tenant, which no API can access. All instances write to the same thread,
-//! and each record contains the hash of the previous record ([`chain`]). One record is written before an action, and another one with
-//! the outcome after the action. If the first record cannot be written, the action is not performed. Records contain ids, but no
-//! request bodies, no message content and no secrets.
+//! The log is stored as messages in a thread of the internal tenant, which no API can access. All instances write to the same
+//! thread, and each record contains the hash of the previous record ([`chain`]). One record is written before an action, and
+//! another one with the outcome after the action. If the first record cannot be written, the action is not performed. Records
+//! contain ids, but no request bodies, no message content and no secrets.
 
 mod chain;
 
@@ -44,7 +44,8 @@ pub struct AuditRecord {
     /// The target: the id of a key, or the path of the request, in which parts that are not ids are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The outcome: `begun` in the record before the action; in the record after it, the status of the response, `done` or `failed`.
+    /// The outcome: `begun` in the record before the action; in the record after it, the status of the response, `done` or
+    /// `failed`.
     pub outcome: String,
     /// The request id, which also appears in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,8 +109,8 @@ impl AuditLog {
         self.write(&AuditRecord { outcome: "done".to_owned(), ..record }).await
     }
 
-    /// Performs an action of the command line. Writes a record before the action, and another with the outcome after it. If the first
-    /// record cannot be written, the action is not performed. `target` is an id.
+    /// Performs an action of the command line. Writes a record before the action, and another with the outcome after it. If the
+    /// first record cannot be written, the action is not performed. `target` is an id.
     ///
     /// # Errors
     /// The errors of the action and of the store.

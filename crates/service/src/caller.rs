@@ -27,7 +27,8 @@ pub enum Credential {
     },
     /// The local token of this machine's user, which is valid as long as there is no API key.
     Local {
-        /// When the session that was started with the token expires, in seconds since 1970; `None` if the caller sent the token itself.
+        /// When the session that was started with the token expires, in seconds since 1970; `None` if the caller sent the token
+        /// itself.
         until_seconds: Option<i64>,
     },
     /// The caller was authenticated by a door. Contains [`Sender::name`].
@@ -88,7 +89,7 @@ impl Caller {
     /// Whether the caller's key or token belongs to this user, rather than to an application that names the user.
     #[must_use]
     pub fn is_user(&self, user: &UserId) -> bool {
-        !self.is_user_named && matches!(&self.scope, Scope::User(_, own) if own == user)
+        !self.is_user_named && matches!(&self.scope, Scope::User(_, own_user) if own_user == user)
     }
 
     /// Whether the credential is still valid. Long-lived connections check this periodically.

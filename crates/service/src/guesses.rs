@@ -22,7 +22,8 @@ const MAX_SOURCES: usize = 10_000;
 /// How long a source is trusted after it has used a valid key.
 const TRUSTED_FOR: Duration = Duration::from_hours(1);
 
-/// The source of an attempt: an IPv4 address, or an IPv6 network with a 64-bit prefix, because a single client may own a whole network.
+/// The source of an attempt: an IPv4 address, or an IPv6 network with a 64-bit prefix, because a single client may own a whole
+/// network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(IpAddr);
 

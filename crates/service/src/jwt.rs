@@ -1,7 +1,7 @@
 //! JSON Web Tokens of external issuers. The claims for the issuer, the audience and the expiry are required.
 //!
-//! The algorithm is determined by the configuration of the issuer (HS256 with a secret) or by the issuer's published key (`key_set`),
-//! never by the token.
+//! The algorithm is determined by the configuration of the issuer (HS256 with a secret) or by the issuer's published key
+//! (`key_set`), never by the token.
 
 mod key_set;
 mod signature;
@@ -37,8 +37,8 @@ pub struct TokenIssuer {
     pub tenant: TenantId,
     /// The roles of all users.
     pub roles: Vec<KeyRole>,
-    /// Whether tokens with the role `service_role` (Supabase's name for the application itself) are accepted. They are valid for the
-    /// whole tenant.
+    /// Whether tokens with the role `service_role` (Supabase's name for the application itself) are accepted. They are valid for
+    /// the whole tenant.
     pub accepts_service_role: bool,
     verifier: Verifier,
 }
@@ -103,7 +103,8 @@ impl TokenIssuer {
         Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    /// Creates an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role `write`.
+    /// Creates an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role
+    /// `write`.
     ///
     /// The keys are read when the first token is received, through the proxy if there is one. They are read again when they are ten
     /// minutes old or a token names an unknown key, but at most four times a minute.

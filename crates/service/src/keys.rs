@@ -1,9 +1,9 @@
 //! API keys. Only hashes of their secrets are stored. Keys are checked with every request, so that revoking a key takes effect
 //! immediately.
 //!
-//! Keys are stored as system records of the internal tenant, so that all instances share them. No API exposes these records, because
-//! no key can be created for the internal tenant. Revoked keys remain stored: a server that has had a key does not accept requests
-//! without keys again when the last key is revoked.
+//! Keys are stored as system records of the internal tenant, so that all instances share them. No API exposes these records,
+//! because no key can be created for the internal tenant. Revoked keys remain stored: a server that has had a key does not accept
+//! requests without keys again when the last key is revoked.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,8 +28,8 @@ const SECRET_BYTES: usize = 32;
 /// The maximum number of cached keys.
 const CACHED_KEYS: usize = 1_024;
 
-/// A role of a key in its tenant. `Write` and `Approve` include `Read`; `Admin` includes these three. `Operate` applies to the whole
-/// server: no other role includes it, and it includes none.
+/// A role of a key in its tenant. `Write` and `Approve` include `Read`; `Admin` includes these three. `Operate` applies to the
+/// whole server: no other role includes it, and it includes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -90,8 +90,8 @@ impl FromStr for KeyRole {
 pub struct NewKey {
     /// The tenant.
     pub tenant: TenantId,
-    /// The only user on whose behalf the key may be used. A key without a user is valid for the whole tenant, and its requests may name
-    /// any user.
+    /// The only user on whose behalf the key may be used. A key without a user is valid for the whole tenant, and its requests
+    /// may name any user.
     pub user: Option<UserId>,
     /// A name for people.
     pub name: String,

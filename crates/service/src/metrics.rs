@@ -14,8 +14,8 @@ const REQUEST_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1
 /// Upper bounds of the histogram buckets for calls, in seconds.
 const CALL_SECONDS: [f64; 9] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// The metrics of a server. Labels are methods, routes, statuses, outcomes, and names of models, tools and assistants. They contain no
-/// tenants and no text that a caller chooses.
+/// The metrics of a server. Labels are methods, routes, statuses, outcomes, and names of models, tools and assistants. They
+/// contain no tenants and no text that a caller chooses.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,

@@ -66,7 +66,8 @@ pub(crate) struct Quotas {
 struct Block {
     day: i64,
     remaining: u32,
-    /// The quota per day that was found to be used up, if it was. Another quota of the same caller may not be used up.
+    /// The quota per day with which the store granted no further block, if that happened. If the caller's quota is raised, a block
+    /// can be reserved again.
     exceeded: Option<u32>,
 }
 
@@ -114,8 +115,8 @@ impl Quotas {
         Ok(())
     }
 
-    /// Takes a request from the reserved block. Returns whether the request is within the quota, or `None` if another block has to be
-    /// reserved first.
+    /// Takes a request from the reserved block. Returns whether the request is within the quota, or `None` if another block has
+    /// to be reserved first.
     fn take_reserved(&self, caller: &str, day: i64, quota: Quota) -> Option<bool> {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let block = blocks.get_mut(caller).filter(|block| block.day == day)?;

@@ -1,14 +1,15 @@
 //! Detection of retried requests.
 //!
-//! Requests with the same `Idempotency-Key` are retries for as long as the store retains idempotency records. A request without a key
-//! that the client marks as a retry (as OpenAI's clients do) is treated as a retry only if nothing has happened since the first
-//! attempt: the same body was appended at most two minutes ago, and its messages are still the end of the thread.
+//! Requests with the same `Idempotency-Key` are retries for as long as the store retains idempotency records. A request without a
+//! key that the client marks as a retry (as OpenAI's clients do) is treated as a retry only if nothing has happened since the
+//! first attempt: the same body was appended at most two minutes ago, and its messages are still the end of the thread.
 //!
-//! Detection uses stored data only. An append without a key is committed with a key derived from its time and its body. A retry reads
-//! the time of the last append from the change log and derives the same key; other requests read nothing. The time is the first
-//! component because increasing keys are adjacent in indexes.
+//! Detection uses stored data only. An append without a key is committed with a key derived from its time and its body. A retry
+//! reads the time of the last append from the change log and derives the same key; other requests read nothing. The time is the
+//! first component because increasing keys are adjacent in indexes.
 //!
-//! Creation of a thread is never matched by the body: otherwise two clients that both start a conversation would get the same thread.
+//! Creation of a thread is never matched by the body: otherwise two clients that both start a conversation would get the same
+//! thread.
 
 use threadkeep::core::{ChangePage, Effect, Fingerprint, PutRecord};
 use threadkeep::memory::Appended;
@@ -29,7 +30,7 @@ const ATTEMPTS: usize = 64;
 /// The number of hexadecimal digits of the digest that are omitted from derived keys: the remaining 128 bits are sufficient.
 const OMITTED_DIGITS: usize = 32;
 
-/// One attempt of a request: what identifies the request among all its attempts, and whether this attempt is a retry.
+/// One attempt of a request. Contains the data that all attempts have in common, and the number of earlier attempts.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     key: Option<String>,
@@ -90,14 +91,14 @@ impl Attempt {
         Some(ThreadId::from_name(format!("http\n{}\n{user}\n{api}\n{key}", scope.tenant_id()).as_bytes()))
     }
 
-    /// Returns the id for a thread that the request creates: the same id for all attempts with the same key, or a random id without a
-    /// key.
+    /// Returns the id for a thread that the request creates: the same id for all attempts with the same key, or a random id
+    /// without a key.
     pub fn thread_id(&self, service: &Service, scope: &Scope) -> ThreadId {
         self.named_id(scope).unwrap_or_else(|| service.memory().generate_thread_id())
     }
 
-    /// Stores the digest of the request that created a thread, if the request has a key, so that the same key with another body is a
-    /// conflict. Returns whether the digest is stored.
+    /// Stores the digest of the request that created a thread, if the request has a key, so that the same key with another body
+    /// is a conflict. Returns whether the digest is stored.
     pub async fn record_creation(&self, service: &Service, scope: &Scope, thread: ThreadId) -> Result<bool> {
         if self.key.is_none() {
             return Ok(false);
@@ -186,8 +187,8 @@ fn plus_micros(time: Timestamp, micros: usize) -> Timestamp {
     Timestamp::from_micros(time.as_micros() + micros as i64).unwrap_or(time)
 }
 
-/// Returns the time at which a single commit appended all messages from the position `first` to the end of the thread. Returns `None`
-/// if there is no such commit within [`RETRY_WINDOW_MS`].
+/// Returns the time at which a single commit appended all messages from the position `first` to the end of the thread. Returns
+/// `None` if there is no such commit within [`RETRY_WINDOW_MS`].
 async fn find_append_time(
     service: &Service,
     scope: &Scope,

@@ -163,8 +163,8 @@ impl Service {
     /// request names. Returns `None` if the credential is neither a valid key nor a valid token.
     ///
     /// # Errors
-    /// `TooMany` if a limit of the caller is exceeded, `Forbidden` if the caller may not act for the named user; errors of `user` and
-    /// of the store.
+    /// `TooMany` if a limit of the caller is exceeded, `Forbidden` if the caller may not act for the named user; errors of `user`
+    /// and of the store.
     pub async fn authenticate(
         &self,
         credential: &str,
@@ -202,8 +202,8 @@ impl Service {
         Ok(!self.inner.options.token_issuers.is_empty() || self.keys().has_any().await?)
     }
 
-    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may name only that user; a
-    /// request with a token of the application may name any user.
+    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may name only that
+    /// user; a request with a token of the application may name any user.
     async fn token_caller(&self, caller: Caller, named_user: Option<UserId>) -> Result<Caller> {
         let is_user_named = matches!(caller.scope, Scope::Tenant(_));
         let scope = match (caller.scope, named_user) {
@@ -239,8 +239,8 @@ impl Service {
         }
     }
 
-    /// Performs an action on behalf of a caller. Writes a record to the audit log before the action, and another with the outcome after
-    /// it. If the first record cannot be written, the action is not performed.
+    /// Performs an action on behalf of a caller. Writes a record to the audit log before the action, and another with the outcome
+    /// after it. If the first record cannot be written, the action is not performed.
     ///
     /// # Errors
     /// The errors of the store when writing the first record.

@@ -1,7 +1,7 @@
 //! Tracing of requests, turns of assistants, and calls to models, embedders and tools, following the conventions of OpenTelemetry.
 //!
-//! Spans are exported to a collector by OTLP over HTTP, as JSON (`export`). They contain names, numbers and outcomes, but no message
-//! content, no ids of users and no keys. The wrappers in `instrumented` trace and count the calls that assistants make.
+//! Spans are exported to a collector by OTLP over HTTP, as JSON (`export`). They contain names, numbers and outcomes, but no
+//! message content, no ids of users and no keys. The wrappers in `instrumented` trace and count the calls that assistants make.
 
 mod export;
 mod instrumented;

@@ -1,8 +1,8 @@
 //! Turns of assistants for clients. An accepted request is completed whether or not the client waits for it.
 //!
-//! Each turn runs in its own task. The task owns a guard, such as that of the connection, so that shutdown waits for the turn. A turn
-//! that a crash interrupted can be resumed from the journal of its thread. Instances resume such turns periodically; a turn is also
-//! resumed when a client retries the request, reads the turn with write access, or starts the next turn of the thread.
+//! Each turn runs in its own task. The task owns a guard, such as that of the connection, so that shutdown waits for the turn. A
+//! turn that a crash interrupted can be resumed from the journal of its thread. Instances resume such turns periodically; a turn
+//! is also resumed when a client retries the request, reads the turn with write access, or starts the next turn of the thread.
 
 mod asking;
 mod deciding;

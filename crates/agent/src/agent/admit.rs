@@ -118,7 +118,7 @@ impl Agent {
             if approvals_of_run.any(|approval| approval.state != ApprovalState::Pending || now < approval.expires_at) {
                 waiting.push(run);
             } else {
-                let name = record::waiting(&run.value.turn);
+                let name = record::waiting_name(&run.value.turn);
                 close(self.memory(), access, &name, &run, ApprovalState::Expired, None).await?;
             }
         }

@@ -135,7 +135,7 @@ impl Agent {
         if id.is_empty() || id.len() > 100 || id.chars().any(char::is_control) {
             return Err(not_found());
         }
-        let found = self.memory().find_thread_record(&access.writer, access.thread, &record::approval(id)).await?;
+        let found = self.memory().find_thread_record(&access.writer, access.thread, &record::approval_name(id)).await?;
         let record = found.ok_or_else(not_found)?;
         Ok(Versioned { value: record.value.read()?, version: record.tagged() })
     }
@@ -151,7 +151,7 @@ impl Agent {
             state = ApprovalState::Expired;
             let runs = access.runs(self.memory()).await?;
             if let Some(run) = runs.waiting.iter().find(|run| run.value.turn == found.value.turn) {
-                let name = record::waiting(&run.value.turn);
+                let name = record::waiting_name(&run.value.turn);
                 close(self.memory(), access, &name, run, state, None).await?;
             }
         }
@@ -173,13 +173,13 @@ impl Agent {
         record.lease_until = lease_until(memory);
         let id = record::message_id(&record.turn, record.started_at, record.messages);
         record.messages += 1;
-        let name = record::waiting(&record.turn);
+        let name = record::waiting_name(&record.turn);
         let batch = lock::acquire(memory.batch(), &record, legacy)?
             .require(name.clone(), RecordState::Version(version))
-            .require(record::approval(&decided.id), RecordState::Version(approval_version))
+            .require(record::approval_name(&decided.id), RecordState::Version(approval_version))
             .delete(name)
             .put(decided.record(memory.now())?)
-            .append(record.marked(decision_draft(decided)).with_id(id));
+            .append(record.mark_if_ephemeral(decision_draft(decided)).with_id(id));
         match batch.commit(&access.writer, access.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.tagged() }),
             Err(error)

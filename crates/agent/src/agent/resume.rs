@@ -1,7 +1,7 @@
 //! Resuming turns that a crash, a restart or a dropped call interrupted.
 
 use threadkeep_core::{Failure, RecordState, Scope, ThreadId};
-use threadkeep_memory::turns::{Driver, ThreadAccess, Versioned, close, lease_until, lock, messages_of};
+use threadkeep_memory::turns::{Driver, ThreadAccess, Versioned, close, lease_until, lock, read_turn_messages};
 
 use super::Agent;
 use super::start::ClaimedRun;
@@ -54,7 +54,7 @@ impl Agent {
             turns.extend(self.resume_run(&access, active, stop, &events).await?);
         }
         for run in self.admit(&access, None, stop, &mut lock::LegacyLock::default()).await?.waiting {
-            let approvals = access.approvals_of(self.memory(), &run.value.turn).await?;
+            let approvals = access.approvals_of_turn(self.memory(), &run.value.turn).await?;
             let is_decided = approvals
                 .iter()
                 .any(|approval| matches!(approval.value.state, ApprovalState::Denied | ApprovalState::Claimed));
@@ -116,9 +116,9 @@ impl Agent {
         record.lease_until = lease_until(memory);
         let (batch, version, mut legacy) = (memory.batch(), RecordState::Version(version), lock::LegacyLock::default());
         let batch = match from {
-            ClaimFrom::DeadDriver => lock::renew(batch.require(record::active(), version), &record)?,
+            ClaimFrom::DeadDriver => lock::renew(batch.require(record::active_name(), version), &record)?,
             ClaimFrom::Waiting => {
-                let name = record::waiting(&record.turn);
+                let name = record::waiting_name(&record.turn);
                 lock::acquire(batch.require(name.clone(), version).delete(name), &record, &legacy)?
             }
         };
@@ -137,14 +137,14 @@ impl Agent {
         access: &ThreadAccess,
         record: &RunRecord,
     ) -> Result<Option<(u64, String)>> {
-        let found = messages_of(self.memory(), access, &record.turn, record.started_at, 1).await?;
+        let found = read_turn_messages(self.memory(), access, &record.turn, record.started_at, 1).await?;
         Ok(found.first().map(|message| (message.seq, message.plain_text().into_owned())))
     }
 
     /// Closes a run whose user message was erased.
     async fn close_erased(&self, access: &ThreadAccess, active: &Versioned<RunRecord>) -> Result<Turn> {
         let failure = Failure::new("question_erased", "the question was erased before it was answered");
-        let name = record::active();
+        let name = record::active_name();
         close(self.memory(), access, &name, active, ApprovalState::Replaced, Some(failure)).await?;
         let turn = active.value.turn.clone();
         let found = self.find_turn(&access.scope, access.thread, &turn).await?;

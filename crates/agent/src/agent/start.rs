@@ -5,7 +5,7 @@ use std::sync::Arc;
 use threadkeep_core::{ChatModel, Content, RecordState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
 use threadkeep_memory::turns::{
-    Driver, Runs, ThreadAccess, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key,
+    Driver, Runs, ThreadAccess, TurnKind, Versioned, lease_until, lock, read_turn_messages, turn_id_for_key,
 };
 use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
 use tokio::sync::Mutex;
@@ -82,7 +82,7 @@ impl Agent {
         // Only the length is logged, because users' messages must never be.
         tracing::debug!("Processing natural language input for agent {name}: {} chars", request.text.chars().count());
         let turn = match &request.idempotency_key {
-            Some(key) => turn_of_key(access.thread, key),
+            Some(key) => turn_id_for_key(access.thread, key),
             None => memory.generate_message_id().to_string(),
         };
         let mut legacy = lock::LegacyLock::default();
@@ -112,11 +112,11 @@ impl Agent {
             let mut batch = lock::acquire(memory.batch(), &record, &legacy)?;
             if request.idempotency_key.is_some() {
                 // Since the lookup, the same request may have run its whole turn at another instance.
-                for name in [record::turn_record(&turn), record::waiting(&turn)] {
+                for name in [record::turn_record_name(&turn), record::waiting_name(&turn)] {
                     batch = batch.require(name, RecordState::Absent);
                 }
             }
-            let batch = batch.append(record.marked(Draft::new(content)).with_id(id));
+            let batch = batch.append(record.mark_if_ephemeral(Draft::new(content)).with_id(id));
             match batch.commit(&access.writer, access.thread).await {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.tagged() };
@@ -223,7 +223,7 @@ impl Agent {
             history_end_seq: seq - 1,
             model,
             tools: self.enabled_tools(&config),
-            policy: config.bound_context(&self.assistant().definition().context),
+            policy: config.limit_context(&self.assistant().definition().context),
             prepared,
             sink: &sink,
             contexts: Mutex::new(Contexts::of(read)),
@@ -296,7 +296,7 @@ impl Agent {
             _ => access.journal(memory, &run.value.turn).await?,
         };
         let approvals = match run.value.messages > 1 || run.value.entries > 0 {
-            true => access.approvals_of(memory, &run.value.turn).await?,
+            true => access.approvals_of_turn(memory, &run.value.turn).await?,
             false => Vec::new(),
         };
         let input = Input { question, extra_input: run.value.extra_input.clone() };
@@ -336,7 +336,7 @@ impl Agent {
         if record.messages == 1 {
             return Ok(vec![StoredMessage { seq, role: Role::User }]);
         }
-        let found = messages_of(self.memory(), access, &record.turn, record.started_at, record.messages).await?;
+        let found = read_turn_messages(self.memory(), access, &record.turn, record.started_at, record.messages).await?;
         Ok(found.iter().map(|message| StoredMessage { seq: message.seq, role: message.content.role }).collect())
     }
 }

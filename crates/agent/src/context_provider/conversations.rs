@@ -24,7 +24,7 @@ impl ContextSource for ConversationSource {
         let options = RecallOptions { except: tail, limit: source_query.limit * 4, ..RecallOptions::default() };
         let found = source_query.memory.recall(source_query.scope, source_query.query, &options).await;
         let found = found.map_err(|error| Failure::new("recall_failed", error.to_string()))?;
-        Ok(found.turns.iter().filter_map(excerpt).take(source_query.limit).collect())
+        Ok(found.messages.iter().filter_map(excerpt).take(source_query.limit).collect())
     }
 }
 

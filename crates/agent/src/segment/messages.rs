@@ -3,9 +3,9 @@
 use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, Value, limits};
 use threadkeep_graph::{Event, Failure, Outcome, Output};
 use threadkeep_memory::Draft;
-use threadkeep_memory::turns::{metadata, note_draft, result_draft};
+use threadkeep_memory::turns::{error_result_draft, metadata, notice_draft};
 
-use crate::bounded::{bound_name, bound_text, storable, storable_call, storable_source};
+use crate::bounded::{bound_name, limit_text, storable, storable_call, storable_source};
 use crate::executor::EffectExecutor;
 use crate::record::RecordedEvent;
 use crate::run_state::{RunState, model_answers};
@@ -21,7 +21,7 @@ pub(super) fn answer_drafts(run_state: &RunState, output: &Output) -> Vec<Draft>
     };
     if !drafts.last().is_some_and(is_reply) {
         drafts.extend(close_calls(run_state, "not done: the turn ended first"));
-        drafts.push(note_draft(&run_state.record.turn, &output.reply));
+        drafts.push(notice_draft(&run_state.record.turn, &output.reply));
     }
     if let Some(last) = drafts.last_mut() {
         let content = &mut last.content;
@@ -57,7 +57,7 @@ pub(super) fn waiting_drafts(executor: &EffectExecutor<'_>, run_state: &RunState
     let pending: Vec<&Approval> = pending.filter(|approval| approval.state == ApprovalState::Pending).collect();
     let previews: Vec<&str> = pending.iter().map(|approval| approval.preview.as_str()).collect();
     let reply = executor.assistant.approval_reply(&previews);
-    let mut draft = note_draft(&run_state.record.turn, &reply);
+    let mut draft = notice_draft(&run_state.record.turn, &reply);
     let ids = pending.iter().map(|approval| Value::String(approval.id.clone())).collect();
     draft.content.metadata.insert("approvals".to_owned(), Value::Array(ids));
     drafts.push(draft);
@@ -70,7 +70,7 @@ pub(crate) fn decision_draft(approval: &Approval) -> Draft {
     let changed = approval.changed.as_ref().map(|changed| format!(" with {changed}")).unwrap_or_default();
     let reason = approval.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let text = format!("{verb}: {}{changed}{reason}", approval.preview);
-    let mut draft = Draft::new(Content::text(Role::User, bound_text(&text)));
+    let mut draft = Draft::new(Content::text(Role::User, limit_text(&text)));
     draft.content.author = approval.by.as_deref().map(bound_name);
     draft.content.metadata = metadata(&approval.turn);
     draft.content.metadata.insert("approval".to_owned(), Value::String(approval.id.clone()));
@@ -78,7 +78,7 @@ pub(crate) fn decision_draft(approval: &Approval) -> Draft {
 }
 
 fn failure_draft(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &Failure) -> Draft {
-    let mut draft = note_draft(&run_state.record.turn, &executor.assistant.failure_reply(failure));
+    let mut draft = notice_draft(&run_state.record.turn, &executor.assistant.failure_reply(failure));
     draft.content.metadata.insert("error".to_owned(), Value::String(failure.code.clone()));
     draft
 }
@@ -136,7 +136,7 @@ fn close_calls(run_state: &RunState, reason: &str) -> Vec<Draft> {
         Some(RecordedEvent { event: Event::Finished { outcome: Outcome::Tool(outcome), .. }, .. }) => {
             create_draft(run_state, &crate::result_message(outcome.clone()))
         }
-        _ => result_draft(&run_state.record.turn, &storable_call(call).id, reason),
+        _ => error_result_draft(&run_state.record.turn, &storable_call(call).id, reason),
     };
     calls.map(close).collect()
 }

@@ -82,12 +82,12 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let found = memory.recall(&scope, &question, &options).await?;
     let incomplete = !found.unsearched.is_empty();
     if app.output.is_json() {
-        let turns = found.turns.into_iter().map(TurnJson::from).collect();
+        let turns = found.messages.into_iter().map(TurnJson::from).collect();
         app.output.json(&RecallJson { turns, incomplete })?;
         return Ok(Status::Done);
     }
-    print(app, &memory, &scope, &found.turns).await?;
-    if found.turns.is_empty() {
+    print(app, &memory, &scope, &found.messages).await?;
+    if found.messages.is_empty() {
         app.output.note(
             "nothing found\nhint: use words, names or days from the conversations; `threadkeep threads` lists them",
         );

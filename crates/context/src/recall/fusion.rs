@@ -1,6 +1,6 @@
 //! Combines rankings from different methods, such as word matching and embeddings.
 //!
-//! Both functions accept any number of rankings. [`by_rank`] ignores the scores; [`by_score`] preserves their relative
+//! Both functions accept any number of rankings. [`combine_by_rank`] ignores the scores; [`combine_by_score`] preserves their relative
 //! distances.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ const RANK_OFFSET: f64 = 60.0;
 ///
 /// Returns entries best first; equal scores are ordered by entry.
 #[must_use]
-pub fn by_rank<T: Ord + Clone>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
+pub fn combine_by_rank<T: Ord + Clone>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
     let mut scores: BTreeMap<T, f64> = BTreeMap::new();
     for ranking in rankings {
         for (rank, entry) in ranking.iter().enumerate() {
@@ -27,7 +27,7 @@ pub fn by_rank<T: Ord + Clone>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
 ///
 /// Returns entries best first; equal scores are ordered by entry.
 #[must_use]
-pub fn by_score<T: Ord + Clone>(rankings: &[(f64, Vec<(T, f64)>)]) -> Vec<(T, f64)> {
+pub fn combine_by_score<T: Ord + Clone>(rankings: &[(f64, Vec<(T, f64)>)]) -> Vec<(T, f64)> {
     let mut scores: BTreeMap<T, f64> = BTreeMap::new();
     for (share, ranking) in rankings {
         let finite = || ranking.iter().map(|(_, score)| *score).filter(|score| score.is_finite());
@@ -59,20 +59,20 @@ mod tests {
 
     #[test]
     fn entries_of_both_rankings_come_first() {
-        let joined = by_rank(&[vec!["a", "b", "c"], vec!["d", "b"]]);
+        let joined = combine_by_rank(&[vec!["a", "b", "c"], vec!["d", "b"]]);
         assert_eq!(joined.iter().map(|(entry, _)| *entry).collect::<Vec<_>>(), ["b", "a", "d", "c"]);
         assert_eq!(joined[1].1, 1.0 / 61.0);
-        assert_eq!(by_rank::<u8>(&[]), []);
+        assert_eq!(combine_by_rank::<u8>(&[]), []);
     }
 
     #[test]
     fn scores_are_normalized() {
         let joined =
-            by_score(&[(1.0, vec![("a", 30.0), ("b", 10.0)]), (1.0, vec![("b", 0.9), ("a", 0.8), ("c", 0.85)])]);
+            combine_by_score(&[(1.0, vec![("a", 30.0), ("b", 10.0)]), (1.0, vec![("b", 0.9), ("a", 0.8), ("c", 0.85)])]);
         let (names, scores): (Vec<_>, Vec<_>) = joined.into_iter().unzip();
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(scores[..2], [1.0, 1.0]);
-        let odd = by_score(&[(0.5, vec![("a", f64::NAN), ("b", 2.0)]), (1.0, Vec::new())]);
+        let odd = combine_by_score(&[(0.5, vec![("a", f64::NAN), ("b", 2.0)]), (1.0, Vec::new())]);
         assert_eq!(odd, [("b", 0.5), ("a", 0.0)]);
     }
 }

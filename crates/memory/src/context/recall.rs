@@ -54,7 +54,7 @@ impl Memory {
                     loaded.cutoff.is_none_or(|cutoff| message.created_at >= cutoff)
                         && (if other == thread { message.seq >= loaded.range.first_seq } else { !is_loaded() })
                 };
-                let usable = results.turns.into_iter().filter(|turn| is_usable(&turn.message, turn.thread));
+                let usable = results.messages.into_iter().filter(|turn| is_usable(&turn.message, turn.thread));
                 let found =
                     usable.map(|turn| Recalled { thread: Some(turn.thread), message: turn.message, score: turn.score });
                 let outcome = RecallOutcome::Searched {

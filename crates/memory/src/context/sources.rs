@@ -11,7 +11,7 @@ use threadkeep_core::{
 use super::state::{self, ContextState};
 use super::token_counts::TokenCounts;
 use super::{ContextOptions, MARGIN};
-use crate::preferences::preferences_of;
+use crate::preferences::preferences_query;
 use crate::thread_cache::{ExtraReads, ReadPage, ThreadCache};
 use crate::{Memory, Result};
 
@@ -82,7 +82,7 @@ impl Memory {
         thread: ThreadId,
         policy: &ContextPolicy,
     ) -> Option<PreferencesQuery> {
-        let query = preferences_of(scope).ok().filter(|_| policy.preferences)?;
+        let query = preferences_query(scope).ok().filter(|_| policy.preferences)?;
         // Preferences are not cached, only their absence. The stamp is read first, so that it is outdated if preferences are
         // written during the read.
         let stamp = self.thread_cache().and_then(|_| self.store().records_stamp());
@@ -107,7 +107,7 @@ impl Memory {
             _ => Box::pin(self.all_records(scope, preferences.query)).await?,
         };
         if let (true, Some(stamp), Some(cache)) = (records.is_empty(), preferences.stamp, self.thread_cache()) {
-            cache.note_without_preferences(&(scope.tenant_id().clone(), thread), scope, stamp);
+            cache.remember_no_preferences(&(scope.tenant_id().clone(), thread), scope, stamp);
         }
         let lines = records.into_iter().map(|preference| {
             let text: Option<String> = preference.value.read().ok();

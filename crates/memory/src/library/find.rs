@@ -1,4 +1,4 @@
-use threadkeep_context::recall::{Question, Statistics, bm25, by_rank};
+use threadkeep_context::recall::{Question, Statistics, bm25, combine_by_rank};
 use threadkeep_core::text::TermCounts;
 use threadkeep_core::{Embedder, EmbedderError, Embedding, EntryHit, Scope, SearchQuery, Source, Value, limits};
 
@@ -134,7 +134,7 @@ fn rank(question: &Question, entries: Vec<EntryHit>, statistics: &Statistics) ->
     let by_meaning = sorted_by(&|index| entries[index].similarity);
     let ranked = match by_meaning.is_empty() {
         true => by_words.into_iter().map(|index| (index, words[index])).collect(),
-        false => by_rank(&[by_words, by_meaning]),
+        false => combine_by_rank(&[by_words, by_meaning]),
     };
     let mut entries: Vec<Option<EntryHit>> = entries.into_iter().map(Some).collect();
     ranked.into_iter().filter_map(|(index, score)| Some(found_passage(entries[index].take()?, score))).collect()

@@ -1,4 +1,5 @@
-//! Backing up a whole store as lines of text, and restoring it: the verbatim variant of the documented export format.
+//! Backing up a whole store as lines of text, and restoring it. The lines have a variant of the export format that preserves
+//! all data verbatim.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use super::{Damage, Progress, walk};
 use crate::retry::retry;
 use crate::{MemoryError, Platform, Result};
 
-/// Maximum size of an object that spans several lines, in bytes.
+/// Maximum size of a JSON object that spans several lines, in bytes.
 const MAX_OBJECT_BYTES: usize = 256 * 1024 * 1024;
 
-/// Writes a backup of all tenants of a store as lines, with limited memory, from one snapshot.
+/// Writes a backup of all data in a store as lines, from one snapshot. Only a part of the data is in memory at a time.
 #[derive(Debug)]
 pub struct BackupLines {
     snapshot: Arc<dyn Snapshot>,
@@ -31,15 +32,16 @@ pub struct BackupLines {
 /// The result of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackupSummary {
-    /// What was written.
+    /// The amount of data that was written.
     #[serde(flatten)]
     pub written: Progress,
-    /// Whether all of it, or each thread of it, is as of one instant.
+    /// Whether all data, or only each thread, is as of one instant.
     pub as_of: Consistency,
-    /// How much the store's write-ahead log grew during the backup, in bytes; `None` without a log that has to wait for readers.
+    /// The growth of the store's write-ahead log during the backup, in bytes; `None` if the store has no log that cannot shrink
+    /// while the snapshot is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_growth_bytes: Option<u64>,
-    /// Damaged data of the store: written as it is, or omitted if it cannot be read.
+    /// Damaged data in the store. It was written unchanged, or omitted if it cannot be read.
     #[serde(skip_serializing_if = "Damage::is_empty")]
     pub damage: Damage,
 }
@@ -52,25 +54,25 @@ pub struct BackupReader {
     hasher: Sha256,
     lines: u64,
     objects: u64,
-    /// An object that continues in the next line.
+    /// The beginning of an object that continues in the next line.
     partial: Option<PartialObject>,
     done: Progress,
     has_ended: bool,
 }
 
-/// The first lines of an object. JSON that is stored byte for byte can contain line breaks.
+/// The first lines of an object. An object spans several lines if it includes stored JSON text with line breaks.
 #[derive(Debug)]
 struct PartialObject {
     text: String,
-    /// The number of open brackets.
+    /// The number of brackets that are not closed yet.
     depth: i64,
 }
 
 impl BackupLines {
-    /// Takes a snapshot of a store, by the clock of `platform`. Later writes are not in the backup.
+    /// Takes a snapshot of a store at the current time of the platform's clock. Later writes are not in the backup.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn begin(backend: &Backend, platform: &Platform) -> Result<Self> {
         let (now, runtime) = (platform.clock.now(), &*platform.runtime);
         let snapshot: Arc<dyn Snapshot> = Arc::from(retry(runtime, || backend.maintenance.snapshot(now)).await?);
@@ -92,10 +94,10 @@ impl BackupLines {
         self.totals
     }
 
-    /// Calls `write` with each line, without its line break. Others may write to the store meanwhile.
+    /// Calls `write` with each line, excluding the line break, and the current progress. Others may write to the store meanwhile.
     ///
     /// # Errors
-    /// Those of `write` and of the store.
+    /// Errors from `write` and from the store.
     pub async fn write<E: From<MemoryError>>(
         mut self,
         mut write: impl FnMut(&str, Progress) -> Result<(), E>,
@@ -103,31 +105,31 @@ impl BackupLines {
         let (snapshot, as_of) = (Arc::clone(&self.snapshot), self.snapshot.consistency());
         let (version, made_at) = (BACKUP_VERSION, self.now);
         let runtime = Arc::clone(&self.platform.runtime);
-        self.line(&BackupLine::ThreadkeepBackup { version, made_at, as_of: Some(as_of) }, &mut write)?;
+        self.write_line(&BackupLine::ThreadkeepBackup { version, made_at, as_of: Some(as_of) }, &mut write)?;
         let mut threads = walk::Threads::of(&*runtime, &*snapshot);
         while let Some(page) = threads.next_page().await.map_err(MemoryError::from)? {
             let mut chunks = walk::FirstChunks::of(&*runtime, &*snapshot, page.iter().map(|listed| listed.number));
             for listed in &page {
                 let first = chunks.next().await.map_err(MemoryError::from)?;
-                self.thread(listed, first, &mut write).await?;
+                self.write_thread(listed, first, &mut write).await?;
             }
         }
         let mut records = walk::Records::of(&*runtime, &*snapshot);
         while let Some(page) = records.next_page().await.map_err(MemoryError::from)? {
             for OwnedRecord { tenant, owner, record } in page {
                 self.done.records += 1;
-                self.line(&BackupLine::Record { tenant, owner, record }, &mut write)?;
+                self.write_line(&BackupLine::Record { tenant, owner, record }, &mut write)?;
             }
         }
         let Progress { threads, records, .. } = self.done;
         let hash = hex(self.hasher.clone());
-        self.line(&BackupLine::End { threads, records, hash }, &mut write)?;
+        self.write_line(&BackupLine::End { threads, records, hash }, &mut write)?;
         let mut damage = self.damage;
         damage.add_unreadable(&*snapshot);
         Ok(BackupSummary { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
     }
 
-    async fn thread<E: From<MemoryError>>(
+    async fn write_thread<E: From<MemoryError>>(
         &mut self,
         listed: &ListedThread,
         first: Option<Dump>,
@@ -140,7 +142,7 @@ impl BackupLines {
             self.done.messages += dump.entries.iter().filter(|entry| walk::is_message(entry)).count() as u64;
             let (tenant, thread) = (listed.tenant.clone(), listed.thread.id);
             self.damage.add_chunk(&tenant, thread, &dump);
-            self.line(&BackupLine::Chunk { tenant, thread, dump }, write)?;
+            self.write_line(&BackupLine::Chunk { tenant, thread, dump }, write)?;
             if next.is_some() {
                 let (runtime, snapshot): (&dyn Runtime, _) = (&*self.platform.runtime, &*self.snapshot);
                 chunk = walk::next_chunk(runtime, snapshot, listed.number, next).await.map_err(MemoryError::from)?;
@@ -149,7 +151,7 @@ impl BackupLines {
         Ok(())
     }
 
-    fn line<E: From<MemoryError>>(
+    fn write_line<E: From<MemoryError>>(
         &mut self,
         line: &BackupLine,
         write: &mut impl FnMut(&str, Progress) -> Result<(), E>,
@@ -171,19 +173,19 @@ impl BackupReader {
         Self { backend, platform, hasher, lines: 0, objects: 0, partial: None, done, has_ended: false }
     }
 
-    /// Restores one line, passed without its line break.
+    /// Restores one line, which must not include the line break. Returns the progress so far.
     ///
     /// # Errors
-    /// `Incompatible` for a later version; `Corrupt`, with the line's number, for data that is not a backup or was changed;
-    /// those of the store.
+    /// `Incompatible` if a later version wrote the backup; `Corrupt`, with the line number, if the data is not a backup or was
+    /// changed; errors from the store.
     pub async fn line(&mut self, text: &str) -> Result<Progress> {
         self.lines += 1;
-        let Some(mut partial) = self.partial.take() else { return self.object(text).await };
+        let Some(mut partial) = self.partial.take() else { return self.restore_object(text).await };
         partial.text.push('\n');
         partial.text.push_str(text);
         partial.depth += nesting(text);
         if partial.depth <= 0 {
-            return self.object(&partial.text).await;
+            return self.restore_object(&partial.text).await;
         }
         if partial.text.len() > MAX_OBJECT_BYTES {
             return Err(self.corrupt("object without an end"));
@@ -192,7 +194,7 @@ impl BackupReader {
         Ok(self.done)
     }
 
-    async fn object(&mut self, text: &str) -> Result<Progress> {
+    async fn restore_object(&mut self, text: &str) -> Result<Progress> {
         let line: BackupLine = match serde_json::from_str(text) {
             Ok(line) => line,
             Err(error) if error.is_eof() && nesting(text) > 0 => {
@@ -204,8 +206,8 @@ impl BackupReader {
         self.objects += 1;
         match line {
             BackupLine::ThreadkeepBackup { version, .. } if version > BACKUP_VERSION => {
-                let later = format!("the backup has version {version}; this program supports up to {BACKUP_VERSION}");
-                return Err(StoreError::Incompatible(later).into());
+                let reason = format!("the backup has version {version}; this program supports up to {BACKUP_VERSION}");
+                return Err(StoreError::Incompatible(reason).into());
             }
             BackupLine::ThreadkeepBackup { .. } if self.objects == 1 => {}
             _ if self.has_ended => return Err(self.corrupt("data after the end")),
@@ -244,7 +246,7 @@ impl BackupReader {
         if self.has_ended { Ok(self.done) } else { Err(self.corrupt("the end is missing: the file is truncated")) }
     }
 
-    /// Converts an error for a chunk: one that is repeated, or whose predecessors are missing, is a fault of the backup.
+    /// Converts an error from restoring a chunk. If a chunk is repeated or its predecessor is missing, the backup is corrupt.
     fn chunk_error(&self, error: StoreError) -> MemoryError {
         match error {
             StoreError::Conflict(_) | StoreError::Invalid { .. } => self.corrupt(&error.to_string()),
@@ -257,7 +259,8 @@ impl BackupReader {
     }
 }
 
-/// How many more brackets a line opens than it closes. A JSON string never contains a line break.
+/// The number of brackets that a line opens minus the number that it closes. A line starts outside of strings, because a JSON
+/// string never contains a line break.
 fn nesting(line: &str) -> i64 {
     let (mut depth, mut in_string, mut escaped) = (0, false, false);
     for byte in line.bytes() {

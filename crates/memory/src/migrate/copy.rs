@@ -7,17 +7,17 @@ use threadkeep_core::{
 use super::{Differences, Item, Migration, Progress, survey, walk};
 use crate::retry::{retry, retry_with_outcome};
 
-/// Number of threads that are searched for in the target concurrently.
+/// Maximum number of threads that are looked up in the target concurrently.
 const CONCURRENT_READS: usize = 8;
 
 /// The result of copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CopySummary {
-    /// What was written.
+    /// The data that was written.
     pub copied: Progress,
-    /// What existed in the target.
+    /// The data that existed in the target.
     pub already_there: Progress,
-    /// What was not copied, because the target has other data under the same ids or keys.
+    /// The data that was not copied, because the target has other data under the same ids or keys.
     pub left_out: Differences,
 }
 
@@ -30,12 +30,12 @@ enum Outcome {
 }
 
 impl Migration {
-    /// Copies the data of the snapshot that the target does not have. A thread becomes visible in the target only when it is
-    /// complete; a thread whose copying was interrupted is copied again from its beginning. Conflicting data in the target is not
-    /// changed; the conflicts are listed in the result.
+    /// Copies the data in the snapshot that does not exist in the target. A thread becomes visible in the target only when it is
+    /// complete. If copying a thread was interrupted, the whole thread is copied again. Conflicting data in the target is not
+    /// changed; the result lists the conflicts.
     ///
     /// # Errors
-    /// Those of the stores. What was copied before the error remains.
+    /// Errors from the stores. Data that was copied before the error remains.
     pub async fn copy(&self, mut progress: impl FnMut(Progress)) -> Result<CopySummary> {
         let mut copied = CopySummary::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
@@ -45,35 +45,35 @@ impl Migration {
             let missing = page.iter().zip(&existing).filter(|(_, outcome)| outcome.is_none());
             let mut chunks =
                 walk::FirstChunks::of(self.runtime(), &*self.source, missing.map(|(listed, _)| listed.number));
-            // One after the other, because the target lists threads in the order in which they were written.
+            // Threads are copied one after the other, because the target lists them in the order in which they were written.
             for (listed, existing) in page.iter().zip(existing) {
                 let outcome = match existing {
                     Some(outcome) => outcome,
                     None => self.copy_thread(listed, chunks.next().await?).await?,
                 };
                 copied.add(listed, outcome);
-                progress(copied.done());
+                progress(copied.progress());
             }
         }
         self.copy_records(&mut copied).await?;
-        progress(copied.done());
+        progress(copied.progress());
         Ok(copied)
     }
 
-    /// Compares a thread with the one of the same id in the target; `None` if there is none.
+    /// Compares a thread with the thread of the same id in the target; `None` if there is none.
     async fn compare(&self, listed: &ListedThread) -> Result<Option<Outcome>> {
-        let name = ThreadRef::Id(listed.thread.id);
-        let target = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
+        let thread = ThreadRef::Id(listed.thread.id);
+        let target = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &thread, self.now).await?;
         Ok(target.map(|target| match target == listed.thread {
             true => Outcome::Exists,
-            false => Outcome::Conflict(survey::other_thread(&listed.thread, &target)),
+            false => Outcome::Conflict(survey::describe_thread_difference(&listed.thread, &target)),
         }))
     }
 
     async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Outcome> {
-        // If it is unknown whether a chunk was written, the thread is copied from its start, so that no chunk is written twice.
+        // If it is unknown whether a chunk was written, the whole thread is copied again, so that no chunk is written twice.
         match retry_with_outcome(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
-            // It did not exist before, so an earlier attempt copied it and the reply was lost.
+            // The thread did not exist before, so an earlier attempt copied it although its reply was lost.
             Ok(Outcome::Exists) => Ok(Outcome::Copied),
             Err(StoreError::Conflict(Conflict::Thread)) => {
                 Ok(Outcome::Conflict("its id or key belongs to another thread in the target".to_owned()))
@@ -82,6 +82,7 @@ impl Migration {
         }
     }
 
+    /// Copies all chunks of a thread. Without `first`, reads the first chunk too, unless the thread exists in the target.
     async fn copy_whole(&self, listed: &ListedThread, first: Option<Dump>) -> Result<Outcome> {
         let mut chunk = match first {
             Some(first) => Some(first),
@@ -117,11 +118,11 @@ impl Migration {
         record: Record,
         copied: &mut CopySummary,
     ) -> Result<()> {
-        match self.find_in_target(tenant, owner, &record).await? {
+        match self.find_target_record(tenant, owner, &record).await? {
             Some(target) if target == record => copied.already_there.records += 1,
             Some(target) => {
-                let detail = survey::other_record(&record, &target);
-                copied.left_out.add(tenant, walk::item(owner, &record), detail);
+                let detail = survey::describe_record_difference(&record, &target);
+                copied.left_out.add(tenant, walk::record_item(owner, &record), detail);
             }
             None => {
                 let restore = || self.to.maintenance.restore_record(tenant, owner, record.clone());
@@ -135,18 +136,18 @@ impl Migration {
 
 impl CopySummary {
     fn add(&mut self, listed: &ListedThread, outcome: Outcome) {
-        let side = match outcome {
+        let progress = match outcome {
             Outcome::Copied => &mut self.copied,
             Outcome::Exists => &mut self.already_there,
             Outcome::Conflict(detail) => {
                 return self.left_out.add(&listed.tenant, Item::Thread(listed.thread.id), detail);
             }
         };
-        side.threads += 1;
-        side.messages += listed.thread.message_count;
+        progress.threads += 1;
+        progress.messages += listed.thread.message_count;
     }
 
-    fn done(&self) -> Progress {
+    fn progress(&self) -> Progress {
         let (new, old) = (self.copied, self.already_there);
         Progress {
             threads: new.threads + old.threads,

@@ -3,12 +3,12 @@ use threadkeep_core::{Dump, Finding, Severity, Snapshot, TenantId, ThreadId};
 
 use super::MAX_LISTED;
 
-/// The damaged or lost data of the source. Data that can be read is copied as it is, with its original checksums.
+/// Damaged or lost data in the source. Damaged data that can be read is copied unchanged, with its original checksums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// The number of damaged items.
     pub count: u64,
-    /// The first 1,000 of them, without any content of messages or records.
+    /// The first 1,000 damaged items, without content of messages or records.
     #[serde(rename = "told")]
     pub listed: Vec<DamagedItem>,
 }
@@ -16,11 +16,11 @@ pub struct Damage {
 /// A damaged item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DamagedItem {
-    /// Its tenant, if that is known.
+    /// The tenant, if it is known.
     pub tenant: Option<TenantId>,
-    /// Its thread, if it is in one.
+    /// The thread, if the item is in one.
     pub thread: Option<ThreadId>,
-    /// What is damaged.
+    /// A description of the damage.
     pub detail: String,
 }
 
@@ -44,7 +44,7 @@ impl Damage {
         }
     }
 
-    /// Adds what the snapshot could not list.
+    /// Adds the items that the snapshot could not list.
     pub(super) fn add_unreadable(&mut self, snapshot: &dyn Snapshot) {
         for Finding { severity, thread, detail } in snapshot.unreadable() {
             if severity == Severity::Damage {

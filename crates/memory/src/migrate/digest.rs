@@ -1,4 +1,4 @@
-//! Digests of threads and records, which do not depend on the chunks in which a thread is read.
+//! Digests of threads and records. They do not depend on the sizes of the chunks in which a thread is read.
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -9,7 +9,7 @@ use threadkeep_core::{
 
 use super::walk;
 
-/// Counts of a thread's data, and a hash of all of it.
+/// The counts of a thread's data, and a hash of all the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadDigest {
     pub(super) messages: u64,
@@ -21,7 +21,7 @@ pub(super) struct ThreadDigest {
     pub(super) damage: Vec<String>,
 }
 
-/// A sum of hashes, which does not depend on their order.
+/// The sum of several hashes, which does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum([u64; 4]);
 
@@ -38,14 +38,14 @@ impl Sum {
     }
 }
 
-/// Computes the digest of a thread of a snapshot, of which the first chunk is already read.
-pub(super) async fn of_listed(
+/// Computes the digest of a thread in a snapshot. `first` is the thread's first chunk.
+pub(super) async fn digest_listed_thread(
     runtime: &dyn Runtime,
     snapshot: &dyn Snapshot,
     listed: &ListedThread,
     first: Dump,
 ) -> Result<ThreadDigest> {
-    let mut builder = Builder::of(&listed.tenant, listed.thread.id);
+    let mut builder = DigestBuilder::new(&listed.tenant, listed.thread.id);
     let mut after = first.next;
     builder.add(first)?;
     while let Some(seq) = after {
@@ -56,14 +56,14 @@ pub(super) async fn of_listed(
     Ok(builder.finish())
 }
 
-/// Computes the digest of a thread as it currently is in a store; `None` if it does not exist.
-pub(super) async fn of_thread(
+/// Computes the digest of the current data of a thread in a store; `None` if the thread does not exist.
+pub(super) async fn digest_stored_thread(
     runtime: &dyn Runtime,
     backend: &Backend,
     tenant: &TenantId,
     thread: ThreadId,
 ) -> Result<Option<ThreadDigest>> {
-    let mut builder = Builder::of(tenant, thread);
+    let mut builder = DigestBuilder::new(tenant, thread);
     let mut chunks = walk::Chunks::of(runtime, backend, tenant, thread);
     loop {
         match chunks.next().await {
@@ -76,14 +76,14 @@ pub(super) async fn of_thread(
 }
 
 /// Builds the digest of a thread from its chunks.
-struct Builder {
+struct DigestBuilder {
     hasher: Sha256,
     digest: ThreadDigest,
 }
 
-impl Builder {
-    fn of(tenant: &TenantId, thread: ThreadId) -> Self {
-        let mut hasher = begin(tenant);
+impl DigestBuilder {
+    fn new(tenant: &TenantId, thread: ThreadId) -> Self {
+        let mut hasher = start_hash(tenant);
         hasher.update(thread.0.as_bytes());
         Self { hasher, digest: ThreadDigest::default() }
     }
@@ -98,14 +98,14 @@ impl Builder {
     }
 }
 
-pub(super) fn of_record(tenant: &TenantId, owner: &RecordOwner, record: &Record) -> Result<[u8; 32]> {
-    let mut hasher = begin(tenant);
-    add(&mut hasher, owner)?;
-    add(&mut hasher, record)?;
+pub(super) fn hash_record(tenant: &TenantId, owner: &RecordOwner, record: &Record) -> Result<[u8; 32]> {
+    let mut hasher = start_hash(tenant);
+    add_value(&mut hasher, owner)?;
+    add_value(&mut hasher, record)?;
     Ok(hasher.finalize().into())
 }
 
-fn begin(tenant: &TenantId) -> Sha256 {
+fn start_hash(tenant: &TenantId) -> Sha256 {
     let mut hasher = Sha256::new();
     hasher.update((tenant.as_str().len() as u64).to_be_bytes());
     hasher.update(tenant.as_str());
@@ -115,15 +115,15 @@ fn begin(tenant: &TenantId) -> Sha256 {
 fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Result<()> {
     let Dump { thread, records, commits, entries, .. } = chunk;
     if let Some(thread) = &thread {
-        add(hasher, thread)?;
+        add_value(hasher, thread)?;
     }
-    for record in sorted(records) {
+    for record in sort_records(records) {
         digest.records += 1;
-        add(hasher, &record)?;
+        add_value(hasher, &record)?;
     }
     for commit in &commits {
         digest.commits += 1;
-        add(hasher, commit)?;
+        add_value(hasher, commit)?;
     }
     for entry in &entries {
         match entry {
@@ -131,19 +131,19 @@ fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Res
             DumpEntry::Tombstone { .. } => digest.tombstones += 1,
             DumpEntry::Lost { .. } => {}
         }
-        add(hasher, entry)?;
+        add_value(hasher, entry)?;
     }
     Ok(())
 }
 
 /// Sorts records, because stores may return them in different orders.
-pub(super) fn sorted(mut records: Vec<Record>) -> Vec<Record> {
+pub(super) fn sort_records(mut records: Vec<Record>) -> Vec<Record> {
     records.sort_by_cached_key(|record| (record.namespace.to_string(), record.key.clone()));
     records
 }
 
-/// Adds a value with its length, so that the concatenation is unambiguous.
-fn add<T: Serialize>(hasher: &mut Sha256, value: &T) -> Result<()> {
+/// Adds the JSON of a value after its length, which makes the concatenation unambiguous.
+fn add_value<T: Serialize>(hasher: &mut Sha256, value: &T) -> Result<()> {
     let text = serde_json::to_vec(value).map_err(|error| StoreError::invalid("dump", error.to_string()))?;
     hasher.update((text.len() as u64).to_be_bytes());
     hasher.update(&text);

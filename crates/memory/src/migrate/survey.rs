@@ -4,22 +4,22 @@ use threadkeep_core::{OwnedRecord, Record, RecordOwner, Result, Scope, TenantId,
 use super::{Differences, Item, Migration, Progress, walk};
 use crate::retry::retry;
 
-/// The result of comparing both sides before copying.
+/// The result of comparing source and target before copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
-    /// The data of the source.
+    /// The data in the source.
     pub total: Progress,
-    /// What seems to exist in the target. It is skipped by the copy and compared by the verification.
+    /// The data that seems to exist in the target. [`Migration::copy`] skips it, and [`Migration::verify`] compares it.
     pub already_there: Progress,
     /// Conflicts: other data in the target under the same ids or keys.
     pub in_the_way: Differences,
 }
 
 impl Migration {
-    /// Compares both sides without writing. Resolve all conflicts before copying.
+    /// Compares source and target without writing. Resolve all conflicts before copying.
     ///
     /// # Errors
-    /// Those of the stores.
+    /// Errors from the stores.
     pub async fn survey(&self, mut progress: impl FnMut(Progress)) -> Result<Survey> {
         let mut survey = Survey::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
@@ -48,11 +48,11 @@ impl Migration {
                 survey.already_there.threads += 1;
                 survey.already_there.messages += thread.message_count;
             }
-            Some(target) => survey.in_the_way.add(tenant, item, other_thread(thread, &target)),
+            Some(target) => survey.in_the_way.add(tenant, item, describe_thread_difference(thread, &target)),
             None => {
                 let Some(key) = &thread.key else { return Ok(()) };
-                let name = ThreadRef::Key(thread.owner.clone(), key.clone());
-                if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &name, self.now).await? {
+                let by_key = ThreadRef::Key(thread.owner.clone(), key.clone());
+                if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &by_key, self.now).await? {
                     survey.in_the_way.add(
                         tenant,
                         item,
@@ -72,18 +72,18 @@ impl Migration {
         survey: &mut Survey,
     ) -> Result<()> {
         survey.total.records += 1;
-        match self.find_in_target(tenant, owner, record).await? {
+        match self.find_target_record(tenant, owner, record).await? {
             Some(target) if target == *record => survey.already_there.records += 1,
             Some(target) => {
-                let detail = other_record(record, &target);
-                survey.in_the_way.add(tenant, walk::item(owner, record), detail);
+                let detail = describe_record_difference(record, &target);
+                survey.in_the_way.add(tenant, walk::record_item(owner, record), detail);
             }
             None => {}
         }
         Ok(())
     }
 
-    pub(super) async fn find_in_target(
+    pub(super) async fn find_target_record(
         &self,
         tenant: &TenantId,
         owner: &RecordOwner,
@@ -96,23 +96,23 @@ impl Migration {
 }
 
 /// Describes the difference between two threads with the same id.
-pub(super) fn other_thread(source: &Thread, target: &Thread) -> String {
-    let (at, target_at) = (source.positions, target.positions);
+pub(super) fn describe_thread_difference(source: &Thread, target: &Thread) -> String {
+    let (source_positions, target_positions) = (source.positions, target.positions);
     if source.created_at != target.created_at || source.owner != target.owner {
         return "the target has another thread with this id".to_owned();
     }
-    if at != target_at {
-        let (seq, change) = (at.seq, at.change);
+    if source_positions != target_positions {
+        let (seq, change) = (source_positions.seq, source_positions.change);
         return format!(
             "it is at message {seq}, change {change}; in the target at message {}, change {}",
-            target_at.seq, target_at.change
+            target_positions.seq, target_positions.change
         );
     }
     "its key, title, metadata, state or dates differ in the target".to_owned()
 }
 
 /// Describes the difference between two records with the same key.
-pub(super) fn other_record(source: &Record, target: &Record) -> String {
+pub(super) fn describe_record_difference(source: &Record, target: &Record) -> String {
     if source.version == target.version {
         "its value or expiry differs in the target".to_owned()
     } else {

@@ -6,26 +6,26 @@ use super::digest::{self, Sum, ThreadDigest};
 use super::{Damage, Differences, Item, Migration, Progress, survey, walk};
 use crate::retry::retry;
 
-/// Number of threads that are read concurrently.
+/// Maximum number of threads that are read concurrently.
 const CONCURRENT_READS: usize = 4;
 
-/// The result of comparing all data of both sides.
+/// The result of comparing all data in source and target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// The data of the source.
+    /// The data in the source.
     pub source: Totals,
-    /// The data of the target under the same ids.
+    /// The data in the target under the same ids.
     pub target: Totals,
     /// The differences.
     pub differences: Differences,
-    /// Damaged data of the source, which was copied as it is or omitted.
+    /// Damaged data in the source, which was copied unchanged or omitted.
     #[serde(skip_serializing_if = "Damage::is_empty")]
     pub damage: Damage,
-    /// Number of threads that only the target has. This is not an error.
+    /// Number of threads that exist only in the target. This is not an error.
     pub only_in_target: u64,
 }
 
-/// Counts of all data, and a hash over it.
+/// The counts of all data, and a hash of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Number of threads.
@@ -34,31 +34,32 @@ pub struct Totals {
     pub messages: u64,
     /// Number of tombstones of erased messages.
     pub tombstones: u64,
-    /// Number of commits: entries of the change log with their idempotency records.
+    /// Number of commits, which are the entries of the change log with their idempotency records.
     pub commits: u64,
     /// Number of records of threads, users and tenants.
     #[serde(rename = "documents")]
     pub records: u64,
-    /// The sum of the SHA-256 hashes of all threads and records, which does not depend on their order.
+    /// The sum of the SHA-256 hashes of all threads and records, in hexadecimal. It does not depend on their order.
     pub hash: String,
     #[serde(skip)]
     sum: Sum,
 }
 
 impl Migration {
-    /// Reads all data of both sides, and compares every thread and record of the snapshot with the current one in the target, by
-    /// counts and hash.
+    /// Reads all data in source and target. Compares every thread and record in the snapshot with the current one in the target:
+    /// threads by counts and hash, records by their content.
     ///
     /// # Errors
-    /// Those of the stores.
+    /// Errors from the stores.
     pub async fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verification> {
         let mut found = Verification::default();
         let mut done = Progress::default();
         let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
-            let firsts = walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.number));
-            let firsts = futures::stream::iter(page).zip(firsts.into_stream());
-            let pairs = firsts.map(async |(listed, first)| self.verify_thread(listed, first?).await);
+            let first_chunks =
+                walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.number));
+            let threads_with_chunks = futures::stream::iter(page).zip(first_chunks.into_stream());
+            let pairs = threads_with_chunks.map(async |(listed, first)| self.verify_thread(listed, first?).await);
             let mut pairs = std::pin::pin!(pairs.buffer_unordered(CONCURRENT_READS));
             while let Some(pair) = pairs.next().await {
                 let pair = pair?;
@@ -80,8 +81,9 @@ impl Migration {
     }
 
     async fn verify_thread(&self, listed: ListedThread, first: Dump) -> Result<Pair> {
-        let mut source = digest::of_listed(self.runtime(), &*self.source, &listed, first).await?;
-        let mut target = digest::of_thread(self.runtime(), &self.to, &listed.tenant, listed.thread.id).await?;
+        let mut source = digest::digest_listed_thread(self.runtime(), &*self.source, &listed, first).await?;
+        let mut target =
+            digest::digest_stored_thread(self.runtime(), &self.to, &listed.tenant, listed.thread.id).await?;
         let damage = std::mem::take(&mut source.damage);
         if let Some(target) = &mut target {
             target.damage.clear();
@@ -94,7 +96,7 @@ impl Migration {
         Ok(Pair { listed, source, target, difference, damage })
     }
 
-    /// Reads both sides in parallel up to the first difference.
+    /// Reads the thread chunk by chunk from source and target, and describes the first difference.
     async fn find_difference(&self, listed: &ListedThread) -> Result<String> {
         let size = ChunkSize { entries: 100, bytes: usize::MAX };
         let (tenant, thread) = (&listed.tenant, listed.thread.id);
@@ -104,7 +106,7 @@ impl Migration {
             let read_target = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
             let (source, target) = (source.into_iter().next(), retry(self.runtime(), read_target).await?);
             let next = source.as_ref().and_then(|source| source.next);
-            if let Some(difference) = source.and_then(|source| chunks_differ(source, target)) {
+            if let Some(difference) = source.and_then(|source| describe_chunk_difference(source, target)) {
                 return Ok(difference);
             }
             match next {
@@ -120,16 +122,16 @@ impl Migration {
             for OwnedRecord { tenant, owner, record } in page {
                 done.records += 1;
                 found.source.records += 1;
-                found.source.sum.add(digest::of_record(&tenant, &owner, &record)?);
-                let item = walk::item(&owner, &record);
-                let Some(target) = self.find_in_target(&tenant, &owner, &record).await? else {
+                found.source.sum.add(digest::hash_record(&tenant, &owner, &record)?);
+                let item = walk::record_item(&owner, &record);
+                let Some(target) = self.find_target_record(&tenant, &owner, &record).await? else {
                     found.differences.add(&tenant, item, "missing in the target");
                     continue;
                 };
                 found.target.records += 1;
-                found.target.sum.add(digest::of_record(&tenant, &owner, &target)?);
+                found.target.sum.add(digest::hash_record(&tenant, &owner, &target)?);
                 if target != record {
-                    found.differences.add(&tenant, item, survey::other_record(&record, &target));
+                    found.differences.add(&tenant, item, survey::describe_record_difference(&record, &target));
                 }
             }
         }
@@ -137,13 +139,13 @@ impl Migration {
     }
 }
 
-/// One thread on both sides.
+/// A thread in source and target.
 struct Pair {
     listed: ListedThread,
     source: ThreadDigest,
     target: Option<ThreadDigest>,
     difference: Option<String>,
-    /// Damage in the source.
+    /// Descriptions of damaged data in the source.
     damage: Vec<String>,
 }
 
@@ -174,7 +176,8 @@ impl Totals {
     }
 }
 
-fn chunks_differ(source: Dump, target: Dump) -> Option<String> {
+/// Describes the first difference between two chunks; `None` if they are equal.
+fn describe_chunk_difference(source: Dump, target: Dump) -> Option<String> {
     if source.thread != target.thread {
         return Some(match (source.thread, target.thread) {
             (Some(source), Some(target)) if source.positions != target.positions => {
@@ -188,7 +191,7 @@ fn chunks_differ(source: Dump, target: Dump) -> Option<String> {
             _ => "its owner, key, title, metadata, state or dates differ in the target".to_owned(),
         });
     }
-    if digest::sorted(source.records) != digest::sorted(target.records) {
+    if digest::sort_records(source.records) != digest::sort_records(target.records) {
         return Some("its records differ in the target".to_owned());
     }
     if source.commits != target.commits {
@@ -198,7 +201,7 @@ fn chunks_differ(source: Dump, target: Dump) -> Option<String> {
     if let Some((source, _)) = entries.find(|(source, target)| source != target) {
         return Some(format!("message {} differs in the target", source.seq()));
     }
-    let at = source.entries.len().min(target.entries.len());
-    let extra = source.entries.get(at).or_else(|| target.entries.get(at));
+    let common_length = source.entries.len().min(target.entries.len());
+    let extra = source.entries.get(common_length).or_else(|| target.entries.get(common_length));
     extra.map(|entry| format!("message {} is on one side only", entry.seq()))
 }

@@ -1,4 +1,4 @@
-//! Iteration over all data of a snapshot or store, page by page.
+//! Iterates over all data in a snapshot or store, page by page.
 
 use std::collections::VecDeque;
 
@@ -11,16 +11,16 @@ use threadkeep_core::{
 use super::Item;
 use crate::retry::retry;
 
-/// Number of threads per page.
-const THREADS: usize = 200;
-/// Number of records per page; each can be large.
-const RECORDS: usize = 100;
+/// Maximum number of threads per page.
+const THREADS_PER_PAGE: usize = 200;
+/// Maximum number of records per page. It is low because a record can be large.
+const RECORDS_PER_PAGE: usize = 100;
 /// Approximate size of a chunk of a thread, in bytes.
 const CHUNK_BYTES: usize = 2 * 1024 * 1024;
-/// Number of entries in a thread's first chunk, when the size of its entries is unknown.
-const FIRST_ENTRIES: usize = 16;
-/// Maximum size of a chunk of a snapshot.
-const SIZE: ChunkSize = ChunkSize { entries: limits::PAGE, bytes: CHUNK_BYTES };
+/// Maximum number of entries in a thread's first chunk, when the size of the entries is still unknown.
+const FIRST_CHUNK_ENTRIES: usize = 16;
+/// Maximum size of a chunk that is read from a snapshot.
+const CHUNK_SIZE: ChunkSize = ChunkSize { entries: limits::PAGE, bytes: CHUNK_BYTES };
 
 pub(super) async fn find_thread(
     runtime: &dyn Runtime,
@@ -33,7 +33,7 @@ pub(super) async fn find_thread(
     retry(runtime, || backend.store.find_thread(&scope, name, now)).await
 }
 
-/// The threads of a snapshot, in the order of their creation.
+/// Iterates over the threads in a snapshot, in the order of their creation.
 pub(super) struct Threads<'a> {
     runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
@@ -47,13 +47,13 @@ impl<'a> Threads<'a> {
 
     /// Reads the next page; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<ListedThread>>> {
-        let page = retry(self.runtime, || self.snapshot.list_threads(self.last, THREADS)).await?;
+        let page = retry(self.runtime, || self.snapshot.list_threads(self.last, THREADS_PER_PAGE)).await?;
         self.last = page.last().map(|last| last.number);
         Ok(Some(page).filter(|page| !page.is_empty()))
     }
 }
 
-/// The records of users and tenants in a snapshot.
+/// Iterates over the records of users and tenants in a snapshot.
 pub(super) struct Records<'a> {
     runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
@@ -67,7 +67,7 @@ impl<'a> Records<'a> {
 
     /// Reads the next page; `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<OwnedRecord>>> {
-        let mut page = retry(self.runtime, || self.snapshot.list_records(self.last.as_ref(), RECORDS)).await?;
+        let mut page = retry(self.runtime, || self.snapshot.list_records(self.last.as_ref(), RECORDS_PER_PAGE)).await?;
         let Some(last) = page.last() else { return Ok(None) };
         self.last = Some(last.clone());
         page.retain(|owned| !is_store_internal(&owned.record));
@@ -80,17 +80,17 @@ fn is_store_internal(record: &Record) -> bool {
     matches!(&record.namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
 }
 
-pub(super) fn item(owner: &RecordOwner, record: &Record) -> Item {
+pub(super) fn record_item(owner: &RecordOwner, record: &Record) -> Item {
     Item::Record { owner: owner.clone(), namespace: record.namespace.clone(), key: record.key.clone() }
 }
 
-/// The first chunks of several threads of a snapshot, with as many of them as fit read in one call.
+/// Iterates over the first chunks of several threads in a snapshot. One call reads as many chunks as fit.
 pub(super) struct FirstChunks<'a> {
     runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
-    /// The threads whose chunks were not read yet.
+    /// The threads whose first chunk has not been read yet.
     pending: Vec<u64>,
-    /// The chunks that were read.
+    /// The chunks that have been read but not returned.
     ready: VecDeque<Dump>,
 }
 
@@ -103,10 +103,11 @@ impl<'a> FirstChunks<'a> {
         Self { runtime, snapshot, pending: pending.into_iter().collect(), ready: VecDeque::new() }
     }
 
-    /// The first chunk of the next thread.
+    /// Returns the first chunk of the next thread; `None` after the last thread.
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
         if self.ready.is_empty() && !self.pending.is_empty() {
-            self.ready = retry(self.runtime, || self.snapshot.dump_threads(&self.pending, None, SIZE)).await?.into();
+            self.ready =
+                retry(self.runtime, || self.snapshot.dump_threads(&self.pending, None, CHUNK_SIZE)).await?.into();
             if self.ready.is_empty() || self.ready.len() > self.pending.len() {
                 return Err(StoreError::corrupt(
                     "snapshot",
@@ -123,7 +124,7 @@ impl<'a> FirstChunks<'a> {
     }
 }
 
-/// Reads the chunk of a thread of a snapshot after a position, or its first one.
+/// Reads the chunk that follows position `after` in a thread of a snapshot; the first chunk if `after` is `None`.
 pub(super) async fn next_chunk(
     runtime: &dyn Runtime,
     snapshot: &dyn Snapshot,
@@ -131,11 +132,11 @@ pub(super) async fn next_chunk(
     after: Option<u64>,
 ) -> Result<Option<Dump>> {
     let numbers = [number];
-    let chunks = retry(runtime, || snapshot.dump_threads(&numbers, after, SIZE)).await?;
+    let chunks = retry(runtime, || snapshot.dump_threads(&numbers, after, CHUNK_SIZE)).await?;
     Ok(chunks.into_iter().next())
 }
 
-/// The chunks of a thread as it currently is in a store. The number of entries per chunk adapts to their size.
+/// Iterates over the current data of a thread in a store, in chunks. The number of entries per chunk adapts to their size.
 pub(super) struct Chunks<'a> {
     runtime: &'a dyn Runtime,
     backend: &'a Backend,
@@ -148,9 +149,10 @@ pub(super) struct Chunks<'a> {
 
 impl<'a> Chunks<'a> {
     pub(super) fn of(runtime: &'a dyn Runtime, backend: &'a Backend, tenant: &'a TenantId, thread: ThreadId) -> Self {
-        Self { runtime, backend, tenant, thread, limit: FIRST_ENTRIES, after: None, is_done: false }
+        Self { runtime, backend, tenant, thread, limit: FIRST_CHUNK_ENTRIES, after: None, is_done: false }
     }
 
+    /// Reads the next chunk; `None` after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
         if self.is_done {
             return Ok(None);
@@ -176,7 +178,7 @@ fn entry_bytes(chunk: &Dump) -> usize {
     bytes.sum()
 }
 
-/// Adapts the number of entries per chunk to their size. It grows slowly, because the next entries may be larger.
+/// Adapts the number of entries per chunk to their size. The number grows slowly, because the next entries may be larger.
 fn next_limit(limit: usize, bytes: usize) -> usize {
     let fitting = limit.saturating_mul(CHUNK_BYTES) / bytes.max(1);
     fitting.clamp(1, limits::PAGE).min(limit * 4)
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_stay_small() {
+    fn the_number_of_entries_adapts_to_their_size() {
         assert_eq!(next_limit(16, 0), 64);
         assert_eq!(next_limit(16, 16 * 400), 64);
         assert_eq!(next_limit(800, 800 * 400), 1_000);

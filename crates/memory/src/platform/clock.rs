@@ -9,8 +9,8 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
-            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
-            Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+            Ok(since_epoch) => i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX),
+            Err(before_epoch) => i64::try_from(before_epoch.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
         };
         let micros = micros.clamp(Timestamp::MIN.as_micros(), Timestamp::MAX.as_micros());
         Timestamp::from_micros(micros).expect("clamped to the range above")
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn now_is_after_2026_began() {
+    fn now_is_after_the_start_of_2026() {
         assert!(SystemClock.now() > "2026-01-01T00:00:00Z".parse().unwrap());
     }
 }

@@ -2,17 +2,17 @@ use std::os::unix::fs::MetadataExt;
 
 use threadkeep_core::{Fingerprint, Processes};
 
-/// The processes of the machine, from `/proc`. A process of which nothing is known counts as running.
+/// Reads `/proc`. A process whose state is unknown is considered running.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinuxProcesses;
 
-/// A process that can be identified on its machine.
+/// The identity of a process, as parsed from its name `host:id:started`.
 #[derive(Debug, PartialEq, Eq)]
 struct Process<'a> {
     /// A hash of the machine's boot id, the namespace of process ids, and the user.
     host: &'a str,
     id: u32,
-    /// When it started, in clock ticks since boot: ids are reused.
+    /// When the process started, in clock ticks since boot. Distinguishes processes with the same id, because ids are reused.
     started: u64,
 }
 
@@ -34,18 +34,18 @@ fn parse(name: &str) -> Option<Process<'_>> {
     Some(Process { host, id, started })
 }
 
-/// The host of this process, and when it started.
+/// The host of this process, and the time at which it started.
 fn own_host() -> Option<(String, u64)> {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    // Processes of other users may be hidden, and would appear to have ended.
+    // The user is part of the host, because processes of other users may be hidden and would appear to have ended.
     let user = std::fs::metadata("/proc/self").ok()?.uid();
     let host = Fingerprint::of(format!("{boot_id}\n{}\n{user}", namespace.display()).as_bytes());
     let digits = host.0.iter().map(|byte| format!("{byte:02x}")).collect();
     Some((digits, start_time("self")?))
 }
 
-/// When a process started; `None` if it does not exist, or has ended and is a zombie.
+/// The time at which a process started; `None` if the process does not exist, or has ended and is a zombie.
 fn start_time(process: &str) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The program's name is in parentheses and may contain any characters.

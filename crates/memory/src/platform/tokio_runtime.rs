@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use threadkeep_core::{MonotonicTime, Runtime};
 use tokio::task::coop::unconstrained;
 
-/// The caller's tokio runtime, with its timer. Follows tokio's paused time.
+/// The caller's tokio runtime, with its timer. Respects tokio's paused clock in tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioRuntime;
 
@@ -24,7 +24,7 @@ impl Runtime for TokioRuntime {
     }
 
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
-        // Without this, work that uses up its task's cooperative budget would keep its own timeout from being polled.
+        // Without `unconstrained`, work that uses up the task's cooperative budget would prevent its own timeout from firing.
         Box::pin(unconstrained(tokio::time::sleep(length)))
     }
 
@@ -52,7 +52,7 @@ mod tests {
         let runtime: &dyn Runtime = &TokioRuntime;
         let started = runtime.now();
         let work = async {
-            // Always ready, like a socket that always has data: only tokio's budget makes the task yield.
+            // Always ready, like a socket that always has data, so only tokio's budget makes the task yield.
             while runtime.now().since(started) < Duration::from_secs(30) {
                 tokio::task::coop::consume_budget().await;
             }

@@ -8,16 +8,17 @@ use tokio::sync::watch;
 use super::feeds::Feeds;
 use super::log::CommitUpdate;
 
-/// Maximum number of buffered commits, and of their bytes.
+/// Maximum number of buffered commits.
 const MAX_BUFFERED: usize = 64;
+/// Maximum total size of buffered commits, in bytes.
 const MAX_BUFFERED_BYTES: usize = 256 * 1024;
-/// How long a commit stays buffered. After that, the log is read.
+/// How long a commit stays buffered. Later, subscribers read it from the log.
 const BUFFER_LIFETIME: Duration = Duration::from_secs(1);
 
-/// What the subscribers to one thread in one scope share.
+/// State that the subscribers to one thread in one scope share.
 ///
-/// It buffers the newest commits for a short time, and tracks the last change that is known. It returns buffered commits only if
-/// they reach that change, because a commit that is missing from the buffer may have removed content.
+/// A feed buffers the newest commits for a short time, and tracks the last known change number. It returns buffered commits only
+/// if they include the last known change, because a commit that is missing from the buffer may have removed content.
 pub(super) struct Feed {
     pub(super) scope: Scope,
     pub(super) thread: ThreadId,
@@ -26,7 +27,7 @@ pub(super) struct Feed {
     state: Mutex<State>,
     /// Signals that the feed may have changed.
     signals: watch::Sender<()>,
-    /// Locked while one subscriber reads the log for all.
+    /// Locked while one subscriber reads the log on behalf of all.
     pub(super) reading: tokio::sync::Mutex<()>,
 }
 
@@ -35,61 +36,61 @@ struct State {
     /// The newest commits, oldest first, without a gap.
     buffer: VecDeque<BufferedCommit>,
     bytes: usize,
-    /// The last change that is known.
+    /// The last known change number of the thread.
     known_change: u64,
-    /// The last change that removed content. Commits before it are not buffered.
+    /// The number of the last change that removed content. Earlier commits are not buffered.
     removed_before: u64,
-    /// Grows when the thread may have changed in an unknown way.
+    /// Incremented when the thread may have changed in an unknown way.
     invalidations: u64,
     /// The last read of the log.
     last_read: Option<LogRead>,
-    /// Number of unfinished commits of this manager in the feed's scope.
+    /// Number of unfinished commits by this `Memory` in the feed's scope.
     pending_commits: usize,
 }
 
 struct BufferedCommit {
     update: CommitUpdate,
-    since: MonotonicTime,
+    buffered_at: MonotonicTime,
 }
 
 /// A read of the log that found no change after `after`.
 #[derive(Clone, Copy)]
 pub(super) struct LogRead {
     after: TaggedNumber,
-    /// The feed's invalidations when the read started.
+    /// The value of `invalidations` in the feed when the read started.
     invalidations: u64,
     at: MonotonicTime,
 }
 
 impl LogRead {
-    /// The same read with another position.
-    pub(super) fn with_position(self, after: TaggedNumber) -> Self {
+    /// Changes the change number after which the log was read.
+    pub(super) fn with_change(self, after: TaggedNumber) -> Self {
         Self { after, ..self }
     }
 }
 
-/// The outcome of a commit of this manager.
+/// The outcome of a commit by this `Memory`.
 #[derive(Clone)]
 pub(super) enum OwnCommit {
-    /// Committed, and completely described by this update.
-    Known(CommitUpdate),
-    /// Committed as this change.
-    Change(u64),
-    /// Committed as this change, which removed content.
+    /// The commit succeeded. The update describes it completely.
+    Update(CommitUpdate),
+    /// The commit succeeded with this change number.
+    NumberOnly(u64),
+    /// The commit succeeded with this change number, and removed content.
     Removal(u64),
-    /// Possibly committed.
+    /// The commit may have succeeded.
     Unknown,
-    /// Not committed.
+    /// The commit failed.
     Failed,
 }
 
-/// What a feed knows about the commits after a change.
+/// The information in a feed about the commits after a change.
 pub(super) enum Buffered {
-    /// All of them.
+    /// All commits after the change.
     Commits(Vec<CommitUpdate>),
-    /// There are none.
+    /// There are no commits after the change.
     UpToDate,
-    /// The log has to be read.
+    /// Not known, so the log has to be read.
     Unknown,
 }
 
@@ -104,7 +105,7 @@ impl Feed {
         self.signals.subscribe()
     }
 
-    /// The commits after a change, as far as they are known here. A read of the log is valid for `poll_interval`.
+    /// Returns the commits after a change, if they are known. A read of the log is valid for `poll_interval`.
     pub(super) fn commits_after(&self, after: TaggedNumber, poll_interval: Duration) -> Buffered {
         let now = self.runtime.now();
         let mut state = self.lock();
@@ -119,25 +120,25 @@ impl Feed {
         if is_read && state.known_change <= after.number { Buffered::UpToDate } else { Buffered::Unknown }
     }
 
-    /// When the log has to be polled next.
+    /// Returns when the log has to be polled next.
     pub(super) fn next_poll(&self, after: TaggedNumber, poll_interval: Duration) -> MonotonicTime {
         let (now, last_read) = (self.runtime.now(), self.lock().last_read);
         let next = last_read.filter(|read| read.after == after).map(|read| read.at + poll_interval);
         next.filter(|next| *next > now).unwrap_or(now + poll_interval)
     }
 
-    /// Whether an unfinished commit may complete the buffer.
-    pub(super) fn may_be_completed(&self, after: TaggedNumber) -> bool {
+    /// Whether a pending commit may fill a gap in the buffer.
+    pub(super) fn may_gap_be_filled(&self, after: TaggedNumber) -> bool {
         let state = self.lock();
         state.pending_commits > 0 && state.known_change > after.number && !state.has_all_after(after)
     }
 
-    /// Starts a read of the log.
+    /// Creates the description of a read of the log that starts now.
     pub(super) fn begin_read(&self, after: TaggedNumber) -> LogRead {
         LogRead { after, invalidations: self.lock().invalidations, at: self.runtime.now() }
     }
 
-    /// Buffers the commits that a read found, up to the last one of the thread, or none.
+    /// Buffers the commits that a read found, which end with the thread's last commit. The list may be empty.
     pub(super) fn end_read(&self, read: LogRead, found: &[CommitUpdate]) {
         let mut state = self.lock();
         let last = found.last().map_or(read.after, |update| update.change);
@@ -145,7 +146,7 @@ impl Feed {
             state.last_read = Some(LogRead { after: last, ..read });
         }
         state.known_change = state.known_change.max(last.number);
-        let found = found.iter().map(|update| BufferedCommit { update: update.clone(), since: read.at });
+        let found = found.iter().map(|update| BufferedCommit { update: update.clone(), buffered_at: read.at });
         let mut commits: VecDeque<BufferedCommit> = found.collect();
         commits.extend(std::mem::take(&mut state.buffer).into_iter().filter(|commit| commit.number() > last.number));
         state.bytes = 0;
@@ -153,19 +154,19 @@ impl Feed {
         state.advance_last_read(read.at);
     }
 
-    /// Starts again at a change, after a reset of the store.
+    /// Clears the feed after the store was restored. The thread is now at `change`.
     pub(super) fn reset(&self, change: u64) {
         let mut state = self.lock();
         state.clear();
         (state.known_change, state.removed_before, state.last_read) = (change, 0, None);
     }
 
-    /// Notes a commit of which only the change is known.
-    pub(super) fn note_change(&self, change: u64) {
+    /// Records that a commit was made of which only the change number is known.
+    pub(super) fn record_change(&self, change: u64) {
         let mut state = self.lock();
         let is_new = change > state.known_change;
         state.known_change = state.known_change.max(change);
-        // The change is most likely that of a pending commit, which signals when it ends.
+        // The change is probably the result of a pending commit, which signals when it ends.
         let is_pending = state.pending_commits > 0;
         drop(state);
         if is_new && !is_pending {
@@ -187,22 +188,22 @@ impl Feed {
         self.lock().clear();
     }
 
-    /// Notes the start of a commit of this manager in the feed's scope.
+    /// Records the start of a commit by this `Memory` in the feed's scope.
     pub(super) fn begin_commit(&self) {
         self.lock().pending_commits += 1;
     }
 
-    /// Notes the end of a commit of this manager that started at `started_at`, in the feed's scope or another one.
-    pub(super) fn end_commit(&self, commit: OwnCommit, is_of_scope: bool, started_at: MonotonicTime) {
+    /// Records the end of a commit by this `Memory` that started at `started_at`, in the feed's scope or another one.
+    pub(super) fn end_commit(&self, commit: OwnCommit, is_in_feed_scope: bool, started_at: MonotonicTime) {
         let mut state = self.lock();
-        state.pending_commits -= usize::from(is_of_scope);
+        state.pending_commits -= usize::from(is_in_feed_scope);
         match commit {
-            OwnCommit::Known(update) => {
+            OwnCommit::Update(update) => {
                 state.known_change = state.known_change.max(update.change.number);
-                state.push(BufferedCommit { update, since: self.runtime.now() });
+                state.push(BufferedCommit { update, buffered_at: self.runtime.now() });
                 state.advance_last_read(started_at);
             }
-            OwnCommit::Change(change) => state.known_change = state.known_change.max(change),
+            OwnCommit::NumberOnly(change) => state.known_change = state.known_change.max(change),
             OwnCommit::Removal(change) => {
                 state.clear();
                 state.known_change = state.known_change.max(change);
@@ -220,7 +221,7 @@ impl Feed {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The buffer is checked against the known change, so a panic while it was locked does no harm.
+        // The buffer is compared with the known change before it is used, so a panic while it was locked does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -249,7 +250,7 @@ impl State {
             return;
         }
         if self.buffer.iter().any(is_replaced) {
-            // The store failed over and assigned the number twice, so the log has to be read.
+            // After a failover the store assigned the number twice, so the log has to be read.
             self.clear();
             self.invalidations += 1;
             return;
@@ -277,8 +278,8 @@ impl State {
         }
     }
 
-    /// Moves the position of the last read to the end of the buffer, if the buffer continues from it: a commit proves that there
-    /// was no other one between it and the one before it.
+    /// Extends the last read to the end of the buffer, if the buffer continues where the read ended. This is valid because
+    /// consecutive change numbers prove that there is no commit between them.
     fn advance_last_read(&mut self, at: MonotonicTime) {
         let (Some(read), Some(first), Some(last)) = (&mut self.last_read, self.buffer.front(), self.buffer.back())
         else {
@@ -290,7 +291,7 @@ impl State {
     }
 
     fn drop_outdated(&mut self, now: MonotonicTime) {
-        while self.buffer.front().is_some_and(|commit| commit.since + BUFFER_LIFETIME <= now) {
+        while self.buffer.front().is_some_and(|commit| commit.buffered_at + BUFFER_LIFETIME <= now) {
             self.drop_first();
         }
     }

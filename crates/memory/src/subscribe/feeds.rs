@@ -14,8 +14,8 @@ use crate::Memory;
 use crate::task::Task;
 use crate::thread_cache::removes_content;
 
-/// The feeds of subscribed threads, the senders of watches, and the task that dispatches the store's wake-ups to them. Each
-/// exists only while it has subscribers.
+/// The feeds of subscribed threads, the senders for watches, and the task that dispatches the store's wake-ups to them. All of
+/// these exist only while they have subscribers.
 pub(crate) struct Feeds {
     runtime: Arc<dyn Runtime>,
     registry: Mutex<Registry>,
@@ -44,9 +44,9 @@ impl Feeds {
         &self.runtime
     }
 
-    /// Returns the feed of a thread in a scope, which receives wake-ups from now on.
+    /// Returns the feed for a thread in a scope. The feed receives wake-ups from now on.
     pub(super) async fn join(self: &Arc<Self>, memory: &Memory, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
-        let feed = self.feed(scope, thread);
+        let feed = self.feed_for(scope, thread);
         self.ensure_dispatching(memory).await;
         feed
     }
@@ -61,7 +61,7 @@ impl Feeds {
         receiver
     }
 
-    /// Removes the sender of a target if it has no receivers.
+    /// Removes the sender for a target if it has no receivers.
     pub(super) fn unwatch(&self, target: &WatchTarget) {
         let mut registry = self.lock();
         if registry.watched.get(target).is_some_and(|sender| sender.receiver_count() == 0) {
@@ -84,7 +84,7 @@ impl Feeds {
         }
     }
 
-    fn feed(self: &Arc<Self>, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
+    fn feed_for(self: &Arc<Self>, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
         let mut registry = self.lock();
         let entries = registry.by_thread.entry(thread).or_default();
         let found = entries.iter().find(|entry| entry.scope == *scope && entry.feed.strong_count() > 0);
@@ -97,7 +97,7 @@ impl Feeds {
         feed
     }
 
-    /// Removes the entries of a thread's feeds that were dropped.
+    /// Removes the entries for those feeds of a thread that were dropped.
     pub(super) fn remove_dropped(&self, thread: ThreadId) {
         let mut registry = self.lock();
         if let Some(entries) = registry.by_thread.get_mut(&thread) {
@@ -111,9 +111,9 @@ impl Feeds {
         registry.stop_if_idle();
     }
 
-    /// Informs the feeds of a thread that a commit starts; `None` if there are none.
+    /// Informs the feeds of a thread that a commit starts. `None` if there are no feeds or the batch is empty.
     pub(crate) fn begin_commit(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> Option<PendingCommit> {
-        let feeds = self.of_thread(scope, thread);
+        let feeds = self.feeds_of_thread(scope, thread);
         if feeds.is_empty() || batch.is_empty() {
             return None;
         }
@@ -124,13 +124,13 @@ impl Feeds {
         Some(PendingCommit::begin(scope, feeds, self.runtime.now()))
     }
 
-    /// Invalidates the feeds of a thread that changes other than by a commit.
+    /// Invalidates the feeds of a thread that is changed by other means than a commit.
     pub(crate) fn invalidate(&self, scope: &Scope, thread: ThreadId) {
-        self.of_thread(scope, thread).iter().for_each(|feed| feed.invalidate());
+        self.feeds_of_thread(scope, thread).iter().for_each(|feed| feed.invalidate());
     }
 
     /// The feeds of a thread in any scope of the same tenant.
-    fn of_thread(&self, scope: &Scope, thread: ThreadId) -> Vec<Arc<Feed>> {
+    fn feeds_of_thread(&self, scope: &Scope, thread: ThreadId) -> Vec<Arc<Feed>> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
@@ -141,11 +141,11 @@ impl Feeds {
     }
 
     fn dispatch(&self, wake_up: &WakeUp) {
-        // The registry must be unlocked while feeds are used: dropping the last reference to a feed locks it.
+        // The registry must not be locked while feeds are used, because dropping the last reference to a feed locks it.
         match wake_up {
             WakeUp::Anything => {
                 self.lock().watched.values().for_each(notify);
-                self.all().iter().for_each(|feed| feed.invalidate());
+                self.all_feeds().iter().for_each(|feed| feed.invalidate());
             }
             WakeUp::Record { tenant, owner, name } => {
                 let target = WatchTarget::Record(tenant.clone(), owner.clone(), name.clone());
@@ -154,10 +154,10 @@ impl Feeds {
             WakeUp::Thread { tenant, owner, thread, change } => {
                 let target = WatchTarget::Thread(tenant.clone(), *thread);
                 self.lock().watched.get(&target).into_iter().for_each(notify);
-                let feeds = self.of_thread(&Scope::Tenant(tenant.clone()), *thread);
+                let feeds = self.feeds_of_thread(&Scope::Tenant(tenant.clone()), *thread);
                 for feed in feeds.iter().filter(|feed| feed.scope.access(owner) != Access::None) {
                     match change {
-                        Some(change) => feed.note_change(*change),
+                        Some(change) => feed.record_change(*change),
                         None => feed.invalidate(),
                     }
                 }
@@ -165,7 +165,7 @@ impl Feeds {
         }
     }
 
-    fn all(&self) -> Vec<Arc<Feed>> {
+    fn all_feeds(&self) -> Vec<Arc<Feed>> {
         self.lock().by_thread.values().flatten().filter_map(|entry| entry.feed.upgrade()).collect()
     }
 
@@ -195,7 +195,7 @@ fn notify(sender: &watch::Sender<()>) {
     sender.send_replace(());
 }
 
-/// Dispatches the store's wake-ups. If the store has none or its stream ends, requests them again after a poll interval.
+/// Dispatches the store's wake-ups. If the store provides none or the stream ends, requests them again after a poll interval.
 async fn dispatch_all(
     runtime: Arc<dyn Runtime>,
     feeds: Weak<Feeds>,

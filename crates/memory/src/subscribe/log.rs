@@ -14,19 +14,19 @@ use crate::thread_cache::message_bytes;
 use crate::{Memory, Result};
 
 /// Maximum number of changes per read.
-const CHANGES: usize = 100;
+const MAX_CHANGES: usize = 100;
 
-/// The update for one commit, with messages of all roles.
+/// The update for one commit, including messages with all roles.
 #[derive(Clone)]
 pub(super) struct CommitUpdate {
     pub(super) change: TaggedNumber,
     pub(super) update: Arc<ThreadUpdate>,
-    /// The approximate size of its messages.
+    /// The approximate size of the messages, in bytes.
     pub(super) bytes: usize,
 }
 
 impl CommitUpdate {
-    /// The update for a subscriber to some roles; `None` if it would be empty.
+    /// Returns the update restricted to messages with these `roles` (all if empty); `None` if nothing is left.
     pub(super) fn for_roles(&self, roles: &[Role]) -> Option<Arc<ThreadUpdate>> {
         let ThreadUpdate::Commit { change, tag, at, events } = &*self.update else { return None };
         if roles.is_empty() {
@@ -52,9 +52,9 @@ fn event_for_roles(event: &ThreadEvent, roles: &[Role]) -> Option<ThreadEvent> {
 
 /// A page of the log.
 pub(super) enum LogPage {
-    /// The commits after a position, oldest first, and the positions of the thread.
+    /// The commits after a given change, oldest first, and the thread's current positions.
     Commits { commits: Vec<CommitUpdate>, positions: Positions },
-    /// The store was restored to a state before the position.
+    /// The store was restored to a state that predates the requested change.
     Reset { positions: Positions },
 }
 
@@ -66,11 +66,11 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads a page of the commits after a position.
+    /// Reads a page of the commits that follow `after`.
     pub(super) async fn read(&self, after: TaggedNumber) -> Result<LogPage> {
         let (store, now) = (self.memory.store(), self.memory.now());
         let read = retry(self.memory.runtime(), || {
-            store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)
+            store.list_changes_with_messages(&self.scope, self.thread, after, MAX_CHANGES, now)
         })
         .await?;
         let appended = read.page.appended_positions();
@@ -85,14 +85,14 @@ impl Log {
                 }
                 self.read_replaced(&changes, &mut referenced).await?;
                 Ok(LogPage::Commits {
-                    commits: changes.into_iter().map(|change| referenced.update(change)).collect(),
+                    commits: changes.into_iter().map(|change| referenced.to_update(change)).collect(),
                     positions,
                 })
             }
         }
     }
 
-    /// Reads the current versions of messages that were replaced.
+    /// Reads the current versions of the messages that the changes replaced.
     async fn read_replaced(&self, changes: &[Change], referenced: &mut ReferencedMessages) -> Result<()> {
         let effects = changes.iter().flat_map(|change| &change.effects);
         let replaced: Vec<_> = effects
@@ -101,13 +101,14 @@ impl Log {
                 _ => None,
             })
             .collect();
-        for names in replaced.chunks(limits::PAGE) {
-            let found = self.memory.find_messages(&self.scope, self.thread, names).await?;
+        for refs in replaced.chunks(limits::PAGE) {
+            let found = self.memory.find_messages(&self.scope, self.thread, refs).await?;
             referenced.by_id.extend(found.into_iter().map(|message| (message.id, message)));
         }
         Ok(())
     }
 
+    /// Reads the messages from position `first` to before position `end`.
     async fn read_range(&self, first: u64, end: u64, referenced: &mut ReferencedMessages) -> Result<()> {
         let mut after = Some(first - 1);
         while let Some(seq) = after.filter(|seq| seq + 1 < end) {
@@ -122,7 +123,7 @@ impl Log {
     }
 }
 
-/// The messages that a page of changes refers to.
+/// The messages to which a page of changes refers.
 #[derive(Default)]
 struct ReferencedMessages {
     by_seq: HashMap<u64, Message>,
@@ -131,15 +132,15 @@ struct ReferencedMessages {
 }
 
 impl ReferencedMessages {
-    fn update(&self, commit: Change) -> CommitUpdate {
+    fn to_update(&self, commit: Change) -> CommitUpdate {
         let tagged = commit.tagged();
         let Change { change, tag, at, effects } = commit;
-        let events: Vec<_> = effects.into_iter().filter_map(|effect| self.event(effect)).collect();
+        let events: Vec<_> = effects.into_iter().filter_map(|effect| self.to_event(effect)).collect();
         let bytes = events.iter().map(event_bytes).sum();
         CommitUpdate { change: tagged, update: Arc::new(ThreadUpdate::Commit { change, tag, at, events }), bytes }
     }
 
-    fn event(&self, effect: Effect) -> Option<ThreadEvent> {
+    fn to_event(&self, effect: Effect) -> Option<ThreadEvent> {
         match effect {
             Effect::Appended { first_seq, count } => {
                 let seqs = first_seq..first_seq + count;

@@ -1,4 +1,4 @@
-//! Passing commits of this manager to feeds, so that subscribers need not read them from the log.
+//! Passes this [`crate::Memory`]'s own commits to its feeds, so that subscribers need not read them from the log.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::{ThreadEvent, ThreadUpdate};
 use crate::retry::RetryOutcome;
 use crate::thread_cache::{message_bytes, removes_content};
 
-/// A commit that has started, with the feeds of its thread.
+/// A commit that has started, and the feeds of its thread.
 pub(crate) struct PendingCommit {
-    /// The feeds in the scope of the commit. Its success shows that the scope can read the thread.
+    /// The feeds in the scope of the commit. If the commit succeeds, that scope is allowed to read the thread.
     same_scope: Vec<Arc<Feed>>,
-    /// The other feeds. They read the log, because only the store knows what their scope can read.
+    /// The feeds in other scopes. Their subscribers read the log, because only the store knows what those scopes can read.
     other_scopes: Vec<Arc<Feed>>,
     started_at: MonotonicTime,
-    /// Unknown until the commit ends; it may be cancelled before that.
+    /// The outcome; `Unknown` until the commit ends, because the commit may be cancelled.
     outcome: OwnCommit,
 }
 
@@ -28,14 +28,16 @@ impl PendingCommit {
         Self { same_scope, other_scopes, started_at, outcome: OwnCommit::Unknown }
     }
 
-    /// Sets the outcome. Dropping the commit passes it to the feeds.
+    /// Sets the outcome, which is passed to the feeds when the `PendingCommit` is dropped.
     pub(crate) fn end(mut self, batch: &Batch, retried: &RetryOutcome<CommitOutcome>, now: Timestamp) {
         self.outcome = match &retried.result {
-            // The replayed commit was made at an unknown time.
+            // The outcome is that of an earlier commit with the same key, whose time is unknown.
             Ok(outcome) if outcome.replayed => OwnCommit::Unknown,
             Ok(outcome) if removes_content(batch) => OwnCommit::Removal(outcome.change),
-            Ok(outcome) if self.same_scope.is_empty() => OwnCommit::Change(outcome.change),
-            Ok(outcome) => update(batch, outcome, now).map_or(OwnCommit::Change(outcome.change), OwnCommit::Known),
+            Ok(outcome) if self.same_scope.is_empty() => OwnCommit::NumberOnly(outcome.change),
+            Ok(outcome) => {
+                update_from_batch(batch, outcome, now).map_or(OwnCommit::NumberOnly(outcome.change), OwnCommit::Update)
+            }
             Err(error) if error.maybe_applied() => OwnCommit::Unknown,
             Err(_) => OwnCommit::Failed,
         };
@@ -46,7 +48,7 @@ impl Drop for PendingCommit {
     fn drop(&mut self) {
         for feed in &self.other_scopes {
             let outcome = match &self.outcome {
-                OwnCommit::Known(update) => OwnCommit::Change(update.change.number),
+                OwnCommit::Update(update) => OwnCommit::NumberOnly(update.change.number),
                 outcome => outcome.clone(),
             };
             feed.end_commit(outcome, false, self.started_at);
@@ -57,8 +59,8 @@ impl Drop for PendingCommit {
     }
 }
 
-/// The update that the log would give for a commit that was just made; `None` if it depends on more than the batch.
-fn update(batch: &Batch, outcome: &CommitOutcome, now: Timestamp) -> Option<CommitUpdate> {
+/// Creates the update for a commit that was just made, the same as from the log. `None` if it depends on more than the batch.
+fn update_from_batch(batch: &Batch, outcome: &CommitOutcome, now: Timestamp) -> Option<CommitUpdate> {
     let depends_on_the_thread = removes_content(batch) || !batch.delete.is_empty() || batch.patch.expires_at.is_some();
     if depends_on_the_thread {
         return None;

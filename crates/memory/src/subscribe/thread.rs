@@ -11,55 +11,47 @@ use super::log::{CommitUpdate, Log, LogPage};
 use super::{Start, SubscribeOptions, ThreadUpdate, ThreadUpdates, UpdatesPage};
 use crate::{Memory, Result};
 
-/// How long to wait for a pending commit that a later commit has overtaken, before reading the log.
+/// How long to wait, before reading the log, for a pending commit that ends after a later commit.
 const PENDING_COMMIT_WAIT: Duration = Duration::from_millis(10);
-/// How long to wait for another subscriber's read of the log. That subscriber may not be polled any more.
+/// Maximum time to wait for another subscriber's read of the log. That subscriber may no longer be polled.
 const OTHER_READ_WAIT: Duration = Duration::from_millis(50);
 
 impl Memory {
-    /// Subscribes to a thread: a stream of its commits in order, without gaps.
+    /// Subscribes to a thread. Returns a stream of its commits, in order and without gaps.
     ///
-    /// After this returns, no commit is missed, even if the stream is not polled for a while. The stream waits while the store
-    /// is unavailable. If a wake-up is lost, a change is reported after [`crate::MemoryOptions::poll_interval`] at the latest.
-    /// Commits of this manager in the same scope need no read of the store, as long as the subscriber keeps up.
+    /// After this returns, no commit is missed, even if the stream is not polled for a while. While the store is unavailable, the
+    /// stream waits. If a wake-up is lost, a change is reported after [`crate::MemoryOptions::poll_interval`] at the latest.
+    /// Commits by this `Memory` in the same scope are usually reported without reading the store.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `LimitExceeded` for too long a history.
+    /// `NotFound` for an unknown thread, `LimitExceeded` if [`Start::Last`] requests too many messages.
     pub async fn subscribe(&self, scope: &Scope, thread: ThreadId, options: SubscribeOptions) -> Result<ThreadUpdates> {
-        // Joined before the thread is read, so that a change after the read is signalled.
+        // The feed is joined before the thread is read, so that a change after the read is signalled.
         let feed = self.feeds().join(self, scope, thread).await;
         let signals = feed.signals();
         let read = feed.begin_read(TaggedNumber::default());
         let mut ready = VecDeque::new();
-        let mut is_position_known = true;
+        let mut is_start_in_log = true;
         let after = match options.start {
             Start::Now => {
                 let change = self.get_thread(scope, thread).await?.positions.tagged();
-                feed.end_read(read.with_position(change), &[]);
+                feed.end_read(read.with_change(change), &[]);
                 change
             }
             Start::After(change) => {
                 let current = self.get_thread(scope, thread).await?.positions.tagged();
-                is_position_known = change.tag.is_none() || change.may_be_same(current);
+                is_start_in_log = change.tag.is_none() || change.may_be_same(current);
                 if change.may_be_same(current) { current } else { change }
             }
             Start::Last(count) => {
-                let (history, change) = self.history(scope, thread, count, &options.roles).await?;
+                let (history, change) = self.read_history(scope, thread, count, &options.roles).await?;
                 ready.push_back(Arc::new(history));
                 change
             }
         };
         let log = Log { memory: self.clone(), scope: scope.clone(), thread };
-        let subscription = Subscription {
-            log,
-            feed,
-            signals,
-            roles: options.roles,
-            after,
-            is_position_known,
-            ready,
-            has_ended: false,
-        };
+        let subscription =
+            Subscription { log, feed, signals, roles: options.roles, after, is_start_in_log, ready, has_ended: false };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
             let update = subscription.next().await?;
             Some((update, subscription))
@@ -67,8 +59,8 @@ impl Memory {
         Ok(updates.boxed())
     }
 
-    /// Reads a page of a thread's updates after a position, for these roles; `None` if the thread has not changed. For callers
-    /// that follow many threads and read each one when it changed.
+    /// Reads a page of a thread's updates after a change, restricted to messages with these roles (all if empty). `None` if the
+    /// thread has not changed. Intended for callers that watch many threads and read a thread when it has changed.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread.
@@ -95,7 +87,7 @@ impl Memory {
         })
     }
 
-    async fn history(
+    async fn read_history(
         &self,
         scope: &Scope,
         thread: ThreadId,
@@ -114,12 +106,13 @@ struct Subscription {
     log: Log,
     feed: Arc<Feed>,
     signals: watch::Receiver<()>,
-    /// Only messages of these roles; empty for all.
+    /// Only messages with these roles; empty for all roles.
     roles: Vec<Role>,
     /// The last change that was returned or skipped.
     after: TaggedNumber,
-    /// Whether the log is known to contain that position. Otherwise the feed is not used, because it compares only numbers.
-    is_position_known: bool,
+    /// Whether the log is known to contain `after`, with the same tag. If not, the feed is not used, because it compares only
+    /// change numbers.
+    is_start_in_log: bool,
     ready: VecDeque<Arc<ThreadUpdate>>,
     has_ended: bool,
 }
@@ -133,7 +126,7 @@ impl Subscription {
             if self.has_ended {
                 return None;
             }
-            // Marked before the read, so that a signal during the read causes another one.
+            // Signals are marked as seen before the read, so that a signal during the read causes another read.
             self.signals.mark_unchanged();
             match self.advance().await {
                 Ok(true) => {}
@@ -162,17 +155,17 @@ impl Subscription {
     /// Waits for a signal, for at most the poll interval.
     async fn wait(&mut self) {
         let deadline = self.feed.next_poll(self.after, self.poll_interval());
-        // After the deadline the log is polled.
+        // If there is no signal until the deadline, the log is polled.
         let _ = self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await;
     }
 
-    /// Reads the next commits, from the feed or the log. Returns whether there were any.
+    /// Reads the next commits from the feed or the log. Returns whether there were any.
     async fn advance(&mut self) -> Result<bool> {
         if let Some(found) = self.take_from_feed() {
             return Ok(found);
         }
         let deadline = self.runtime().now() + PENDING_COMMIT_WAIT;
-        while self.feed.may_be_completed(self.after) {
+        while self.feed.may_gap_be_filled(self.after) {
             if self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await.is_none() {
                 break;
             }
@@ -182,19 +175,19 @@ impl Subscription {
         // Another subscriber's read may have filled the feed.
         match self.take_from_feed() {
             Some(found) => Ok(found),
-            // Boxed: keeps the future of a waiting subscription small.
-            None => Box::pin(self.read()).await,
+            // The future is boxed, which keeps that of a waiting subscription small.
+            None => Box::pin(self.read_log()).await,
         }
     }
 
     /// Takes the next commits from the feed. Returns whether there were any; `None` if the log has to be read.
     fn take_from_feed(&mut self) -> Option<bool> {
-        if !self.is_position_known {
+        if !self.is_start_in_log {
             return None;
         }
         match self.feed.commits_after(self.after, self.poll_interval()) {
             Buffered::Commits(commits) => {
-                self.take(&commits);
+                self.add_ready(&commits);
                 Some(true)
             }
             Buffered::UpToDate => Some(false),
@@ -202,10 +195,11 @@ impl Subscription {
         }
     }
 
-    async fn read(&mut self) -> Result<bool> {
+    /// Reads the next commits from the log, and buffers them in the feed. Returns whether there were any.
+    async fn read_log(&mut self) -> Result<bool> {
         let read = self.feed.begin_read(self.after);
         let page = self.log.read(self.after).await?;
-        self.is_position_known = true;
+        self.is_start_in_log = true;
         match page {
             LogPage::Reset { positions } => {
                 self.feed.reset(positions.change);
@@ -218,13 +212,13 @@ impl Subscription {
                 if last.number >= positions.change {
                     self.feed.end_read(read, &commits);
                 }
-                self.take(&commits);
+                self.add_ready(&commits);
                 Ok(!commits.is_empty())
             }
         }
     }
 
-    fn take(&mut self, commits: &[CommitUpdate]) {
+    fn add_ready(&mut self, commits: &[CommitUpdate]) {
         self.ready.extend(commits.iter().filter_map(|commit| commit.for_roles(&self.roles)));
         self.after = commits.last().map_or(self.after, |commit| commit.change);
     }

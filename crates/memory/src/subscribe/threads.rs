@@ -7,20 +7,20 @@ use crate::retry::retry;
 use crate::{Memory, Result};
 
 /// Maximum number of threads per update.
-const THREADS: usize = 100;
+const MAX_THREADS: usize = 100;
 
 impl Memory {
-    /// Returns a cursor that is before all changes from now on.
+    /// Returns a cursor that precedes all changes from now on.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn current_cursor(&self, scope: &Scope) -> Result<UserCursor> {
         let now = self.now();
         Ok(retry(self.runtime(), || self.store().list_changed_threads(scope, None, 1, now)).await?.cursor)
     }
 
-    /// Subscribes to the list of a scope's threads: reports each thread that changed or was deleted at least once, from a cursor
-    /// or from now on. [`Memory::subscribe`] reports the changes in a thread.
+    /// Subscribes to the list of a scope's threads. Reports every thread that changes or is deleted after the cursor, or from now
+    /// on if there is none; a thread may be reported repeatedly. [`Memory::subscribe`] reports the changes in one thread.
     ///
     /// # Errors
     /// `Invalid` for an invalid cursor.
@@ -73,6 +73,6 @@ impl Subscription {
     async fn read(&mut self) -> Result<ChangedThreads> {
         let (store, now) = (self.memory.store(), self.memory.now());
         let (scope, cursor) = (&self.scope, Some(&self.cursor));
-        Ok(retry(self.memory.runtime(), || store.list_changed_threads(scope, cursor, THREADS, now)).await?)
+        Ok(retry(self.memory.runtime(), || store.list_changed_threads(scope, cursor, MAX_THREADS, now)).await?)
     }
 }

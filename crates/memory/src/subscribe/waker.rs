@@ -5,7 +5,7 @@ use threadkeep_core::{Access, Scope, ThreadId, WakeUp, WakeUps};
 
 use crate::Memory;
 
-/// Waits for a wake-up that concerns one subscription, for at most the poll interval.
+/// Waits until a wake-up concerns a subscription, but at most for the poll interval.
 pub(super) struct Waker {
     wake_ups: Option<WakeUps>,
     scope: Scope,
@@ -14,13 +14,13 @@ pub(super) struct Waker {
 }
 
 impl Waker {
-    /// Listens from now on. If the store has no wake-ups, each wait lasts for the poll interval.
+    /// Receives wake-ups from now on. If the store provides none, each wait lasts for the poll interval.
     pub(super) async fn listen(memory: &Memory, scope: &Scope, thread: Option<ThreadId>) -> Self {
         let wake_ups = memory.store().wake_ups().await.ok();
         Self { wake_ups, scope: scope.clone(), thread, poll_interval: memory.options().poll_interval }
     }
 
-    /// Discards pending wake-ups, because the log is about to be read.
+    /// Discards pending wake-ups. Call this before reading the changes.
     pub(super) fn drain(&mut self) {
         while let Some(wake_ups) = &mut self.wake_ups {
             match wake_ups.next().now_or_never() {
@@ -31,10 +31,10 @@ impl Waker {
         }
     }
 
-    /// Waits for a wake-up or the poll interval.
+    /// Waits for a relevant wake-up, at most for the poll interval.
     pub(super) async fn wait(&mut self, memory: &Memory) {
         let deadline = memory.runtime().now() + self.poll_interval;
-        // After the deadline the log is polled.
+        // If there is no wake-up until the deadline, the subscription polls the store.
         let _ = memory.runtime().timeout_at(deadline, self.relevant_wake_up()).await;
         if self.wake_ups.is_none() {
             self.wake_ups = memory.store().wake_ups().await.ok();

@@ -8,36 +8,36 @@ use tokio::sync::watch;
 use super::feeds::Feeds;
 use crate::Memory;
 
-/// What a [`Watch`] waits for.
+/// The data whose changes a [`Watch`] reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum WatchTarget {
-    /// Any change of a thread.
+    /// A thread.
     Thread(TenantId, ThreadId),
-    /// A record of a user, or of the tenant.
+    /// A record of a user or of the tenant.
     Record(TenantId, Owner, RecordName),
 }
 
 /// Reports when a thread, or a record of a user or of the tenant, may have changed.
 ///
-/// It listens from its creation on. Create it before reading what decides whether to wait, so that a change between the read and
-/// [`Watch::changed`] is not missed. It may report a change although there was none.
+/// A watch receives wake-ups from its creation on. Create it before reading the data that decides whether to wait, so that a
+/// change between the read and [`Watch::changed`] is not missed. A watch may report a change although there was none.
 pub struct Watch {
     feeds: Arc<Feeds>,
     target: WatchTarget,
-    /// `None` only while it is dropped.
+    /// `None` only while the watch is being dropped.
     receiver: Option<watch::Receiver<()>>,
-    /// When [`Watch::changed`] returns without a change.
+    /// When [`Watch::changed`] returns even without a change.
     until: MonotonicTime,
 }
 
 impl Watch {
-    /// Maximum time to wait, because wake-ups may be lost, and a store may have none.
+    /// Maximum time to wait. It is limited because wake-ups may be lost, and some stores provide none.
     pub const MAX_WAIT: Duration = Duration::from_secs(5);
 
-    /// Waits for a possible change, until [`Watch::MAX_WAIT`] after it last returned. Cancel safe.
+    /// Waits until the target may have changed, or until [`Watch::MAX_WAIT`] after the previous call returned. Cancel safe.
     pub async fn changed(&mut self) {
         if let Some(receiver) = &mut self.receiver {
-            // The sender exists as long as this receiver.
+            // The sender exists at least as long as this receiver.
             let _ = self.feeds.runtime().timeout_at(self.until, receiver.changed()).await;
         }
         self.until = self.feeds.runtime().now() + Self::MAX_WAIT;

@@ -7,40 +7,41 @@ use super::context_state::CachedContextState;
 use super::messages::{CachedMessages, DerivedValue};
 use super::page::ExtraRecords;
 
-/// Maximum number of scopes remembered per thread; a shared thread can have many users.
-const MAX_READERS: usize = 32;
+/// Maximum number of validated scopes per thread. The number is limited because a shared thread can have many users.
+const MAX_VALIDATED_SCOPES: usize = 32;
 
-/// The newest messages of a thread, with what is cached for them.
+/// The newest messages of a thread, and other data that is cached with them.
 #[derive(Clone, Debug)]
 pub(super) struct CachedThread {
     pub(super) messages: Arc<Vec<Message>>,
     /// A value that a caller derived from the messages.
     pub(super) derived: Arc<OnceLock<DerivedValue>>,
-    /// Whether these are all messages of the thread.
+    /// Whether these are all messages in the thread.
     pub(super) is_whole: bool,
     /// The largest number of messages requested so far.
     pub(super) limit: usize,
     pub(super) positions: Positions,
-    /// This manager made every commit after `positions` through this change, and none of them removed content.
-    pub(super) own_through: u64,
+    /// This `Memory` made every commit after `positions` through this change, and none of them removed content.
+    pub(super) last_own_change: u64,
+    /// The approximate size of all cached data of the thread, in bytes.
     pub(super) bytes: usize,
-    /// The number of the last use, which orders evictions.
+    /// The number of the last use, which determines the order of evictions.
     pub(super) last_use: u64,
     pub(super) used_at: Timestamp,
-    /// The scopes in which the store has returned it. Filled only if the store has a stamp.
-    pub(super) readers: Vec<Scope>,
-    /// When the thread expires.
+    /// The scopes in which the store has returned the thread. Filled only if the store has a stamp.
+    pub(super) validated_scopes: Vec<Scope>,
+    /// When the thread expires; `None` if it does not.
     pub(super) expires_at: Option<Timestamp>,
-    /// The store's stamp before the last read; `None` if it has none.
+    /// The store's stamp before the last read; `None` if the store has no stamp.
     pub(super) stamp: Option<u64>,
     pub(super) context_state: Option<CachedContextState>,
     pub(super) context: Option<LatestContext>,
-    /// A scope whose user had no preferences, and the stamp of records before they were read.
+    /// A scope whose user had no preferences, and the store's stamp for records before they were read.
     pub(super) without_preferences: Option<(Scope, u64)>,
 }
 
 impl CachedThread {
-    /// Caches a page of the newest messages. An empty or damaged page is returned, because a change to it could go unnoticed.
+    /// Creates an entry from a page of newest messages. Gives an empty or damaged page back, because a change could go unnoticed.
     pub(super) fn of(page: MessagePage, limit: usize) -> Result<Self, MessagePage> {
         if !page.corrupt.is_empty() || page.messages.is_empty() {
             return Err(page);
@@ -56,11 +57,11 @@ impl CachedThread {
             is_whole,
             limit,
             positions,
-            own_through: positions.change,
+            last_own_change: positions.change,
             bytes,
             last_use: 0,
             used_at: Timestamp::MIN,
-            readers: Vec::new(),
+            validated_scopes: Vec::new(),
             expires_at: None,
             stamp: None,
             context_state: None,
@@ -69,25 +70,27 @@ impl CachedThread {
         }
     }
 
-    /// Whether it contains the newest `limit` messages, or all of a shorter thread.
+    /// Whether the entry contains the newest `limit` messages, or all messages of a shorter thread.
     pub(super) fn has_newest(&self, limit: usize) -> bool {
         self.is_whole || self.messages.len() >= limit
     }
 
-    /// Whether a store with this stamp would return the same messages in a scope: it did before, and was not written to since.
+    /// Whether a store with this stamp would return the same messages in a scope, because it has returned them in this scope and
+    /// has not been written to since.
     pub(super) fn is_current_for(&self, scope: &Scope, stamp: u64, now: Timestamp) -> bool {
         let is_alive = self.expires_at.is_none_or(|expires_at| expires_at > now);
-        is_alive && self.stamp == Some(stamp) && self.readers.contains(scope)
+        is_alive && self.stamp == Some(stamp) && self.validated_scopes.contains(scope)
     }
 
-    /// Notes that the store returned it in a scope, with the thread's row, and the store's stamp before that read.
-    pub(super) fn with_reader(self, scope: &Scope, stamp: Option<u64>, read: Option<&ExtraRecords>) -> Self {
+    /// Adds a scope in which the store has just returned the thread. `stamp` is the store's stamp before that read, `read` the
+    /// thread's row.
+    pub(super) fn with_validated_scope(self, scope: &Scope, stamp: Option<u64>, read: Option<&ExtraRecords>) -> Self {
         let (Some(stamp), Some(ExtraRecords { thread, .. })) = (stamp, read) else {
             return Self { stamp: None, ..self };
         };
         let mut cached = Self { stamp: Some(stamp), expires_at: thread.expires_at, ..self };
-        if !cached.readers.contains(scope) && cached.readers.len() < MAX_READERS {
-            cached.readers.push(scope.clone());
+        if !cached.validated_scopes.contains(scope) && cached.validated_scopes.len() < MAX_VALIDATED_SCOPES {
+            cached.validated_scopes.push(scope.clone());
         }
         cached
     }
@@ -96,8 +99,8 @@ impl CachedThread {
         self.messages.last().map_or(1, |message| message.seq)
     }
 
-    /// Revalidates it with a page that starts at its last message, and appends the page's new messages. `None` if something
-    /// else may have changed.
+    /// Revalidates the entry with a page that starts at the last cached message, and appends the page's new messages. `None` if
+    /// anything else may have changed.
     pub(super) fn revalidated(self, page: MessagePage, limit: usize) -> Option<Self> {
         let MessagePage { messages, corrupt, more, positions } = page;
         let (last, new) = messages.split_first()?;
@@ -107,7 +110,7 @@ impl CachedThread {
         if positions == self.positions {
             return new.is_empty().then_some(self);
         }
-        let are_own = self.positions.change < positions.change && positions.change <= self.own_through;
+        let are_own = self.positions.change < positions.change && positions.change <= self.last_own_change;
         let appended = positions.seq.checked_sub(self.positions.seq);
         if !are_own || positions.first_seq != self.positions.first_seq || appended != Some(new.len() as u64) {
             return None;
@@ -119,9 +122,9 @@ impl CachedThread {
         let surplus = all.len().saturating_sub(limit);
         all.drain(..surplus);
         let extended = Self::new(all, self.is_whole && surplus == 0, limit, positions);
-        let Self { own_through, readers, context_state, without_preferences, .. } = self;
+        let Self { last_own_change, validated_scopes, context_state, without_preferences, .. } = self;
         let bytes = extended.bytes + context_state.as_ref().map_or(0, CachedContextState::bytes);
-        Some(Self { own_through, readers, context_state, without_preferences, bytes, ..extended })
+        Some(Self { last_own_change, validated_scopes, context_state, without_preferences, bytes, ..extended })
     }
 
     pub(super) fn newest(&self, limit: usize) -> CachedMessages {
@@ -149,7 +152,7 @@ pub(crate) fn message_bytes(message: &Message) -> usize {
 pub(crate) fn part_bytes(part: &Part) -> usize {
     match part {
         Part::Text(text) | Part::Reasoning(text) => text.len(),
-        // Rare, and their text makes up most of their size.
+        // Such parts are rare, and their text makes up most of their size.
         other => serde_json::to_string(other).map_or(0, |text| text.len()),
     }
 }

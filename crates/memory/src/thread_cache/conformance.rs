@@ -1,4 +1,4 @@
-//! The conformance suite over a store that answers through managers with thread caches.
+//! Runs the conformance suite against a store whose calls go through [`Memory`] with a thread cache.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::config::config_name;
 use crate::{AppendOptions, Draft, Memory, MemoryError, MemoryOptions, SystemClock};
 
 tokio::task_local! {
-    /// The instant that a test case passes with its call.
+    /// The time that a test case passes with its call.
     static NOW: Timestamp;
 }
 
-/// The clock of a manager that a test case calls.
+/// The clock of a `Memory`: returns the time that the test case passes with its call.
 #[derive(Debug)]
-struct CallersClock;
+struct CallerClock;
 
-impl Clock for CallersClock {
+impl Clock for CallerClock {
     fn now(&self) -> Timestamp {
         NOW.get()
     }
@@ -39,43 +39,43 @@ impl Clock for CallersClock {
     }
 }
 
-/// Managers over the same data, called in turn: each has to see what the others wrote.
+/// A store that passes its calls in turn to several `Memory` values over the same data. Each must see the others' writes.
 #[derive(Debug)]
-struct Managers {
-    managers: Vec<Memory>,
+struct CachingStore {
+    memories: Vec<Memory>,
     calls: AtomicUsize,
 }
 
-impl Managers {
-    /// One manager over each handle.
-    fn over(handles: Vec<Backend>) -> Backend {
+impl CachingStore {
+    /// Creates a `Memory` for each handle of a store.
+    fn wrap(handles: Vec<Backend>) -> Backend {
         let options = MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() };
-        let manager = |handle| Memory::with_clock(handle, Arc::new(CallersClock)).with_options(options.clone());
+        let memory = |handle| Memory::with_clock(handle, Arc::new(CallerClock)).with_options(options.clone());
         let first = handles[0].clone();
-        let managers = handles.into_iter().map(|handle| manager(handle).expect("valid options")).collect();
-        Backend { store: Arc::new(Self { managers, calls: AtomicUsize::new(0) }), ..first }
+        let memories = handles.into_iter().map(|handle| memory(handle).expect("valid options")).collect();
+        Backend { store: Arc::new(Self { memories, calls: AtomicUsize::new(0) }), ..first }
     }
 
     fn next(&self) -> &Memory {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        &self.managers[call % self.managers.len()]
+        &self.memories[call % self.memories.len()]
     }
 
-    /// The manager that answers what is specific to a handle: stamps and wake-ups.
+    /// The store that provides stamps and wake-ups, which are specific to a handle.
     fn first(&self) -> &dyn Store {
-        self.managers[0].store()
+        self.memories[0].store()
     }
 }
 
 fn store_error(error: MemoryError) -> StoreError {
     match error {
         MemoryError::Store(error) => error,
-        other => panic!("not an error of the store: {other}"),
+        other => panic!("not a store error: {other}"),
     }
 }
 
 #[async_trait]
-impl Store for Managers {
+impl Store for CachingStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
         self.next().commit_through_cache(scope, thread, &batch, now).await.result
     }
@@ -111,7 +111,7 @@ impl Store for Managers {
         let (&ThreadRef::Id(thread), Some(query)) = (name, messages) else {
             return memory.store().read_thread(scope, name, read, now).await;
         };
-        // Without records, the page is read without the thread's row.
+        // At least one record is requested, because otherwise the page is read without the thread's row.
         let wanted = if records.is_empty() { &vec![config_name()] } else { records };
         let extra = ExtraReads { records: wanted.clone(), lists: lists.clone(), is_always_read: true };
         let (page, view) = match memory.read_page_with(scope, thread, query, &extra, now).await {
@@ -216,16 +216,16 @@ impl Store for Managers {
     }
 }
 
-/// Managers over an in-memory store, which has no stamp.
+/// A [`CachingStore`] over an in-memory store, which has no stamp.
 struct InMemory {
-    managers: usize,
+    memories: usize,
 }
 
 #[async_trait]
 impl Factory for InMemory {
     async fn create(&self) -> Box<dyn Instance> {
         let store = MemoryStore::open();
-        Box::new(OpenInMemory(Managers::over(vec![store; self.managers])))
+        Box::new(OpenInMemory(CachingStore::wrap(vec![store; self.memories])))
     }
 
     fn abilities(&self) -> Abilities {
@@ -250,14 +250,14 @@ impl Instance for OpenInMemory {
     }
 }
 
-/// Two managers that have each opened the same file, as two processes do. This store has a stamp.
+/// A [`CachingStore`] over two stores that have opened the same file, as two processes do. These stores have a stamp.
 struct InFile;
 
 fn open_file(folder: TempDir) -> Box<dyn Instance> {
     let options = || SqliteOptions { durability: Durability::Process, ..SqliteOptions::default() };
     let open = || SqliteStore::open(folder.path().join("store.db"), options()).expect("the store opens");
     let stores = vec![open(), open()];
-    let backend = Managers::over(stores.iter().map(SqliteStore::backend).collect());
+    let backend = CachingStore::wrap(stores.iter().map(SqliteStore::backend).collect());
     Box::new(OpenInFile { backend, stores, folder })
 }
 
@@ -295,16 +295,16 @@ impl Instance for OpenInFile {
     }
 }
 
-mod one_manager {
+mod one_memory {
     use super::*;
 
-    const FACTORY: InMemory = InMemory { managers: 1 };
+    const FACTORY: InMemory = InMemory { memories: 1 };
 
     async fn factory() -> Option<InMemory> {
         Some(FACTORY)
     }
 
-    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::one_manager::factory);
+    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::one_memory::factory);
 
     #[tokio::test(flavor = "multi_thread")]
     async fn behaves_like_the_model() {
@@ -312,16 +312,16 @@ mod one_manager {
     }
 }
 
-mod two_managers {
+mod two_memories {
     use super::*;
 
-    const FACTORY: InMemory = InMemory { managers: 2 };
+    const FACTORY: InMemory = InMemory { memories: 2 };
 
     async fn factory() -> Option<InMemory> {
         Some(FACTORY)
     }
 
-    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::two_managers::factory);
+    threadkeep_store_conformance::conformance_tests!(crate::thread_cache::conformance::two_memories::factory);
 
     #[tokio::test(flavor = "multi_thread")]
     async fn behaves_like_the_model() {
@@ -329,7 +329,7 @@ mod two_managers {
     }
 }
 
-mod two_managers_over_a_file {
+mod two_memories_over_a_file {
     use super::*;
 
     async fn factory() -> Option<InFile> {
@@ -337,7 +337,7 @@ mod two_managers_over_a_file {
     }
 
     threadkeep_store_conformance::conformance_tests!(
-        crate::thread_cache::conformance::two_managers_over_a_file::factory
+        crate::thread_cache::conformance::two_memories_over_a_file::factory
     );
 
     #[tokio::test(flavor = "multi_thread")]
@@ -346,9 +346,9 @@ mod two_managers_over_a_file {
     }
 }
 
-/// A commit of another instance under the same key may have removed content, although the repeated batch does not.
+/// Another instance's commit with the same key may have removed content, although the repeated batch does not.
 #[tokio::test]
-async fn a_replayed_commit_is_not_treated_as_this_managers_own() {
+async fn a_replayed_commit_of_another_instance_is_not_treated_as_own() {
     let store = MemoryStore::open();
     let options = MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() };
     let (cached, other) =

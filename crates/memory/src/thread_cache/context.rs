@@ -20,7 +20,8 @@ impl ThreadCache {
         (latest.key == *key).then(|| Arc::clone(&latest.context))
     }
 
-    /// Caches a context with its thread, unless content was removed since `removals` was read. It is evicted with the thread.
+    /// Caches a context with its thread, and evicts it with the thread. Does nothing if content was removed since `removals` was
+    /// read.
     pub(crate) fn insert_context(
         &self,
         thread: &ThreadKey,
@@ -41,15 +42,15 @@ impl ThreadCache {
         state.evict_to(self.capacity);
     }
 
-    /// Whether the scope's user is known to have no preferences while the records' stamp is `stamp`.
+    /// Whether the scope's user is known to have no preferences while the store's stamp for records is `stamp`.
     pub(crate) fn is_without_preferences(&self, thread: &ThreadKey, scope: &Scope, stamp: u64) -> bool {
         let state = self.lock();
-        let noted = state.threads.get(thread).and_then(|cached| cached.without_preferences.as_ref());
-        noted.is_some_and(|(noted, at)| noted == scope && *at == stamp)
+        let remembered = state.threads.get(thread).and_then(|cached| cached.without_preferences.as_ref());
+        remembered.is_some_and(|(owner, at)| owner == scope && *at == stamp)
     }
 
-    /// Notes with a cached thread that the scope's user had no preferences when the records' stamp was `stamp`.
-    pub(crate) fn note_without_preferences(&self, thread: &ThreadKey, scope: &Scope, stamp: u64) {
+    /// Remembers, with a cached thread, that the scope's user had no preferences when the store's stamp for records was `stamp`.
+    pub(crate) fn remember_no_preferences(&self, thread: &ThreadKey, scope: &Scope, stamp: u64) {
         if let Some(cached) = self.lock().threads.get_mut(thread) {
             cached.without_preferences = Some((scope.clone(), stamp));
         }

@@ -5,16 +5,17 @@ use threadkeep_core::{Batch, CommitOutcome};
 use super::{ThreadCache, ThreadKey};
 use crate::context::{ContextState, writes_context_state};
 
-/// The context state of a cached thread, with the changes of the thread that it is valid for.
+/// The context state of a cached thread, and the range of the thread's change numbers for which it is valid.
 ///
-/// Content is removed from it only by a change of the thread, so at the same change it can be used. Another instance may have
-/// written a later state at that change; the store then rejects what is derived from this one, and it is read again.
+/// Content is removed from the state only by a commit to the thread. So while the thread's change number is unchanged, the cached
+/// state contains nothing that has been removed. Another instance may have written a newer state without changing the number; the
+/// store then rejects writes based on the cached state, and the state is read again.
 #[derive(Clone, Debug)]
 pub(super) struct CachedContextState {
     value: Arc<ContextState>,
-    /// The first change of the thread that it is valid for.
+    /// The first change for which the state is valid.
     from: u64,
-    /// The last one, inclusive.
+    /// The last change for which the state is valid (inclusive).
     through: u64,
     bytes: usize,
 }
@@ -24,8 +25,8 @@ impl CachedContextState {
         self.bytes
     }
 
-    /// Extends its validity over a commit of this manager that does not write the context state.
-    pub(super) fn extend_over(&mut self, batch: &Batch, outcome: &CommitOutcome) {
+    /// Extends the validity to a commit by this `Memory`, unless the commit writes the context state.
+    pub(super) fn extend_validity(&mut self, batch: &Batch, outcome: &CommitOutcome) {
         if self.through + 1 == outcome.change && !outcome.replayed && !writes_context_state(batch) {
             self.through = outcome.change;
         }
@@ -33,7 +34,7 @@ impl CachedContextState {
 }
 
 impl ThreadCache {
-    /// The cached context state of a thread at a change.
+    /// The cached context state of a thread, if it is valid for the given change.
     pub(crate) fn context_state(&self, thread: &ThreadKey, change: u64) -> Option<Arc<ContextState>> {
         let state = self.lock();
         let cached = state.threads.get(thread)?.context_state.as_ref()?;
@@ -50,13 +51,13 @@ impl ThreadCache {
         }
     }
 
-    /// How often content was removed so far. Read it before reading something to be cached.
+    /// The number of times that content has been removed. Call this before reading anything that will be cached.
     pub(crate) fn removals(&self) -> u64 {
         self.lock().removals
     }
 
-    /// Caches the context state of a thread that was at `change` before the state was read, unless content was removed since
-    /// `removals` was read. It is evicted with the thread, and not cached if the thread is not.
+    /// Caches a context state if its thread is cached, and evicts it with the thread. `change` is the thread's change number as
+    /// read before the state. Does nothing if content has been removed since `removals` was read.
     pub(crate) fn insert_context_state(
         &self,
         thread: &ThreadKey,

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use threadkeep_core::{Message, MessagePage, Positions};
 
-/// The newest messages of a thread, shared with the thread cache without copying them.
+/// The newest messages of a thread, which are shared with the thread cache and not copied.
 #[derive(Clone, Debug)]
 pub struct CachedMessages {
     pub(super) all: Arc<Vec<Message>>,
@@ -48,8 +48,8 @@ impl CachedMessages {
 
     /// Returns a value that `compute` derives from the messages alone, such as their JSON.
     ///
-    /// The first value is cached with the messages and evicted with them. A later call for another type or another number of
-    /// messages computes its value each time.
+    /// The value of the first call is cached with the messages. A later call that returns another type or has another number of
+    /// messages computes its value every time.
     pub fn derived<T: Any + Send + Sync>(&self, compute: impl Fn(&Self) -> T) -> Arc<T> {
         let count = self.messages().len();
         let compute_first = || DerivedValue { count, value: Arc::new(compute(self)) };
@@ -60,7 +60,7 @@ impl CachedMessages {
         }
     }
 
-    /// All cached messages of the thread, and the index of the first one of these.
+    /// All cached messages of the thread, and the index of the first message in `self`.
     pub(crate) fn as_part(&self) -> (&Arc<Vec<Message>>, usize) {
         (&self.all, self.from)
     }

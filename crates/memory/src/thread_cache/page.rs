@@ -1,4 +1,4 @@
-//! A page of a thread's messages, from the cache or the store, and what else one read of the thread can request.
+//! A page of a thread's messages, from the cache or the store, and the records that can be read together with it.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::messages::CachedMessages;
 /// Records to read together with a page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtraReads {
-    /// Records of the thread.
+    /// The names of records of the thread.
     pub(crate) records: Vec<RecordName>,
-    /// Lists of records, of any owner.
+    /// Queries for pages of records, with any owner.
     pub(crate) lists: Vec<RecordQuery>,
-    /// Whether to read them from the store even if the page is cached.
+    /// Whether to read the records even if the page is cached.
     pub(crate) is_always_read: bool,
 }
 
 impl ExtraReads {
-    /// The part to read when a cached page is revalidated. The thread's records are omitted if its context state is cached.
+    /// Returns the reads to do when a cached page is revalidated. Omits the thread's records if its context state is cached.
     pub(super) fn for_revalidation(&self, cached: &CachedThread) -> Self {
         let is_cached = cached.context_state.is_some() && !self.is_always_read;
         let records = if is_cached { Vec::new() } else { self.records.clone() };
@@ -35,12 +35,12 @@ impl ExtraReads {
 #[derive(Debug)]
 pub(crate) struct ExtraRecords {
     pub(crate) thread: Thread,
-    /// The requested records, in that order; `None` if none were requested.
+    /// The requested records, in the order of the request; `None` if none were requested.
     pub(crate) records: Option<Vec<Option<Record>>>,
     pub(crate) lists: Vec<Vec<Record>>,
 }
 
-/// A page that was read.
+/// A page of messages.
 #[derive(Clone, Debug)]
 pub(crate) enum ReadPage {
     Cached(CachedMessages),
@@ -78,7 +78,7 @@ impl ReadPage {
         }
     }
 
-    /// Whether there are messages before the first one.
+    /// Whether the thread has messages before the first one in the page.
     pub(crate) fn has_older(&self) -> bool {
         match self {
             Self::Cached(cached) => cached.more(),
@@ -86,7 +86,7 @@ impl ReadPage {
         }
     }
 
-    /// The position of the n-th newest message, counting those that do not decode; `None` if there are fewer.
+    /// The position of the n-th newest message, including messages that do not decode; `None` if there are fewer.
     pub(crate) fn nth_newest(&self, n: usize) -> Option<u64> {
         let (messages, corrupt) = (self.messages(), self.corrupt());
         if messages.len() + corrupt.len() < n {

@@ -1,4 +1,4 @@
-//! Approvals: a person's permission for one exact call, used once.
+//! Approvals. An approval is a person's permission to make one exact tool call once.
 
 use std::fmt;
 
@@ -12,45 +12,45 @@ use crate::Result;
 /// A request for approval and its state. Stored as an internal record of its thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// The turn that requested it.
+    /// The turn that requested the approval.
     pub turn: String,
     /// The number of the request in the turn's run.
     pub request: u32,
-    /// The model's id of the call; for a node's question, the node's name.
+    /// The id that the model gave the tool call; for a question asked by a node of the graph, the name of the node.
     pub call_id: String,
     /// The tool; for a node's question, the node.
     pub tool: String,
-    /// Whether it is a node's question, and not a call of a tool.
+    /// Whether this is a question asked by a node, instead of a tool call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_question: bool,
     /// The exact arguments.
     pub arguments: JsonText,
     /// A description of the call for the person who decides.
     pub preview: String,
-    /// When it was requested.
+    /// When the approval was requested.
     pub requested_at: Timestamp,
-    /// When it expires.
+    /// When the approval expires.
     pub expires_at: Timestamp,
-    /// Its state.
+    /// The state.
     pub state: ApprovalState,
-    /// Who decided.
+    /// Who decided; `None` without a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When it was decided.
+    /// When the decision was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
     /// The reason for the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The approved arguments, if they differ from the requested ones.
+    /// The approved arguments, if they differ from the requested arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<JsonText>,
 }
 
 impl Approval {
-    /// The approval as part of a [`super::Turn`].
+    /// Returns the part of the approval that a [`super::Turn`] contains.
     #[must_use]
     pub fn trace(&self) -> ApprovalTrace {
         ApprovalTrace {
@@ -63,17 +63,17 @@ impl Approval {
         }
     }
 
-    /// The record that stores it. A finished approval is retained for 30 days, so that decisions can be audited.
+    /// Creates the record of the approval. A finished approval is retained for 30 days, so that decisions can be audited.
     ///
     /// # Errors
-    /// Those of the codec; none is known.
+    /// An encoding error, which is not expected.
     pub fn record(&self, now: Timestamp) -> Result<PutRecord> {
         let is_over = !matches!(self.state, ApprovalState::Pending | ApprovalState::Claimed);
         let expires_at = is_over.then(|| now.plus_ms(TURN_RETENTION_MS));
-        Ok(PutRecord { name: record::approval(&self.id), value: JsonText::of(self)?, expires_at })
+        Ok(PutRecord { name: record::approval_name(&self.id), value: JsonText::of(self)?, expires_at })
     }
 
-    /// Whether it can still be decided.
+    /// Whether the approval can still be decided.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.state == ApprovalState::Pending && now < self.expires_at
@@ -85,9 +85,9 @@ impl Approval {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApprovalState {
-    /// It was not decided yet.
+    /// Not decided yet.
     Pending,
-    /// It was approved, and the call is being made.
+    /// Approved, and the call is being made.
     Claimed,
     /// The call was made and succeeded.
     Done,
@@ -95,18 +95,18 @@ pub enum ApprovalState {
     Failed,
     /// The call may have been made. It will not be made again.
     OutcomeUnknown,
-    /// It was denied.
+    /// Denied.
     Denied,
-    /// It was not decided in time.
+    /// Not decided in time.
     Expired,
-    /// A later request replaced it, or its turn has ended.
+    /// Void, because a later request replaced the approval or the turn has ended.
     Replaced,
 }
 
 impl ApprovalState {
-    /// The reason why a call was not made, as text for the model.
+    /// The text for the model that explains why a call was not made.
     #[must_use]
-    pub fn not_made(self, reason: Option<&str>) -> String {
+    pub fn refusal_text(self, reason: Option<&str>) -> String {
         let why = match self {
             Self::Denied => "the approval was denied",
             Self::Expired => "the approval expired",

@@ -1,4 +1,4 @@
-//! Turns that are a single call of a model: they lock their thread, and are stored as a whole at their end or not at all.
+//! Completions: turns that are a single model call. They lock their thread, and are stored as a whole at the end or not at all.
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,24 +14,24 @@ use super::{
 };
 use crate::{Appended, BatchBuilder, Memory, MemoryError, Result};
 
-/// Number of attempts to lock a thread while others lock and release it.
+/// Maximum number of attempts to lock a thread while others lock and release it.
 const ATTEMPTS: usize = 16;
 
-/// A call of a model that holds the lock of its thread. Cheap to clone; all clones share the lock.
+/// A model call that holds the lock of its thread. Cheap to clone; all clones share the lock.
 ///
-/// It ends with [`Completion::finish`] or [`Completion::abandon`]. If it is dropped, or its process ends, only its lock remains,
-/// which others can take over: immediately on the same machine, after [`super::LEASE`] on another one.
+/// A completion ends with [`Completion::finish`] or [`Completion::abandon`]. If it is dropped or its process ends, only the lock
+/// remains. Others can take over the lock: immediately on the same machine, after [`super::LEASE`] on another one.
 #[derive(Clone, Debug)]
 pub struct Completion {
     memory: Memory,
     writer: Scope,
     thread: ThreadId,
     turn: String,
-    /// The change of the commit that acquired the lock.
+    /// The change number of the commit that acquired the lock.
     acquired_at: TaggedNumber,
-    /// The lock's record as it was last written, with the version that the next commit requires.
+    /// The lock's record as last written, and its version, which the next commit requires.
     lock: Arc<Mutex<Versioned<RunRecord>>>,
-    /// Dropping it lets others on this machine know that the driver is gone.
+    /// Registered until the last clone is dropped, so that others on this machine can find out that the driver is gone.
     _driver: Arc<Driver>,
 }
 
@@ -42,11 +42,11 @@ pub enum LockResult {
     Acquired(Completion),
     /// Another turn holds the lock.
     Busy,
-    /// An interrupted turn of an assistant holds the lock. It has to be resumed or closed first.
+    /// An interrupted run of an assistant holds the lock. That run has to be resumed or closed first.
     Interrupted(Box<Versioned<RunRecord>>),
 }
 
-/// Why work under a completion was interrupted.
+/// Why [`Completion::run`] interrupted the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// A stop was requested.
@@ -56,10 +56,10 @@ pub enum Interrupted {
 }
 
 impl Completion {
-    /// Tries to lock a thread for the turn `turn`, a call of the model `model`. Does not wait for another turn.
+    /// Tries to lock a thread for the turn with the id `turn`, which calls `model`. Does not wait for another turn to end.
     ///
     /// # Errors
-    /// `NotFound` if the scope cannot read the thread; those of the store.
+    /// `NotFound` if the scope cannot read the thread; errors from the store.
     pub async fn acquire(
         memory: &Memory,
         scope: &Scope,
@@ -74,7 +74,7 @@ impl Completion {
             let batch = match abandoned.take() {
                 None => lock::acquire(memory.batch(), &record, &legacy)?,
                 Some(version) => {
-                    lock::renew(memory.batch().require(record::active(), RecordState::Version(version)), &record)?
+                    lock::renew(memory.batch().require(record::active_name(), RecordState::Version(version)), &record)?
                 }
             };
             let error = match batch.commit(&writer, thread).await {
@@ -121,17 +121,18 @@ impl Completion {
         self.thread
     }
 
-    /// The change that acquired the lock. Data that was read at the change before it is still valid ([`crate::Prefetched::after`]).
+    /// The change number of the commit that acquired the lock. Data that was read at the previous change number is still valid
+    /// ([`crate::Prefetched::after`]).
     #[must_use]
     pub fn acquired_at(&self) -> TaggedNumber {
         self.acquired_at
     }
 
-    /// Runs `work`, renewing the lease every [`LEASE_RENEWAL_INTERVAL`], until it is done, a stop is requested, or the lock is
-    /// lost.
+    /// Runs `work` until it is done, a stop is requested, or the lock is lost. Renews the lease every
+    /// [`LEASE_RENEWAL_INTERVAL`].
     ///
     /// # Errors
-    /// Why the work was interrupted.
+    /// The reason why the work was interrupted.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         let mut work = pin!(work);
         let mut stop_request = pin!(wait_for_stop_request(&self.memory, &self.writer, self.thread, &self.turn));
@@ -148,13 +149,13 @@ impl Completion {
         }
     }
 
-    /// Commits a batch and releases the lock, in one commit.
+    /// Commits a batch, which also releases the lock.
     ///
     /// # Errors
-    /// A conflict that [`Completion::is_lock_lost`] recognises if another turn took over the lock; those of the store.
+    /// A conflict that [`Completion::is_lock_lost`] recognises if another turn took over the lock; errors from the store.
     pub async fn finish(&self, batch: BatchBuilder) -> Result<Appended> {
         let lock = self.lock.lock().await;
-        let batch = batch.require(record::active(), RecordState::Version(lock.version));
+        let batch = batch.require(record::active_name(), RecordState::Version(lock.version));
         lock::release(batch).commit(&self.writer, self.thread).await
     }
 
@@ -166,7 +167,7 @@ impl Completion {
 
     /// Releases the lock without storing anything.
     pub async fn abandon(self) {
-        // A lock that cannot be released is free after its lease.
+        // If the lock cannot be released, it becomes free at the end of its lease.
         drop(self.finish(self.memory.batch()).await);
     }
 
@@ -174,14 +175,14 @@ impl Completion {
     async fn renew(&self) -> bool {
         let mut lock = self.lock.lock().await;
         let record = RunRecord { lease_until: lease_until(&self.memory), ..lock.value.clone() };
-        let batch = self.memory.batch().deferred().require(record::active(), RecordState::Version(lock.version));
+        let batch = self.memory.batch().deferred().require(record::active_name(), RecordState::Version(lock.version));
         let Ok(batch) = lock::renew(batch, &record) else { return true };
         match batch.commit(&self.writer, self.thread).await {
             Ok(committed) => {
                 *lock = Versioned { value: record, version: committed.tagged() };
                 true
             }
-            // Another error may be temporary: the next renewal tries again.
+            // Other errors may be temporary, so the next renewal tries again.
             Err(error) => !record::is_run_conflict(&error),
         }
     }

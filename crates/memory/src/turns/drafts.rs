@@ -1,51 +1,51 @@
-//! Messages that no model wrote, and limiting texts to what a store accepts.
+//! Drafts of messages not written by a model, and helpers that truncate text to what stores accept.
 
 use threadkeep_context::MARK;
 use threadkeep_core::{Content, Map, Part, Role, ToolResult, Value, limits};
 
 use crate::Draft;
 
-/// Maximum length of one text in bytes of JSON, so that a message with some other parts stays within its limit.
+/// Maximum length of a text, in bytes of its JSON encoding: half the message limit, to leave room for other parts.
 pub const TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
 
-/// Creates an assistant's message that no model wrote.
+/// Creates a notice: an assistant message that was not written by a model.
 #[must_use]
-pub fn note_draft(turn: &str, text: &str) -> Draft {
-    let mut draft = Draft::new(Content::text(Role::Assistant, bound_text(text)));
-    draft.content.metadata = metadata(turn);
+pub fn notice_draft(turn_id: &str, text: &str) -> Draft {
+    let mut draft = Draft::new(Content::text(Role::Assistant, limit_text(text)));
+    draft.content.metadata = metadata(turn_id);
     draft
 }
 
-/// Creates an error result for a call that has no result.
+/// Creates a message with an error result for a tool call that never received a result.
 #[must_use]
-pub fn result_draft(turn: &str, call_id: &str, output: &str) -> Draft {
-    let result = ToolResult { call_id: call_id.to_owned(), output: bound_text(output), is_error: true };
+pub fn error_result_draft(turn_id: &str, call_id: &str, output: &str) -> Draft {
+    let result = ToolResult { call_id: call_id.to_owned(), output: limit_text(output), is_error: true };
     let mut content = Content::empty(Role::Tool);
     content.parts.push(Part::ToolResult(result));
-    content.metadata = metadata(turn);
+    content.metadata = metadata(turn_id);
     Draft::new(content)
 }
 
-/// The metadata of a turn's messages.
+/// The metadata that marks messages as belonging to the turn with this id.
 #[must_use]
-pub fn metadata(turn: &str) -> Map {
-    Map::from_iter([("turn".to_owned(), Value::String(turn.to_owned()))])
+pub fn metadata(turn_id: &str) -> Map {
+    Map::from_iter([("turn".to_owned(), Value::String(turn_id.to_owned()))])
 }
 
-/// Replaces NUL characters and truncates a text to [`TEXT_BYTES`] as JSON.
+/// Replaces NUL characters and truncates the text so that its JSON encoding has at most [`TEXT_BYTES`] bytes.
 #[must_use]
-pub fn bound_text(text: &str) -> String {
+pub fn limit_text(text: &str) -> String {
     let text = without_nul(text);
     if encoded_bytes(&text) <= TEXT_BYTES {
         return text;
     }
-    let mut left = TEXT_BYTES - MARK.len();
-    let kept = text.char_indices().find_map(|(at, character)| {
-        let bytes = encoded_char(character);
-        if bytes > left {
-            return Some(at);
+    let mut remaining = TEXT_BYTES - MARK.len();
+    let kept = text.char_indices().find_map(|(index, character)| {
+        let bytes = encoded_char_len(character);
+        if bytes > remaining {
+            return Some(index);
         }
-        left -= bytes;
+        remaining -= bytes;
         None
     });
     format!("{}{MARK}", &text[..kept.unwrap_or(text.len())])
@@ -57,13 +57,13 @@ pub fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// The length of a text as JSON in bytes, without its quotes.
+/// The length in bytes of a text's JSON encoding, excluding the quotes.
 #[must_use]
 pub fn encoded_bytes(text: &str) -> usize {
-    text.chars().map(encoded_char).sum()
+    text.chars().map(encoded_char_len).sum()
 }
 
-fn encoded_char(character: char) -> usize {
+fn encoded_char_len(character: char) -> usize {
     match character {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,
         character if character.is_control() => 6,

@@ -1,4 +1,4 @@
-//! Reading the models' answers in a run's journal, without the graph that wrote it.
+//! Reads the models' answers from a run's journal, without the graph that wrote the journal.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -7,7 +7,7 @@ use threadkeep_core::ChatAnswer;
 use super::{RunRecord, ThreadAccess, TurnUsage};
 use crate::{Memory, Result};
 
-/// An entry of a journal, with the members that are read here.
+/// The part of a journal entry that this module reads.
 #[derive(Deserialize)]
 struct Entry {
     event: Event,
@@ -32,7 +32,7 @@ enum Outcome {
     Failed(IgnoredAny),
 }
 
-/// The model of a run's last answer, and the run's usage.
+/// Returns the model of a run's last answer, and the run's usage. Without answers, the model is that of the run record.
 pub(super) async fn model_and_usage(
     memory: &Memory,
     access: &ThreadAccess,

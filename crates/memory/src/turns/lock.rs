@@ -1,12 +1,12 @@
-//! The lock of a thread: the record of the turn that holds it.
+//! The lock of a thread. The lock is the run record of the turn that holds it.
 //!
-//! It is acquired by a commit that requires its absence, renewed by commits that require the version of the commit before, and
-//! released by the last one. So only one of several concurrent attempts succeeds, and after a takeover the former holder's next
-//! commit fails.
+//! The commit that acquires the lock requires that the record is absent. Commits that renew the lock require the version that
+//! the previous commit wrote, and the last commit deletes the record. So only one of several concurrent attempts succeeds, and
+//! after a takeover the next commit of the former holder fails.
 //!
-//! Servers of version 0.1 use a second lock for calls of a model, and check only that one before such a call. Because instances
-//! of both versions may share a store, each commit writes that record too, and a thread counts as locked if only that record
-//! exists.
+//! Servers of version 0.1 use another lock for completions, the legacy lock, and check only that one. Because instances of both
+//! versions may share a store, each commit also writes the record of the legacy lock, and a thread is considered locked if only
+//! that record exists.
 
 use threadkeep_core::{Conflict, JsonText, Namespace, PutRecord, RecordName, RecordState};
 
@@ -14,45 +14,45 @@ use super::record::{self, RunRecord};
 use super::{ThreadAccess, Versioned, is_driving};
 use crate::{BatchBuilder, Memory, MemoryError, Result};
 
-/// Adds the renewal of a lock to a batch. The caller adds the condition that the turn holds the lock.
+/// Adds renewing the lock to a batch. The caller must add the condition that the turn holds the lock.
 ///
 /// # Errors
-/// Those of the codec; none is known.
+/// An encoding error, which is not expected.
 pub fn renew(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
-    let own = PutRecord { name: record::active(), value: JsonText::of(record)?, expires_at: None };
+    let own = PutRecord { name: record::active_name(), value: JsonText::of(record)?, expires_at: None };
     let value = JsonText::of(&record.driver)?;
     Ok(batch.put(own).put(PutRecord { name: legacy_name(), value, expires_at: Some(record.lease_until) }))
 }
 
-/// Adds the acquisition of a free lock to a batch.
+/// Adds acquiring a free lock to a batch.
 ///
 /// # Errors
-/// Those of the codec; none is known.
+/// An encoding error, which is not expected.
 pub fn acquire(batch: BatchBuilder, record: &RunRecord, legacy: &LegacyLock) -> Result<BatchBuilder> {
-    let batch = batch.require(record::active(), RecordState::Absent);
+    let batch = batch.require(record::active_name(), RecordState::Absent);
     renew(batch.require(legacy_name(), legacy.state.unwrap_or(RecordState::Absent)), record)
 }
 
-/// Adds the release of a lock to a batch.
+/// Adds releasing the lock to a batch.
 #[must_use]
 pub fn release(batch: BatchBuilder) -> BatchBuilder {
-    batch.delete(record::active()).delete(legacy_name())
+    batch.delete(record::active_name()).delete(legacy_name())
 }
 
-/// Releases the lock of a turn whose driver is gone. Does nothing if others took it over meanwhile.
+/// Releases the lock of a turn whose driver is gone. Does nothing if others have taken over the lock meanwhile.
 ///
 /// # Errors
-/// Those of the store.
+/// Errors from the store.
 pub async fn release_abandoned(memory: &Memory, access: &ThreadAccess, abandoned: &Versioned<RunRecord>) -> Result<()> {
-    let batch = memory.batch().require(record::active(), RecordState::Version(abandoned.version));
+    let batch = memory.batch().require(record::active_name(), RecordState::Version(abandoned.version));
     match release(batch).commit(&access.writer, access.thread).await {
         Err(error) if record::is_run_conflict(&error) => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// The state of the lock of version 0.1. It is assumed to be free, which the commit that acquires the lock requires, and read only
-/// if that commit fails.
+/// The state of the legacy lock of version 0.1. To save a read, it is assumed to be free. The commit that acquires the thread's
+/// lock requires that, and the legacy lock is read only if that commit fails.
 #[derive(Debug)]
 pub struct LegacyLock {
     /// The state that the next commit requires; `None` if it has to be read first.
@@ -66,7 +66,7 @@ impl Default for LegacyLock {
 }
 
 impl LegacyLock {
-    /// Whether an attempt to acquire the lock failed because of this one. If so, it is read by the next [`LegacyLock::is_free`].
+    /// Whether acquiring the thread's lock failed because of the legacy lock. If so, the next [`LegacyLock::is_free`] reads it.
     pub fn is_conflict(&mut self, error: &MemoryError) -> bool {
         let legacy = legacy_name();
         let is_conflict = matches!(error.conflict(), Some(Conflict::Record { namespace, key, .. })
@@ -77,10 +77,10 @@ impl LegacyLock {
         is_conflict
     }
 
-    /// Whether this lock is free: no process holds it, or one that is known to have ended.
+    /// Whether the legacy lock is free: no process holds it, or the process that does is known to have ended.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn is_free(&mut self, memory: &Memory, access: &ThreadAccess) -> Result<bool> {
         if self.state.is_some() {
             return Ok(true);

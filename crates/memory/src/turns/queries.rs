@@ -11,15 +11,15 @@ use crate::{Memory, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunningTurn {
-    /// Its id.
+    /// The id of the turn.
     pub turn: String,
-    /// What drives it.
+    /// The kind of turn.
     pub kind: TurnKind,
-    /// The assistant; empty for a call of a model.
+    /// The assistant; empty for a completion.
     pub assistant: String,
     /// The name of the model.
     pub model: String,
-    /// When it started.
+    /// When the turn started.
     pub started_at: Timestamp,
 }
 
@@ -44,26 +44,26 @@ pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId)
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterruptedTurn {
-    /// The scope of its requester.
+    /// The scope of the turn's requester.
     pub scope: Scope,
     /// The thread.
     pub thread: ThreadId,
-    /// Its id.
+    /// The id of the turn.
     pub turn: String,
-    /// What drove it.
+    /// The kind of turn.
     pub kind: TurnKind,
-    /// The assistant; empty for a call of a model.
+    /// The assistant; empty for a completion.
     pub assistant: String,
 }
 
-/// Lists the turns of all tenants that were interrupted, by a crash or a restart, and not resumed yet.
+/// Lists the turns, of all tenants, that were interrupted by a crash or a restart and not resumed yet.
 ///
-/// An assistant's agent resumes a run; [`remove_interrupted_completion`] releases the thread of a call of a model. The cost
-/// depends only on the number of running turns. A driver on another machine counts as alive until its lease ends
+/// An assistant's agent resumes a run. For a completion, [`remove_interrupted_completion`] releases the lock of the thread. The
+/// cost depends only on the number of running turns. A driver on another machine is considered alive until its lease ends
 /// ([`super::LEASE`]).
 ///
 /// # Errors
-/// Those of the store. A run record that does not decode is omitted and logged.
+/// Errors from the store. A run record that does not decode is omitted and logged.
 pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTurn>> {
     let maintenance = &memory.backend().maintenance;
     let (mut interrupted, mut after) = (Vec::new(), None);
@@ -71,7 +71,7 @@ pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTu
         let now = memory.now();
         let page =
             retry(memory.runtime(), || maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now)).await?;
-        interrupted.extend(page.iter().filter_map(|driven| interrupted_turn(memory, driven)));
+        interrupted.extend(page.iter().filter_map(|driven| as_interrupted_turn(memory, driven)));
         if page.len() < limits::PAGE {
             return Ok(interrupted);
         }
@@ -79,7 +79,8 @@ pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTu
     }
 }
 
-fn interrupted_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
+/// Returns the turn that holds the lock of a thread; `None` if its driver is alive or its record does not decode.
+fn as_interrupted_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
     let record = driven.record.value.read::<RunRecord>();
     let record =
         record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "failed to decode a run record"));
@@ -97,11 +98,11 @@ fn interrupted_turn(memory: &Memory, driven: &DrivenThread) -> Option<Interrupte
     })
 }
 
-/// Releases the lock of an interrupted call of a model. The call is not repeated, and nothing of it is stored. Does nothing for a
-/// running turn or a turn of an assistant.
+/// Releases the lock of an interrupted completion. The model is not called again, and nothing is stored. Does nothing for a
+/// completion that is running, or for a run.
 ///
 /// # Errors
-/// `NotFound` if the scope cannot read the thread; those of the store.
+/// `NotFound` if the scope cannot read the thread; errors from the store.
 pub async fn remove_interrupted_completion(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
     let active = access.runs(memory).await?.active;
@@ -114,7 +115,7 @@ pub async fn remove_interrupted_completion(memory: &Memory, scope: &Scope, threa
 
 /// Ends a turn that waits for an approval: voids the approval and stores the turn as failed with the code `stopped`.
 ///
-/// Returns whether the turn was waiting. If a decision is made at the same time, either takes effect, but not both.
+/// Returns whether the turn was waiting. If a decision is made at the same time, only one of the two takes effect.
 ///
 /// # Errors
 /// `NotFound` if the scope cannot read the thread.
@@ -123,11 +124,12 @@ pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId,
     let waiting = access.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
     let Some(waiting) = waiting else { return Ok(false) };
     let failure = Failure::new("stopped", "the turn was stopped");
-    closing::close(memory, &access, &record::waiting(turn), &waiting, ApprovalState::Replaced, Some(failure)).await?;
+    closing::close(memory, &access, &record::waiting_name(turn), &waiting, ApprovalState::Replaced, Some(failure))
+        .await?;
     Ok(true)
 }
 
-/// Lists the approvals of a thread, oldest first. Finished approvals are retained for 30 days.
+/// Lists the approvals in a thread, oldest first. Finished approvals are retained for 30 days.
 ///
 /// # Errors
 /// `NotFound` if the scope cannot read the thread.
@@ -135,25 +137,25 @@ pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) ->
     let access = ThreadAccess::find(memory, scope, thread).await?;
     let found = access.approvals(memory).await?;
     let mut approvals: Vec<Approval> = found.into_iter().map(|approval| approval.value).collect();
-    approvals.sort_by(|one, other| (one.requested_at, &one.id).cmp(&(other.requested_at, &other.id)));
+    approvals.sort_by(|a, b| (a.requested_at, &a.id).cmp(&(b.requested_at, &b.id)));
     Ok(approvals)
 }
 
-/// Finds an approval of a thread by its id.
+/// Finds an approval in a thread by its id.
 ///
 /// # Errors
 /// `NotFound` if the scope cannot read the thread.
 pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Approval>> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
-    if !record::is_name(id) {
+    if !record::is_valid_id(id) {
         return Ok(None);
     }
-    let found = memory.find_thread_record(&access.writer, thread, &record::approval(id)).await?;
+    let found = memory.find_thread_record(&access.writer, thread, &record::approval_name(id)).await?;
     Ok(found.map(|record| record.value.read()).transpose()?)
 }
 
-/// The id of the approval that a record of a thread stores; `None` for any other record.
+/// Returns the id of the approval that the record with this name stores; `None` if the record does not store an approval.
 #[must_use]
 pub fn approval_id(name: &RecordName) -> Option<&str> {
-    (name.namespace == record::approvals()).then_some(name.key.as_str())
+    (name.namespace == record::approval_namespace()).then_some(name.key.as_str())
 }

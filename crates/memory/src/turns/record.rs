@@ -1,8 +1,8 @@
-//! The records of a turn in its thread: a run record until it ends, a journal, and a turn record after its end.
+//! The records of a turn in its thread: a run record until the turn ends, a journal, and a turn record afterwards.
 //!
-//! The run record is also the thread's lock: each commit of a turn requires the version that the commit before wrote, so the next
-//! commit of a driver that was taken over fails. A run that waits for a person is stored under a separate name, and the thread is
-//! not locked.
+//! The run record is also the thread's lock: each commit by the turn requires the version that the previous commit wrote. So if
+//! another driver takes over, the next commit by the former driver fails. While a run waits for a person's decision, its record
+//! has another name, and the thread is not locked.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
@@ -16,52 +16,52 @@ use crate::{Draft, MemoryError};
 const JOURNALS: &str = "journal";
 const TURNS: &str = "turn";
 const APPROVALS: &str = "approval";
-/// The prefix of the keys of waiting runs.
+/// The prefix of the record keys of waiting runs.
 const WAITING: &str = "waiting/";
 /// How long turn records and finished approvals are retained: 30 days, in milliseconds.
 pub const TURN_RETENTION_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
-/// What drives a turn.
+/// The kind of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnKind {
-    /// An assistant's graph: it has a journal, and is resumed after an interruption.
+    /// A run of an assistant's graph. It has a journal, and is resumed after an interruption.
     #[default]
     Run,
-    /// A single call of a model: stored as a whole at its end or not at all, and never resumed, because the answer would have to
-    /// be paid for twice.
+    /// A single model call. It is stored as a whole at its end or not at all. It is never resumed, because the answer would have
+    /// to be paid for twice.
     Completion,
 }
 
-/// The record of an unfinished turn. No member may be removed, because instances of earlier versions read it too.
+/// The record of an unfinished turn. No field may be removed, because instances of earlier versions also read the record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The turn's id.
+    /// The id of the turn.
     pub turn: String,
-    /// What drives it.
+    /// The kind of turn.
     #[serde(default, skip_serializing_if = "TurnKind::is_run")]
     pub kind: TurnKind,
     /// The assistant; empty for a completion, so that no assistant resumes it.
     pub assistant: String,
     /// The assistant's graph.
     pub graph: String,
-    /// The graph's version.
+    /// The version of the graph.
     pub version: u32,
-    /// The owner on whose behalf it runs, also if another one resumes it.
+    /// The owner on whose behalf the turn runs, even if another owner resumes it. `None` for turns of earlier versions.
     #[serde(rename = "asker", default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Owner>,
-    /// The name of its driver.
+    /// The name of the driver.
     pub driver: String,
-    /// When its driver's lease ends.
+    /// When the driver's lease ends.
     pub lease_until: Timestamp,
-    /// How often it was taken over from a driver that was gone.
+    /// The number of times that the turn was taken over from a driver that was gone.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken_over: u32,
     /// The graph's input in addition to the question.
     #[serde(rename = "given", default, skip_serializing_if = "Map::is_empty")]
     pub extra_input: Map,
-    /// Whether its messages are marked as ephemeral.
+    /// Whether the turn's messages are marked as ephemeral.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ephemeral: bool,
     /// Whether `extra_input` is complete, so that the assistant need not prepare the turn again.
@@ -70,24 +70,24 @@ pub struct RunRecord {
     pub model: String,
     /// When it started.
     pub started_at: Timestamp,
-    /// The number of records of the journal.
+    /// The number of journal records.
     pub entries: u32,
-    /// The requests for work that may be started only once and was started.
+    /// The numbers of requests for work that may be started only once, and has been started.
     #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
     pub started_once: Vec<u32>,
-    /// How many messages that the run made are stored in the thread.
+    /// The number of messages from the run that are stored in the thread.
     #[serde(rename = "said")]
     pub own_messages: usize,
-    /// How many messages of this turn are stored in the thread, including the user's. The run record does not repeat their text,
-    /// so that erasing them erases it.
+    /// The number of messages from this turn that are stored in the thread, including the user's. The run record does not contain
+    /// their text, so erasing a message erases all copies of its text.
     pub messages: u16,
     /// The size of the context.
     #[serde(default)]
     pub context: ContextNumbers,
-    /// How long it ran before it started to wait.
+    /// How long the turn ran before it started to wait, in milliseconds.
     #[serde(default)]
     pub worked_ms: u64,
-    /// Number of embedding calls, except those of tools.
+    /// The number of embedder calls, except those by tools.
     #[serde(default)]
     pub embedding_calls: u64,
 }
@@ -100,9 +100,9 @@ impl TurnKind {
 }
 
 impl RunRecord {
-    /// Marks a message of this turn as ephemeral if the turn is.
+    /// Marks a message of this turn as ephemeral if the turn is ephemeral.
     #[must_use]
-    pub fn marked(&self, mut draft: Draft) -> Draft {
+    pub fn mark_if_ephemeral(&self, mut draft: Draft) -> Draft {
         if self.is_ephemeral {
             draft.content.metadata.insert(EPHEMERAL.to_owned(), true.into());
         }
@@ -110,42 +110,42 @@ impl RunRecord {
     }
 }
 
-/// The record of a turn that has ended: at most 1 KB.
+/// The record of a turn that has ended. Its size is at most 1 KiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRecord {
     /// The assistant.
     pub assistant: String,
     /// The assistant's graph.
     pub graph: String,
-    /// The graph's version.
+    /// The version of the graph.
     pub version: u32,
     /// The model.
     pub model: String,
-    /// How it ended.
+    /// How the turn ended.
     pub status: TurnStatus,
-    /// The error, if it failed.
+    /// The error, if the turn failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// The confidence of the choice of an agent.
+    /// The confidence with which the assistant chose the agent, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Its usage of models.
+    /// The usage of models.
     pub usage: TurnUsage,
     /// The size of the context.
     pub context: ContextNumbers,
-    /// How many messages of the thread belong to the turn.
+    /// The number of messages in the thread that belong to the turn.
     pub messages: u16,
     /// When it started.
     pub started_at: Timestamp,
-    /// How long it took.
+    /// How long the turn took, in milliseconds.
     pub duration_ms: u64,
 }
 
 impl TurnRecord {
-    /// Encodes the record, shortening its texts to keep it within its limit.
+    /// Encodes the record, and truncates its texts to keep it within 1 KiB.
     ///
     /// # Errors
-    /// Those of the codec; none is known.
+    /// An encoding error, which is not expected.
     pub fn to_json(&self) -> threadkeep_core::Result<JsonText> {
         let mut shortened = self.clone();
         for name in [&mut shortened.assistant, &mut shortened.model] {
@@ -163,8 +163,8 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The id of a turn's message, derived from its number, so that a turn finds its messages, and a commit that another driver
-/// repeats cannot duplicate them.
+/// The id of a turn's message with this number. Ids are derived from numbers so that a turn can find its messages, and so that a
+/// commit repeated by another driver cannot duplicate them.
 #[must_use]
 pub fn message_id(turn: &str, started_at: Timestamp, number: u16) -> MessageId {
     let mut random = [0; 10];
@@ -174,48 +174,48 @@ pub fn message_id(turn: &str, started_at: Timestamp, number: u16) -> MessageId {
     MessageId::v7(started_at, random)
 }
 
-/// The id of the turn that is requested with an idempotency key in a thread.
+/// The id of the turn that a caller requests in a thread with this idempotency key.
 #[must_use]
-pub fn turn_of_key(thread: ThreadId, key: &str) -> String {
+pub fn turn_id_for_key(thread: ThreadId, key: &str) -> String {
     MessageId::from_name(format!("turn/{thread}/{key}").as_bytes()).to_string()
 }
 
-/// Whether a text can be the id of a turn or of an approval. Ids are used in keys of records.
-pub(super) fn is_name(id: &str) -> bool {
+/// Whether a text can be the id of a turn or approval. Record keys contain these ids.
+pub(super) fn is_valid_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 100 && !id.chars().any(char::is_control)
 }
 
 /// The namespace of run records.
 #[must_use]
-pub fn runs() -> Namespace {
-    active().namespace
+pub fn run_namespace() -> Namespace {
+    active_name().namespace
 }
 
-/// The run record of the turn that holds the lock of the thread.
+/// The name of the run record that holds the lock of the thread.
 #[must_use]
-pub fn active() -> RecordName {
+pub fn active_name() -> RecordName {
     RecordName::driver()
 }
 
-/// The run record of a turn that waits for a person.
+/// The name of the run record of a turn that waits for a person's decision.
 #[must_use]
-pub fn waiting(turn: &str) -> RecordName {
-    RecordName { namespace: runs(), key: format!("{WAITING}{turn}") }
+pub fn waiting_name(turn: &str) -> RecordName {
+    RecordName { namespace: run_namespace(), key: format!("{WAITING}{turn}") }
 }
 
-/// Whether a key is that of the run record that holds the lock.
+/// Whether the run record with this key holds the lock of the thread.
 #[must_use]
 pub fn is_active(key: &str) -> bool {
-    key == active().key
+    key == active_name().key
 }
 
-/// Whether a commit failed because a run record is not as required: another driver has taken over.
+/// Whether a commit failed because another driver has changed a run record.
 #[must_use]
 pub fn is_run_conflict(error: &MemoryError) -> bool {
-    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == runs())
+    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == run_namespace())
 }
 
-/// Whether a commit failed because of a run record, or because the turn has ended already.
+/// Whether a commit failed because another driver has changed a run record, or because the turn has already ended.
 #[must_use]
 pub fn is_turn_conflict(error: &MemoryError) -> bool {
     let is_turns = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == TURNS);
@@ -223,40 +223,40 @@ pub fn is_turn_conflict(error: &MemoryError) -> bool {
         || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_turns(namespace))
 }
 
-/// Whether a commit failed because an approval is not as required: it was decided already.
+/// Whether a commit failed because an approval has already been decided.
 #[must_use]
 pub fn is_approval_conflict(error: &MemoryError) -> bool {
-    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == approvals())
+    matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if *namespace == approval_namespace())
 }
 
 /// The namespace of journals.
 #[must_use]
-pub fn journals() -> Namespace {
+pub fn journal_namespace() -> Namespace {
     Namespace::System(JOURNALS.to_owned())
 }
 
-/// A record of a journal, counted from 1.
+/// The name of a journal record, counted from 1.
 #[must_use]
-pub fn entry(turn: &str, number: u32) -> RecordName {
-    RecordName { namespace: journals(), key: format!("{turn}/{number:04}") }
+pub fn entry_name(turn: &str, number: u32) -> RecordName {
+    RecordName { namespace: journal_namespace(), key: format!("{turn}/{number:04}") }
 }
 
-/// The turn record of a turn that has ended.
+/// The name of the turn record of a turn that has ended.
 #[must_use]
-pub fn turn_record(turn: &str) -> RecordName {
+pub fn turn_record_name(turn: &str) -> RecordName {
     RecordName { namespace: Namespace::System(TURNS.to_owned()), key: turn.to_owned() }
 }
 
 /// The namespace of approvals.
 #[must_use]
-pub fn approvals() -> Namespace {
+pub fn approval_namespace() -> Namespace {
     Namespace::System(APPROVALS.to_owned())
 }
 
-/// The record of an approval.
+/// The name of the record of an approval.
 #[must_use]
-pub fn approval(id: &str) -> RecordName {
-    RecordName { namespace: approvals(), key: id.to_owned() }
+pub fn approval_name(id: &str) -> RecordName {
+    RecordName { namespace: approval_namespace(), key: id.to_owned() }
 }
 
 #[cfg(test)]

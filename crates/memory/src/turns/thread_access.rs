@@ -1,4 +1,4 @@
-//! The thread of a turn, the scopes in which the turn accesses it, and the turn's records in it.
+//! The scopes in which a turn accesses its thread, and reading the turn's records in that thread.
 
 use serde::de::DeserializeOwned;
 use threadkeep_context::ContextPolicy;
@@ -13,15 +13,15 @@ use crate::{Memory, Prefetched, Result};
 pub struct ThreadAccess {
     /// The scope of the requester.
     pub scope: Scope,
-    /// The scope for writing. For a user in a shared thread, the tenant's: users may not write records of shared threads.
+    /// The scope for writing. In a shared thread, this is the tenant's scope, because users must not write records there.
     pub writer: Scope,
     /// The thread.
     pub thread: ThreadId,
-    /// The user, in a shared thread.
+    /// The author of the user's messages; `None` unless the thread is shared.
     pub author: Option<String>,
 }
 
-/// A decoded record with its version.
+/// A decoded record and its version.
 #[derive(Clone, Debug)]
 pub struct Versioned<T> {
     /// The decoded value.
@@ -30,7 +30,7 @@ pub struct Versioned<T> {
     pub version: TaggedNumber,
 }
 
-/// The unfinished turns of a thread.
+/// The unfinished turns in a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     /// The turn that holds the lock.
@@ -55,7 +55,7 @@ impl Runs {
 }
 
 impl RunRecord {
-    /// Whether its driver counts as alive.
+    /// Whether the driver is considered alive.
     #[must_use]
     pub fn is_alive(&self, memory: &Memory) -> bool {
         is_alive(memory, &self.driver, self.lease_until)
@@ -71,22 +71,22 @@ impl ThreadAccess {
         Ok(Self::of(scope, &memory.get_thread(scope, thread).await?))
     }
 
-    /// Does the same, and reads the thread's unfinished turns and the sources of a context by `policy`, all as of one instant and
-    /// by one call of the store.
+    /// Determines how a scope accesses a thread, and reads the thread's unfinished turns and the sources of a context with this
+    /// `policy`. All data is as of the same instant and usually takes one call to the store.
     ///
     /// # Errors
-    /// As [`Memory::prefetch`]; `Corrupt` for a run record that does not decode.
+    /// The same as for [`Memory::prefetch`]; `Corrupt` for a run record that does not decode.
     pub async fn read(
         memory: &Memory,
         scope: &Scope,
         thread: ThreadId,
         policy: &ContextPolicy,
     ) -> Result<(Self, Runs, Prefetched)> {
-        let query = runs_of(thread);
+        let query = runs_query(thread);
         let mut prefetched = memory.prefetch(scope, thread, policy, &[], std::slice::from_ref(&query)).await?;
         let access = Self::of(scope, &prefetched.thread);
         let runs = match prefetched.lists.pop() {
-            // A page that is not full is the last one.
+            // There are no more pages after one that is not full.
             Some(records) if records.len() < query.limit => Runs::of(records)?,
             _ => access.runs(memory).await?,
         };
@@ -105,7 +105,8 @@ impl ThreadAccess {
         Self { scope: scope.clone(), writer, thread: thread.id, author }
     }
 
-    /// The same thread in the scope of a run's requester, so that an answer uses only data which the requester can read.
+    /// Returns access to the same thread in the scope of the run's requester, so that the answer uses only data that the
+    /// requester can read.
     #[must_use]
     pub fn for_requester(&self, run: &RunRecord) -> Self {
         let tenant = self.scope.tenant_id().clone();
@@ -121,30 +122,30 @@ impl ThreadAccess {
         RecordQuery::of(RecordOwner::Thread(self.thread))
     }
 
-    /// Reads the unfinished turns, by one call of the store.
+    /// Reads the unfinished turns.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn runs(&self, memory: &Memory) -> Result<Runs> {
-        Runs::of(memory.list_records(&self.writer, runs_of(self.thread)).await?)
+        Runs::of(memory.list_records(&self.writer, runs_query(self.thread)).await?)
     }
 
-    /// Reads all approvals of the thread.
+    /// Reads all approvals in the thread.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn approvals(&self, memory: &Memory) -> Result<Vec<Versioned<Approval>>> {
-        let query = RecordQuery { namespace: Some(record::approvals()), ..self.query() };
+        let query = RecordQuery { namespace: Some(record::approval_namespace()), ..self.query() };
         let found = memory.list_records(&self.writer, query).await?;
-        let read = |record: Record| Ok(Versioned { value: record.value.read()?, version: record.tagged() });
-        found.into_iter().map(read).collect()
+        let decode = |record: Record| Ok(Versioned { value: record.value.read()?, version: record.tagged() });
+        found.into_iter().map(decode).collect()
     }
 
     /// Reads the approvals of a turn, in the order of their requests.
     ///
     /// # Errors
-    /// Those of the store.
-    pub async fn approvals_of(&self, memory: &Memory, turn: &str) -> Result<Vec<Versioned<Approval>>> {
+    /// Errors from the store.
+    pub async fn approvals_of_turn(&self, memory: &Memory, turn: &str) -> Result<Vec<Versioned<Approval>>> {
         let mut approvals = self.approvals(memory).await?;
         approvals.retain(|approval| approval.value.turn == turn);
         approvals.sort_by_key(|approval| approval.value.request);
@@ -154,10 +155,10 @@ impl ThreadAccess {
     /// Reads the entries of a run's journal, in order.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors from the store.
     pub async fn journal<T: DeserializeOwned>(&self, memory: &Memory, turn: &str) -> Result<Vec<T>> {
         let key_prefix = format!("{turn}/");
-        let query = RecordQuery { namespace: Some(record::journals()), key_prefix, ..self.query() };
+        let query = RecordQuery { namespace: Some(record::journal_namespace()), key_prefix, ..self.query() };
         let mut entries = Vec::new();
         for record in memory.list_records(&self.writer, query).await? {
             entries.extend(record.value.read::<Vec<T>>()?);
@@ -166,6 +167,6 @@ impl ThreadAccess {
     }
 }
 
-fn runs_of(thread: ThreadId) -> RecordQuery {
-    RecordQuery { namespace: Some(record::runs()), ..RecordQuery::of(RecordOwner::Thread(thread)) }
+fn runs_query(thread: ThreadId) -> RecordQuery {
+    RecordQuery { namespace: Some(record::run_namespace()), ..RecordQuery::of(RecordOwner::Thread(thread)) }
 }

@@ -1,4 +1,4 @@
-//! A turn, as all interfaces return it.
+//! A turn in the form in which all interfaces return it.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{ChatAnswer, Failure, JsonText, Role, Source, ThreadId, Timestamp, TokenDetails};
@@ -16,17 +16,17 @@ pub struct Turn {
     pub turn: String,
     /// The assistant.
     pub agent: String,
-    /// Which of the assistant's agents answered.
+    /// The agent that answered, if the assistant has several.
     pub routed_agent: Option<String>,
-    /// The confidence of that choice, from 0 to 1.
+    /// The confidence with which the assistant chose that agent, from 0 to 1.
     pub confidence: Option<f64>,
     /// The model: a provider's model id, `offline`, or `scripted`.
     pub model: String,
-    /// How it ended.
+    /// How the turn ended, or that it waits for an approval.
     pub status: TurnStatus,
-    /// The text for the user, also after a failure.
+    /// The text for the user, even after a failure.
     pub reply: String,
-    /// The error, for programs.
+    /// The error, if the turn failed.
     pub error: Option<Failure>,
     /// The tool calls of this turn, in order.
     pub tool_calls: Vec<ToolCallTrace>,
@@ -42,40 +42,40 @@ pub struct Turn {
     pub data: Option<JsonText>,
     /// The messages that this turn added.
     pub stored: Vec<StoredMessage>,
-    /// When it started.
+    /// When the turn started.
     pub started_at: Timestamp,
-    /// How long it has taken.
+    /// How long the turn has taken, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// How a turn ended.
+/// The status of a turn that is not running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// It has an answer.
+    /// The turn has an answer.
     Completed,
-    /// It waits for a decision about an approval.
+    /// The turn waits for a decision about an approval.
     WaitingForApproval,
-    /// It failed; the reply explains that.
+    /// The turn failed. The reply explains why.
     Failed,
 }
 
 /// A tool call and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallTrace {
-    /// The model's id of the call.
+    /// The id that the model gave the call.
     pub id: String,
     /// The tool.
     pub name: String,
     /// The arguments.
     pub arguments: JsonText,
-    /// Whether it succeeded; `false` for errors, denials and unknown outcomes.
+    /// Whether the call succeeded; `false` for errors, denials and unknown outcomes.
     pub ok: bool,
-    /// The result: JSON if the tool returns JSON, otherwise the text that the model read.
+    /// The result, if the call succeeded: JSON if the tool returns JSON, otherwise the text that the model read.
     pub result: Option<JsonText>,
-    /// The error that the model read.
+    /// The error that the model read, if the call failed.
     pub error: Option<String>,
-    /// How long it took.
+    /// How long the call took, in milliseconds.
     pub duration_ms: u64,
     /// Whether the result came from a cache.
     pub cached: bool,
@@ -84,17 +84,17 @@ pub struct ToolCallTrace {
 /// An approval as part of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalTrace {
-    /// Its id.
+    /// The id of the approval.
     pub id: String,
-    /// The tool; for a node's question, the node.
+    /// The tool; for a question asked by a node of the graph, the node.
     pub tool: String,
     /// The exact arguments.
     pub arguments: JsonText,
     /// A description of the call for the person who decides.
     pub preview: String,
-    /// When it expires.
+    /// When the approval expires.
     pub expires_at: Timestamp,
-    /// Its state.
+    /// The state.
     pub state: ApprovalState,
 }
 
@@ -105,9 +105,9 @@ pub struct TurnUsage {
     pub model_calls: u64,
     /// Number of embedder calls.
     pub embedding_calls: u64,
-    /// Input tokens, as far as models report them.
+    /// The number of input tokens, as far as models report it.
     pub input_tokens: u64,
-    /// Output tokens, as far as models report them.
+    /// The number of output tokens, as far as models report it.
     pub output_tokens: u64,
     /// A breakdown of the tokens, as far as models report it.
     #[serde(default, skip_serializing_if = "TokenDetails::is_empty")]
@@ -153,7 +153,7 @@ impl Default for TurnUsage {
 pub struct ContextNumbers {
     /// Number of history messages.
     pub messages: u64,
-    /// Total tokens, by the assistant's counter.
+    /// Total number of tokens, counted by the assistant's counter.
     pub tokens: u64,
     /// Number of messages that were replaced by a summary.
     pub summary: u64,
@@ -166,8 +166,8 @@ pub struct ContextNumbers {
 /// A message that a turn added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredMessage {
-    /// Its position.
+    /// The position in the thread.
     pub seq: u64,
-    /// Its role.
+    /// The role.
     pub role: Role,
 }

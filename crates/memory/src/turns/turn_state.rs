@@ -17,13 +17,13 @@ use crate::{Memory, Result};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TurnState {
-    /// It is running, or was interrupted.
+    /// The turn is running, or was interrupted.
     Running(RunningTurn),
-    /// It has ended, or waits for an approval.
+    /// The turn has ended, or waits for an approval.
     Settled(Box<Turn>),
 }
 
-/// Finds a turn in any state: running, waiting or ended. A turn that changes its state meanwhile is found as well.
+/// Finds a turn in any state: running, waiting or ended. Also finds a turn whose state changes during the call.
 ///
 /// # Errors
 /// `NotFound` if the scope cannot read the thread.
@@ -41,9 +41,9 @@ pub async fn find_turn_state(
         }
         Some(FoundRecord::Settled(record)) => record,
     };
-    let messages = messages_of(memory, &access, turn, record.started_at, record.messages).await?;
+    let messages = read_turn_messages(memory, &access, turn, record.started_at, record.messages).await?;
     let approvals: Vec<ApprovalTrace> =
-        access.approvals_of(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
+        access.approvals_of_turn(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
     let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
     let reply = answer.map(|message| message.plain_text().into_owned()).unwrap_or_default();
     let content = answer.map(|message| &message.content);
@@ -57,7 +57,7 @@ pub async fn find_turn_state(
         status: record.status,
         reply,
         error: record.error,
-        tool_calls: tool_calls(&messages),
+        tool_calls: trace_tool_calls(&messages),
         approvals,
         sources: content.map(|content| content.sources.clone()).unwrap_or_default(),
         usage: record.usage,
@@ -69,7 +69,8 @@ pub async fn find_turn_state(
     }))))
 }
 
-/// A call of a model that was stopped, as a turn. Nothing of it is stored, so [`find_turn_state`] does not find it.
+/// Creates the turn for a completion that was stopped. Nothing is stored for such a completion, so [`find_turn_state`] does not
+/// find it.
 #[must_use]
 pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp) -> Turn {
     let worked_ms = now.as_millis() - running.started_at.as_millis();
@@ -101,20 +102,20 @@ enum FoundRecord {
     Settled(TurnRecord),
 }
 
-/// Reads all runs in one call, then the turn record. A turn moves between waiting and running, and ends with a turn record that
-/// stays, so a turn that is not among the runs has its turn record by then.
+/// Finds the record of a turn. Reads all run records in one call before the turn record: a turn alternates between waiting and
+/// running until its turn record is written, so a turn without a run record already has its turn record.
 async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Result<Option<FoundRecord>> {
-    if !record::is_name(turn) {
+    if !record::is_valid_id(turn) {
         return Ok(None);
     }
     let runs = access.runs(memory).await?;
     if let Some(active) = runs.active.filter(|run| run.value.turn == turn) {
-        // A call of a model whose driver is gone is not resumed, and nothing of it is stored.
+        // A completion whose driver is gone is not resumed, and nothing is stored for it.
         let is_over = active.value.kind == TurnKind::Completion && !active.value.is_alive(memory);
         return Ok((!is_over).then_some(FoundRecord::Running(active.value)));
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
-        let found = memory.find_thread_record(&access.writer, access.thread, &record::turn_record(turn)).await?;
+        let found = memory.find_thread_record(&access.writer, access.thread, &record::turn_record_name(turn)).await?;
         return Ok(found.map(|record| record.value.read()).transpose()?.map(FoundRecord::Settled));
     };
     let record = waiting.value;
@@ -135,11 +136,12 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
     })))
 }
 
-/// The messages of a turn, in order, without those that were erased or trimmed.
+/// Reads the messages of a turn, in order. Omits messages that were erased or trimmed. `count` is the number of messages of the
+/// turn, including those.
 ///
 /// # Errors
-/// Those of the store.
-pub async fn messages_of(
+/// Errors from the store.
+pub async fn read_turn_messages(
     memory: &Memory,
     access: &ThreadAccess,
     turn: &str,
@@ -149,14 +151,14 @@ pub async fn messages_of(
     let ids: Vec<MessageId> = (0..count).map(|number| record::message_id(turn, started_at, number)).collect();
     let mut found = Vec::new();
     for ids in ids.chunks(limits::PAGE) {
-        let names: Vec<MessageRef> = ids.iter().copied().map(MessageRef::Id).collect();
-        found.extend(memory.find_messages(&access.scope, access.thread, &names).await?);
+        let refs: Vec<MessageRef> = ids.iter().copied().map(MessageRef::Id).collect();
+        found.extend(memory.find_messages(&access.scope, access.thread, &refs).await?);
     }
     Ok(found)
 }
 
-/// The tool calls of a turn with their results, from its messages.
-fn tool_calls(messages: &[Message]) -> Vec<ToolCallTrace> {
+/// Returns the tool calls in a turn's messages, with their results. Omits calls without a result.
+fn trace_tool_calls(messages: &[Message]) -> Vec<ToolCallTrace> {
     let mut results = BTreeMap::new();
     for message in messages {
         for part in &message.content.parts {

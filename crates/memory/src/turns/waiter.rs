@@ -1,4 +1,4 @@
-//! Waiting for a turn of another caller or instance.
+//! Waiting for a turn that another caller or instance executes.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use tokio::sync::watch;
 use super::drivers::{self, is_driving};
 use crate::{Memory, Watch};
 
-/// Minimum time between two returns of [`TurnWaiter::wait`], however often the thread changes.
+/// Minimum time between two returns of [`TurnWaiter::wait`], regardless of how often the thread changes.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
-/// How often the waiter checks whether the driver's process is alive, because no wake-up reports a killed process. The check needs
-/// no call of the store.
+/// How often the waiter checks whether the driver's process is alive, because no wake-up reports a killed process. The check does
+/// not call the store.
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Waits until a turn may have ended. Create it before reading the state that decides whether to wait.
+/// Waits until a turn may have ended. Create the waiter before reading the state that decides whether to wait.
 #[derive(Debug)]
 pub struct TurnWaiter {
     memory: Memory,
     watch: Watch,
-    /// Notified when a driver of this process is dropped.
+    /// Notified when a driver in this process is dropped.
     dropped_drivers: watch::Receiver<()>,
     returned_at: MonotonicTime,
 }
 
 impl TurnWaiter {
-    /// Starts to listen to changes of a thread.
+    /// Creates a waiter that is notified of changes in a thread from now on.
     pub async fn begin(memory: &Memory, scope: &Scope, thread: ThreadId) -> Self {
-        let dropped_drivers = drivers::dropped();
+        let dropped_drivers = drivers::watch_dropped();
         let watch = memory.watch_thread(scope, thread).await;
         Self { memory: memory.clone(), watch, dropped_drivers, returned_at: memory.runtime().now() }
     }
 
-    /// Waits until the thread may have changed, or the driver with this name is known to be gone, for at most
+    /// Waits until the thread may have changed or the driver with this name is known to be gone, at most for
     /// [`Watch::MAX_WAIT`].
     pub async fn wait(&mut self, driver: Option<&str>) {
         let runtime = self.memory.runtime();

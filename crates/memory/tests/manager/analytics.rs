@@ -3,7 +3,8 @@ use threadkeep_memory::{AppendOptions, Draft, Durations, ThreadSelection};
 
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-fn answer(agent: &str, sources: &[&str], duration_ms: u64) -> Content {
+/// An answer by `agent` that cites the sources with these ids.
+fn answer(agent: &str, source_ids: &[&str], duration_ms: u64) -> Content {
     let source = |id: &&str| Source {
         kind: "tesis".to_owned(),
         id: (*id).to_owned(),
@@ -22,7 +23,7 @@ fn answer(agent: &str, sources: &[&str], duration_ms: u64) -> Content {
     };
     Content {
         agent: Some(agent.to_owned()),
-        sources: sources.iter().map(source).collect(),
+        sources: source_ids.iter().map(source).collect(),
         usage: Some(usage),
         ..Content::text(Role::Assistant, "answer")
     }
@@ -34,8 +35,8 @@ async fn analytics_cover_a_thread_a_user_and_a_tenant() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         let turns = [("CIRCLE", vec!["a", "b"], 300), ("CIRCLE", vec!["a"], 100), ("STATUS", vec!["a", "c"], 200)];
-        for (agent, sources, duration_ms) in turns {
-            let pair = (Draft::user("question"), answer(agent, &sources, duration_ms));
+        for (agent, source_ids, duration_ms) in turns {
+            let pair = (Draft::user("question"), answer(agent, &source_ids, duration_ms));
             memory.append_pair(&ana(), thread, pair.0, pair.1, &AppendOptions::default()).await.unwrap();
             env.clock.advance_minutes(1);
         }
@@ -43,27 +44,27 @@ async fn analytics_cover_a_thread_a_user_and_a_tenant() {
         let second = env.open_thread().await;
         let pair = (Draft::user("question"), answer("STATUS", &["a"], 900));
         memory.append_pair(&ana(), second, pair.0, pair.1, &AppendOptions::default()).await.unwrap();
-        let foreign = memory.open(&ben()).await.unwrap().thread.id;
-        memory.append(&ben(), foreign, Draft::user("hello")).await.unwrap();
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), bens_thread, Draft::user("hello")).await.unwrap();
 
-        let figures = memory.analytics(&ana(), ThreadSelection::Thread(thread)).await.unwrap();
-        assert_eq!((figures.threads, figures.messages, figures.turns, figures.corrupt_messages), (1, 7, 3, 0));
-        assert_eq!(figures.roles.into_iter().collect::<Vec<_>>(), [(Role::User, 4), (Role::Assistant, 3)]);
-        let agents: Vec<_> = figures.agents.iter().map(|(agent, count)| (agent.as_str(), *count)).collect();
+        let analytics = memory.analytics(&ana(), ThreadSelection::Thread(thread)).await.unwrap();
+        assert_eq!((analytics.threads, analytics.messages, analytics.turns, analytics.corrupt_messages), (1, 7, 3, 0));
+        assert_eq!(analytics.roles.into_iter().collect::<Vec<_>>(), [(Role::User, 4), (Role::Assistant, 3)]);
+        let agents: Vec<_> = analytics.agents.iter().map(|(agent, count)| (agent.as_str(), *count)).collect();
         assert_eq!(agents, [("CIRCLE", 2), ("STATUS", 1)]);
-        assert_eq!(figures.models["gpt-4o-mini"], 3);
-        assert_eq!((figures.input_tokens, figures.output_tokens, figures.cost_usd), (300, 30, 0.75));
-        let sources = &figures.sources;
+        assert_eq!(analytics.models["gpt-4o-mini"], 3);
+        assert_eq!((analytics.input_tokens, analytics.output_tokens, analytics.cost_usd), (300, 30, 0.75));
+        let sources = &analytics.sources;
         assert_eq!((sources.citations, sources.distinct, sources.reused), (5, 3, 1));
         assert_eq!((sources.citing_messages, sources.reusing_messages), (3, 1));
         assert_eq!((sources.reuse_rate(), sources.saved_usd(0.5)), (1.0 / 3.0, 0.5));
         let durations = Durations { count: 3, min_ms: 100, median_ms: 200, p95_ms: 300, max_ms: 300 };
-        assert_eq!(figures.durations, Some(durations));
+        assert_eq!(analytics.durations, Some(durations));
 
-        let figures = memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
-        assert_eq!((figures.threads, figures.messages, figures.turns), (2, 9, 4));
-        assert_eq!((figures.sources.reused, figures.sources.reusing_messages), (1, 1));
-        assert_eq!((figures.messages_per_thread(), figures.span_ms()), (4.5, 180_000));
+        let analytics = memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
+        assert_eq!((analytics.threads, analytics.messages, analytics.turns), (2, 9, 4));
+        assert_eq!((analytics.sources.reused, analytics.sources.reusing_messages), (1, 1));
+        assert_eq!((analytics.messages_per_thread(), analytics.span_ms()), (4.5, 180_000));
         let overall = memory.analytics(&acme(), ThreadSelection::All).await.unwrap();
         assert_eq!((overall.threads, overall.messages), (3, 10));
         assert!(memory.analytics(&ben(), ThreadSelection::Thread(thread)).await.unwrap_err().is_not_found());
@@ -82,7 +83,7 @@ async fn analytics_include_all_pages() {
     for _ in 0..1_100 {
         env.open_thread().await;
     }
-    let figures = env.memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
-    assert_eq!((figures.threads, figures.messages, figures.turns), (1_101, 2_997, 0));
-    assert_eq!(figures.durations, None);
+    let analytics = env.memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
+    assert_eq!((analytics.threads, analytics.messages, analytics.turns), (1_101, 2_997, 0));
+    assert_eq!(analytics.durations, None);
 }

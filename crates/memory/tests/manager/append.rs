@@ -16,26 +16,26 @@ fn texts(messages: &[threadkeep_core::Message]) -> Vec<String> {
 
 // S0.10, S1.01, S1.04, S3.32, S3.34, S4.20
 #[tokio::test(start_paused = true)]
-async fn appended_messages_are_read_from_their_thread_only() {
+async fn appended_messages_are_returned_only_from_their_thread() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
-        let (one, other) = (env.open_thread().await, env.open_thread().await);
+        let (thread, other_thread) = (env.open_thread().await, env.open_thread().await);
         let mut reply = Content::text(Role::Assistant, "Good service");
         reply.agent = Some("CIRCLE".to_owned());
         let appended = memory
-            .append_pair(&scope, one, Draft::user("Circle line?"), reply.clone(), &AppendOptions::default())
+            .append_pair(&scope, thread, Draft::user("Circle line?"), reply.clone(), &AppendOptions::default())
             .await
             .unwrap();
         assert_eq!((appended.first_seq, appended.count, appended.replayed), (1, 2, false));
 
-        let messages = memory.newest(&scope, one, 10).await.unwrap();
+        let messages = memory.newest(&scope, thread, 10).await.unwrap();
         assert_eq!(
             messages.iter().map(|message| message.id).collect::<Vec<_>>(),
             [appended.messages[0].id, appended.messages[1].id]
         );
         assert_eq!(messages[1].content, reply);
-        assert_eq!(memory.get_thread(&scope, one).await.unwrap().message_count, 2);
-        assert!(memory.newest(&scope, other, 10).await.unwrap().is_empty());
+        assert_eq!(memory.get_thread(&scope, thread).await.unwrap().message_count, 2);
+        assert!(memory.newest(&scope, other_thread, 10).await.unwrap().is_empty());
     })
     .await;
 }
@@ -69,11 +69,11 @@ async fn appending_to_an_unknown_thread_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exceeded_limit_is_named() {
+async fn errors_name_the_exceeded_limit() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
-        let many = vec![Draft::user("x"); 1_001];
-        let error = memory.append_all(&scope, thread, many, &AppendOptions::default()).await.unwrap_err();
+        let too_many = vec![Draft::user("x"); 1_001];
+        let error = memory.append_all(&scope, thread, too_many, &AppendOptions::default()).await.unwrap_err();
         assert_eq!(error.to_string(), "messages of a commit: 1001 exceeds the maximum of 1000");
         let error = memory.append(&scope, thread, Draft::user("nul \0")).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid text: contains a NUL character");
@@ -88,8 +88,8 @@ async fn append_pair_is_atomic() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let options = AppendOptions::default();
-        let refused = memory.append_pair(&scope, thread, Draft::user("q"), Draft::assistant("\0"), &options).await;
-        assert!(refused.is_err());
+        let rejected = memory.append_pair(&scope, thread, Draft::user("q"), Draft::assistant("\0"), &options).await;
+        assert!(rejected.is_err());
         assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title, None);
     })
@@ -127,7 +127,7 @@ async fn a_repeated_request_is_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unmet_expectation_is_a_conflict() {
+async fn appending_at_an_unexpected_position_is_a_conflict() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let expecting = |seq| AppendOptions { expected: Some(Expected::Seq(seq)), ..AppendOptions::default() };
@@ -160,9 +160,9 @@ async fn concurrent_appends_are_complete_and_ordered() {
         assert_eq!(texts.iter().collect::<HashSet<_>>().len(), 160);
         assert_eq!(texts.len(), 160);
         for writer in 0..32 {
-            let own: Vec<_> = texts.iter().filter(|text| text.starts_with(&format!("{writer}:"))).collect();
+            let texts_of_writer: Vec<_> = texts.iter().filter(|text| text.starts_with(&format!("{writer}:"))).collect();
             let expected: Vec<_> = (0..5).map(|message| format!("{writer}:{message}")).collect();
-            assert_eq!(own, expected.iter().collect::<Vec<_>>());
+            assert_eq!(texts_of_writer, expected.iter().collect::<Vec<_>>());
         }
         // The title is set although several writers tried to set it.
         assert_eq!(env.memory.get_thread(&ana(), thread).await.unwrap().title.as_ref(), texts.first());
@@ -205,7 +205,7 @@ async fn an_unknown_outcome_is_reported() {
 }
 
 #[tokio::test]
-async fn a_steady_state_append_is_one_call() {
+async fn appends_to_a_titled_thread_take_one_call_each() {
     let (probe, env) = Probe::env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     memory.append(&scope, thread, Draft::assistant("welcome")).await.unwrap();
@@ -269,8 +269,8 @@ async fn users_can_only_append_to_a_shared_thread() {
         let appended = memory.append(&ana(), thread, Draft::user("from ana")).await.unwrap();
         memory.append(&ben(), thread, Draft::user("from ben")).await.unwrap();
         assert_eq!(texts(&memory.newest(&acme(), thread, 10).await.unwrap()), ["from ana", "from ben"]);
-        let refused = memory.erase_messages(&ana(), thread, &[appended.messages[0].id]).await.unwrap_err();
-        assert!(matches!(refused, MemoryError::Store(StoreError::Denied(_))), "{refused}");
+        let denied = memory.erase_messages(&ana(), thread, &[appended.messages[0].id]).await.unwrap_err();
+        assert!(matches!(denied, MemoryError::Store(StoreError::Denied(_))), "{denied}");
         assert!(memory.delete_thread(&ana(), thread).await.is_err());
     })
     .await;
@@ -283,17 +283,17 @@ async fn an_agent_batch_is_atomic() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let name = RecordName { namespace: Namespace::system("run").unwrap(), key: "journal".to_owned() };
         let put = PutRecord { name: name.clone(), value: JsonText::new("[1]").unwrap(), expires_at: None };
-        let turn = |key: &str| {
+        let turn_batch = |key: &str| {
             let patch = ThreadPatch { metadata: Some(threadkeep_core::Map::new()), ..ThreadPatch::default() };
             let batch = memory.batch().idempotency_key(key).append(Draft::user("do it"));
             batch.require(name.clone(), RecordState::Absent).put(put.clone()).patch(patch)
         };
-        let first = turn("turn").commit(&scope, thread).await.unwrap();
+        let first = turn_batch("turn").commit(&scope, thread).await.unwrap();
         assert_eq!((first.count, first.replayed), (1, false));
-        let again = turn("turn").commit(&scope, thread).await.unwrap();
+        let again = turn_batch("turn").commit(&scope, thread).await.unwrap();
         assert_eq!((again.change, again.replayed), (first.change, true));
         assert!(matches!(
-            turn("another").commit(&scope, thread).await.unwrap_err().conflict(),
+            turn_batch("another").commit(&scope, thread).await.unwrap_err().conflict(),
             Some(Conflict::Record { actual: Some(_), .. })
         ));
         let other = memory.batch().idempotency_key("turn").append(Draft::user("do it")).delete(name.clone());

@@ -1,5 +1,5 @@
-//! Imports of conversations with branches: the current branch is a thread, and each other branch is a fork. Existing messages
-//! never move.
+//! Importing conversations with branches. The current branch becomes a thread, each other branch becomes a fork, and existing
+//! messages never move.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ impl Conversation {
     }
 
     fn path(&self, node: usize) -> Vec<String> {
-        let mut path: Vec<_> = std::iter::successors(Some(node), |node| self.parents[*node]).map(name).collect();
+        let mut path: Vec<_> =
+            std::iter::successors(Some(node), |node| self.parents[*node]).map(message_name).collect();
         path.reverse();
         path
     }
@@ -56,7 +57,7 @@ impl Conversation {
         (0..self.parents.len()).filter(|node| !self.parents.contains(&Some(*node))).collect()
     }
 
-    /// The last message of the displayed branch.
+    /// The last message of the branch that the source displays.
     fn displayed_leaf(&self) -> Option<usize> {
         let mut leaf = self.current?;
         while let Some(last) = self.parents.iter().rposition(|parent| *parent == Some(leaf)) {
@@ -66,7 +67,7 @@ impl Conversation {
     }
 }
 
-fn name(index: usize) -> String {
+fn message_name(index: usize) -> String {
     format!("m{index}")
 }
 
@@ -85,14 +86,14 @@ fn thread() -> ImportedThread {
 fn message(index: usize) -> ImportedMessage {
     ImportedMessage {
         id: None,
-        external_id: Some(name(index)),
+        external_id: Some(message_name(index)),
         created_at: None,
         content: Content::text(Role::User, format!("word{index}")),
     }
 }
 
-/// The items that earlier versions imported for a branch.
-fn linear(nodes: &[usize]) -> Vec<ImportItem> {
+/// The items that earlier versions imported for a branch with these messages.
+fn linear_items(nodes: &[usize]) -> Vec<ImportItem> {
     let messages = nodes.iter().map(|node| ImportItem::Message(Box::new(message(*node))));
     std::iter::once(ImportItem::Thread(Box::new(thread()))).chain(messages).collect()
 }
@@ -115,12 +116,13 @@ async fn messages(memory: &Memory, thread: &Thread) -> Vec<Message> {
     memory.messages(&ana(), thread.id, &MessageQuery::following(0, 1_000)).await.unwrap().messages
 }
 
+/// The names of a thread's messages; `local` for messages that were not imported.
 async fn transcript(memory: &Memory, thread: &Thread) -> Vec<String> {
     let messages = messages(memory, thread).await;
-    messages.into_iter().map(|message| message.external_id.unwrap_or_else(|| "own".to_owned())).collect()
+    messages.into_iter().map(|message| message.external_id.unwrap_or_else(|| "local".to_owned())).collect()
 }
 
-/// The messages of each thread, by the last one.
+/// The names of each thread's messages, by the name of the last message.
 async fn transcripts(memory: &Memory) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for thread in threads(memory, &ana()).await {
@@ -131,69 +133,70 @@ async fn transcripts(memory: &Memory) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-fn mark<'a>(thread: &'a Thread, name: &str) -> Option<&'a Value> {
+/// A member of a thread's branch metadata.
+fn branch_metadata<'a>(thread: &'a Thread, name: &str) -> Option<&'a Value> {
     thread.metadata.get("branch")?.get(name)
 }
 
 fn is_current(thread: &Thread) -> bool {
-    mark(thread, "current") == Some(&Value::Bool(true))
+    branch_metadata(thread, "current") == Some(&Value::Bool(true))
 }
 
 async fn search(memory: &Memory, scope: &Scope, word: &str) -> SearchResults {
     memory.search(scope, word, &SearchOptions::default()).await.unwrap()
 }
 
-/// Messages 0 and 1, then a branch with 2 and one with 3 and 4.
-fn forked(current: usize) -> Conversation {
+/// Messages 0 and 1, followed by a branch with message 2 and a branch with messages 3 and 4.
+fn forked_conversation(current: usize) -> Conversation {
     Conversation::new(&[None, Some(0), Some(1), Some(1), Some(3)], current)
 }
 
-fn names(nodes: &[usize]) -> Vec<String> {
-    nodes.iter().copied().map(name).collect()
+fn message_names(nodes: &[usize]) -> Vec<String> {
+    nodes.iter().copied().map(message_name).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_current_branch_is_the_thread_and_others_are_forks() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let report = import_conversation(memory, &forked(4)).await;
+        let report = import_conversation(memory, &forked_conversation(4)).await;
         assert_eq!((report.threads_created, report.forks_created, report.messages_added), (2, 1, 5));
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
-        assert_eq!(transcript(memory, &main).await, names(&[0, 1, 3, 4]));
+        assert_eq!(transcript(memory, &main).await, message_names(&[0, 1, 3, 4]));
         assert_eq!(
             (main.title.as_deref(), &main.metadata["topic"], is_current(&main)),
             (Some("Talk"), &"words".into(), true)
         );
         let all = threads(memory, &ana()).await;
         let fork = all.iter().find(|thread| thread.id != main.id).unwrap();
-        assert_eq!(transcript(memory, fork).await, names(&[0, 1, 2]));
+        assert_eq!(transcript(memory, fork).await, message_names(&[0, 1, 2]));
         let from = serde_json::json!({ "thread": main.id, "seq": 2 });
-        assert_eq!((mark(fork, "forked_from"), is_current(fork)), (Some(&from), false));
-        assert_eq!(mark(fork, "conversation"), Some(&KEY.into()));
+        assert_eq!((branch_metadata(fork, "forked_from"), is_current(fork)), (Some(&from), false));
+        assert_eq!(branch_metadata(fork, "conversation"), Some(&KEY.into()));
         assert_eq!(fork.title.as_deref(), Some("Talk"));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn switching_branches_changes_only_the_marks() {
+async fn switching_branches_changes_only_the_metadata() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        import_conversation(memory, &forked(4)).await;
+        import_conversation(memory, &forked_conversation(4)).await;
         let before = transcripts(memory).await;
-        let switched = forked(4).extended(&[], 2);
+        let switched = forked_conversation(4).extended(&[], 2);
         let report = import_conversation(memory, &switched).await;
         assert_eq!((report.threads_created, report.threads_found, report.forks_found), (0, 2, 1));
         assert_eq!((report.messages_added, report.messages_already_there), (0, 5));
         assert_eq!(transcripts(memory).await, before);
         let current: Vec<_> = threads(memory, &ana()).await.into_iter().filter(is_current).collect();
         assert_eq!(current.len(), 1);
-        assert_eq!(transcript(memory, &current[0]).await, names(&[0, 1, 2]));
+        assert_eq!(transcript(memory, &current[0]).await, message_names(&[0, 1, 2]));
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
-        assert_eq!(mark(&main, "current_thread"), Some(&current[0].id.to_string().into()));
+        assert_eq!(branch_metadata(&main, "current_thread"), Some(&current[0].id.to_string().into()));
         // Importing an older export or the same one again changes nothing.
         let before = threads(memory, &ana()).await;
-        for conversation in [&forked(4), &switched] {
+        for conversation in [&forked_conversation(4), &switched] {
             import_conversation(memory, conversation).await;
             assert_eq!(threads(memory, &ana()).await, before);
         }
@@ -202,14 +205,15 @@ async fn switching_branches_changes_only_the_marks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_branch_grows_in_its_own_thread() {
+async fn new_messages_are_added_to_the_thread_of_their_branch() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        import_conversation(memory, &forked(4)).await;
-        let grown = forked(4).extended(&[Some(2), Some(4), Some(4), None], 5);
-        let report = import_conversation(memory, &grown).await;
+        import_conversation(memory, &forked_conversation(4)).await;
+        let extended = forked_conversation(4).extended(&[Some(2), Some(4), Some(4), None], 5);
+        let report = import_conversation(memory, &extended).await;
         assert_eq!((report.forks_created, report.messages_added, report.messages_already_there), (2, 4, 5));
-        let expected: BTreeMap<_, _> = grown.leaves().into_iter().map(|leaf| (name(leaf), grown.path(leaf))).collect();
+        let expected: BTreeMap<_, _> =
+            extended.leaves().into_iter().map(|leaf| (message_name(leaf), extended.path(leaf))).collect();
         assert_eq!(transcripts(memory).await, expected);
     })
     .await;
@@ -219,15 +223,15 @@ async fn each_branch_grows_in_its_own_thread() {
 async fn imports_of_earlier_versions_are_not_duplicated() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        import(memory, linear(&[0, 1, 2])).await;
+        import(memory, linear_items(&[0, 1, 2])).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         let before = messages(memory, &main).await;
         let report = import_conversation(memory, &Conversation::new(&[None, Some(0), Some(1)], 2)).await;
         assert_eq!((report.threads_found, report.messages_added, report.messages_already_there), (1, 0, 3));
         assert_eq!(threads(memory, &ana()).await, std::slice::from_ref(&main));
-        import_conversation(memory, &forked(4)).await;
+        import_conversation(memory, &forked_conversation(4)).await;
         assert_eq!(messages(memory, &main).await, before);
-        let expected = [("m2".to_owned(), names(&[0, 1, 2])), ("m4".to_owned(), names(&[0, 1, 3, 4]))];
+        let expected = [("m2".to_owned(), message_names(&[0, 1, 2])), ("m4".to_owned(), message_names(&[0, 1, 3, 4]))];
         assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
     })
     .await;
@@ -237,18 +241,21 @@ async fn imports_of_earlier_versions_are_not_duplicated() {
 async fn threads_mixed_by_earlier_versions_remain_and_branches_are_added() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        import(memory, linear(&[0, 1, 3, 4, 2])).await;
+        import(memory, linear_items(&[0, 1, 3, 4, 2])).await;
         for _ in 0..2 {
-            import_conversation(memory, &forked(2)).await;
+            import_conversation(memory, &forked_conversation(2)).await;
             let all = threads(memory, &ana()).await;
             let mut transcripts = Vec::new();
             for thread in &all {
                 transcripts.push(transcript(memory, thread).await);
             }
             transcripts.sort();
-            assert_eq!(transcripts, [names(&[0, 1, 2]), names(&[0, 1, 3, 4]), names(&[0, 1, 3, 4, 2])]);
+            assert_eq!(
+                transcripts,
+                [message_names(&[0, 1, 2]), message_names(&[0, 1, 3, 4]), message_names(&[0, 1, 3, 4, 2])]
+            );
             let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
-            assert_eq!(mark(&main, "mixed"), Some(&true.into()));
+            assert_eq!(branch_metadata(&main, "mixed"), Some(&true.into()));
             assert_eq!(all.iter().filter(|thread| is_current(thread)).count(), 1);
             assert_eq!(search(memory, &ana(), "word1").await.hits.len(), 1);
         }
@@ -267,18 +274,18 @@ async fn a_thread_continued_locally_is_not_mixed_with_later_imports() {
         for _ in 0..2 {
             import_conversation(memory, &conversation.extended(&[Some(1), Some(2)], 3)).await;
             let expected = [
-                ("m3".to_owned(), names(&[0, 1, 2, 3])),
-                ("own".to_owned(), vec!["m0".into(), "m1".into(), "own".into()]),
+                ("m3".to_owned(), message_names(&[0, 1, 2, 3])),
+                ("local".to_owned(), vec!["m0".into(), "m1".into(), "local".into()]),
             ];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
         }
         // An older export with fewer messages adds nothing.
         import_conversation(memory, &conversation).await;
         assert_eq!(threads(memory, &ana()).await.len(), 2);
-        // The branch in the fork is forked again.
+        // A branch that starts in the fork becomes another fork.
         for _ in 0..2 {
             import_conversation(memory, &conversation.extended(&[Some(1), Some(2), Some(2)], 3)).await;
-            assert_eq!(transcripts(memory).await["m4"], names(&[0, 1, 2, 4]));
+            assert_eq!(transcripts(memory).await["m4"], message_names(&[0, 1, 2, 4]));
             assert_eq!(threads(memory, &ana()).await.len(), 3);
         }
     })
@@ -301,7 +308,7 @@ async fn an_erased_message_is_not_restored_in_forks() {
             for word in ["word0", "word2"] {
                 assert_eq!(search(memory, &ana(), word).await.hits, []);
             }
-            let expected = [("m4".to_owned(), names(&[1, 4])), ("m5".to_owned(), names(&[1, 3, 5]))];
+            let expected = [("m4".to_owned(), message_names(&[1, 4])), ("m5".to_owned(), message_names(&[1, 3, 5]))];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
         }
     })
@@ -317,7 +324,7 @@ async fn local_edits_are_copied_to_later_forks() {
     let first = messages(memory, &main).await[0].id;
     let corrected = Content::text(Role::User, "corrected");
     memory.replace_message(&ana(), main.id, first, corrected, None).await.unwrap();
-    import_conversation(memory, &forked(4)).await;
+    import_conversation(memory, &forked_conversation(4)).await;
     for thread in threads(memory, &ana()).await {
         assert_eq!(messages(memory, &thread).await[0].plain_text(), "corrected");
     }
@@ -335,20 +342,20 @@ async fn a_message_shared_by_forks_is_found_and_recalled_once() {
             let found = search(memory, &scope, "word1").await;
             assert_eq!(found.hits.iter().map(|hit| (hit.thread, hit.message.seq)).collect::<Vec<_>>(), [(main.id, 2)]);
             let recalled = memory.recall(&scope, "word1 word7", &RecallOptions::default()).await.unwrap();
-            let mut ids: Vec<_> = recalled.turns.iter().map(|turn| turn.message.id).collect();
+            let mut ids: Vec<_> = recalled.messages.iter().map(|found| found.message.id).collect();
             let count = ids.len();
             ids.sort();
             ids.dedup();
             assert!(count >= 4 && ids.len() == count, "{count}, {}", ids.len());
         }
-        // A search of a fork finds the copy in the fork.
+        // Searching only a fork finds the copy in the fork.
         for thread in threads(memory, &ana()).await {
             let options = SearchOptions { thread: Some(thread.id), ..SearchOptions::default() };
             let found = memory.search(&ana(), "word1", &options).await.unwrap();
             assert_eq!(found.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [thread.id]);
         }
         // The conversation of another user is separate.
-        memory.import(&ben(), [forked(4).item()], ImportOptions::default(), |_| {}).await.unwrap();
+        memory.import(&ben(), [forked_conversation(4).item()], ImportOptions::default(), |_| {}).await.unwrap();
         assert_eq!(search(memory, &acme(), "word1").await.hits.len(), 2);
     })
     .await;
@@ -381,10 +388,11 @@ async fn copies_in_forks_do_not_displace_other_hits() {
 async fn the_context_of_a_fork_includes_each_message_once() {
     let env = TestEnv::plain();
     let memory = &env.memory;
-    import_conversation(memory, &forked(4)).await;
+    import_conversation(memory, &forked_conversation(4)).await;
     let recall = RecallPolicy { from: RecallFrom::User, messages: 5, ..RecallPolicy::default() };
     let policy = ContextPolicy { recall, ..ContextPolicy::window(3) };
-    for thread in threads(memory, &ana()).await.iter().filter(|thread| mark(thread, "forked_from").is_some()) {
+    for thread in threads(memory, &ana()).await.iter().filter(|thread| branch_metadata(thread, "forked_from").is_some())
+    {
         let assembled = memory.context(&ana(), thread.id, Some("word0 word1 word2 word4"), &policy).await.unwrap();
         let context = serde_json::to_string(&assembled.context.messages).unwrap();
         // Each word is in its message and in the question.
@@ -400,18 +408,22 @@ async fn an_interrupted_import_is_completed_by_the_next() {
     let mut parents: Vec<Option<usize>> = (0..700).map(|node: usize| node.checked_sub(1)).collect();
     parents.extend([Some(699), Some(699)]);
     let conversation = Conversation::new(&parents, 701);
-    for cut in 0..5 {
+    for completed_calls in 0..5 {
         let (probe, env) = Probe::env();
         let memory = &env.memory;
-        probe.script(vec![Outcome::Success; cut]);
+        probe.script(vec![Outcome::Success; completed_calls]);
         probe.script([Outcome::DiskFull]);
         let interrupted = memory.import(&ana(), [conversation.item()], ImportOptions::default(), |_| {}).await;
-        assert!(interrupted.is_err(), "cut {cut}");
+        assert!(interrupted.is_err(), "interrupted after {completed_calls} calls");
         import_conversation(memory, &conversation).await;
         let all = threads(memory, &ana()).await;
         assert_eq!(all.len(), 2);
         for (thread, leaf) in all.iter().zip([701, 700]) {
-            assert_eq!(transcript(memory, thread).await, conversation.path(leaf), "cut {cut}");
+            assert_eq!(
+                transcript(memory, thread).await,
+                conversation.path(leaf),
+                "interrupted after {completed_calls} calls"
+            );
         }
     }
 }
@@ -420,16 +432,16 @@ async fn an_interrupted_import_is_completed_by_the_next() {
 async fn branches_beyond_the_limit_are_reported() {
     let env = TestEnv::plain();
     let memory = &env.memory;
-    let of = |branches: usize| Conversation::new(&[vec![None], vec![Some(0); branches]].concat(), branches);
+    let with_branches = |branches: usize| Conversation::new(&[vec![None], vec![Some(0); branches]].concat(), branches);
     for _ in 0..2 {
-        let report = import(memory, [of(103).item()]).await;
+        let report = import(memory, [with_branches(103).item()]).await;
         let named: Vec<_> = report.problems.iter().filter_map(|problem| problem.name.clone()).collect();
         assert_eq!(named, ["m100", "m101", "m102"]);
         assert_eq!(threads(memory, &ana()).await.len(), 100);
         assert_eq!(search(memory, &ana(), "word103").await.hits.len(), 1, "the current branch is always imported");
     }
     let env = TestEnv::plain();
-    let report = import(&env.memory, [of(1_001).item()]).await;
+    let report = import(&env.memory, [with_branches(1_001).item()]).await;
     assert_eq!((report.problems.len(), report.threads_created, report.messages_added), (1, 1, 2));
 }
 
@@ -437,12 +449,13 @@ async fn branches_beyond_the_limit_are_reported() {
 async fn a_fork_survives_the_deletion_of_its_parent_thread() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        import_conversation(memory, &forked(4)).await;
+        import_conversation(memory, &forked_conversation(4)).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         memory.delete_thread(&ana(), main.id).await.unwrap();
         for _ in 0..2 {
-            import_conversation(memory, &forked(2)).await;
-            let expected = [("m2".to_owned(), names(&[0, 1, 2])), ("m4".to_owned(), names(&[0, 1, 3, 4]))];
+            import_conversation(memory, &forked_conversation(2)).await;
+            let expected =
+                [("m2".to_owned(), message_names(&[0, 1, 2])), ("m4".to_owned(), message_names(&[0, 1, 3, 4]))];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));
         }
     })
@@ -452,7 +465,7 @@ async fn a_fork_survives_the_deletion_of_its_parent_thread() {
 #[tokio::test(start_paused = true)]
 async fn concurrent_imports_do_not_mix_branches() {
     on_all_stores(async |env: TestEnv| {
-        let conversations = [forked(4), forked(4).extended(&[Some(2), Some(4)], 5)];
+        let conversations = [forked_conversation(4), forked_conversation(4).extended(&[Some(2), Some(4)], 5)];
         let imports = conversations.clone().map(|conversation| {
             let memory = env.memory.clone();
             tokio::spawn(async move { import(&memory, [conversation.item()]).await })
@@ -461,8 +474,11 @@ async fn concurrent_imports_do_not_mix_branches() {
             assert!(imported.await.unwrap().problems.is_empty());
         }
         import_conversation(&env.memory, &conversations[1]).await;
-        let expected: BTreeMap<_, _> =
-            conversations[1].leaves().into_iter().map(|leaf| (name(leaf), conversations[1].path(leaf))).collect();
+        let expected: BTreeMap<_, _> = conversations[1]
+            .leaves()
+            .into_iter()
+            .map(|leaf| (message_name(leaf), conversations[1].path(leaf)))
+            .collect();
         assert_eq!(transcripts(&env.memory).await, expected);
     })
     .await;
@@ -475,7 +491,7 @@ async fn another_users_key_is_not_a_fork() {
     let open =
         OpenThread { key: Some(ThreadKey::new(KEY).unwrap()), ..OpenThread::new(&ben(), memory.generate_thread_id()) };
     memory.open_thread(&ben(), open).await.unwrap();
-    import_conversation(memory, &forked(4)).await;
+    import_conversation(memory, &forked_conversation(4)).await;
     assert_eq!(threads(memory, &ana()).await.len(), 2);
     assert_eq!(threads(memory, &ben()).await.len(), 1);
 }
@@ -501,7 +517,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// Compares the threads with the imported conversation. Returns the messages of each thread.
+/// Compares the threads with the imported conversation and with their transcripts `before`. Returns the transcripts by thread id.
 async fn check_threads(
     memory: &Memory,
     conversation: &Conversation,
@@ -511,7 +527,7 @@ async fn check_threads(
     for thread in threads(memory, &ana()).await {
         let transcript = transcript(memory, &thread).await;
         if is_current(&thread) {
-            assert_eq!(transcript.last(), conversation.displayed_leaf().map(name).as_ref());
+            assert_eq!(transcript.last(), conversation.displayed_leaf().map(message_name).as_ref());
         }
         found.push(transcript.clone());
         by_id.insert(thread.id.to_string(), transcript);
@@ -523,8 +539,8 @@ async fn check_threads(
     for (thread, transcript) in before {
         assert!(by_id[thread].starts_with(transcript), "existing messages were moved");
     }
-    let marked = threads(memory, &ana()).await.into_iter().filter(is_current).count();
-    assert_eq!(marked, usize::from(conversation.leaves().len() > 1));
+    let current_threads = threads(memory, &ana()).await.into_iter().filter(is_current).count();
+    assert_eq!(current_threads, usize::from(conversation.leaves().len() > 1));
     for word in 0..conversation.parents.len() {
         assert_eq!(search(memory, &ana(), &format!("word{word}")).await.hits.len(), 1, "word{word}");
     }
@@ -544,7 +560,7 @@ async fn run_steps(steps: Vec<Step>) {
             }
             Step::Import(current) if !conversation.parents.is_empty() => {
                 conversation.updated_at += 1;
-                // Without a current message, the path of last children from the first message is displayed.
+                // Without a current message, the source displays the path that follows the last child from the first message.
                 conversation.current = Some(current.map_or(0, |current| current.index(conversation.parents.len())));
                 let (added, known) = {
                     let report = import_conversation(memory, &conversation).await;

@@ -78,11 +78,11 @@ async fn the_history_limit_applies_to_the_prompt_only() {
         memory.set_thread_config(&ana(), thread, &config, None).await.unwrap();
         memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
         let config = memory.thread_config(&ana(), thread).await.unwrap();
-        let policy = config.bound_context(&ContextPolicy::window(10));
+        let policy = config.limit_context(&ContextPolicy::window(10));
         let context = memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap().context;
         assert_eq!(rendered(&context.messages), ["user: question 11", "assistant: answer 12", "user: and now?"]);
         assert_eq!(memory.newest(&ana(), thread, 100).await.unwrap().len(), 13);
-        assert_eq!(config.bound_context(&ContextPolicy::window(2)).window, Some(2));
+        assert_eq!(config.limit_context(&ContextPolicy::window(2)).window, Some(2));
     })
     .await;
 }

@@ -45,20 +45,20 @@ async fn recall_falls_back_to_words_if_the_embedder_fails() {
         }
         let options = RecallOptions { limit: 1, ..RecallOptions::default() };
         let by_words = memory.recall(&ana(), "cat photos", &options).await.unwrap();
-        assert_eq!((by_words.turns[0].message.seq, by_words.turns[0].similarity), (2, None));
+        assert_eq!((by_words.messages[0].message.seq, by_words.messages[0].similarity), (2, None));
         assert_eq!(by_words.embedder_outcome, EmbedderOutcome::NotRequested);
 
         let joined = memory.recall_with_embedder(&ana(), "cat photos", &options, &FakeEmbedder::Works).await.unwrap();
-        assert_eq!((joined.turns.len(), joined.embedder_outcome), (1, EmbedderOutcome::Used));
-        assert!(joined.turns[0].similarity.is_some());
+        assert_eq!((joined.messages.len(), joined.embedder_outcome), (1, EmbedderOutcome::Used));
+        assert!(joined.messages[0].similarity.is_some());
         let both = RecallOptions { limit: 2, ..RecallOptions::default() };
         let joined = memory.recall_with_embedder(&ana(), "cat photos", &both, &FakeEmbedder::Works).await.unwrap();
-        let near = |seq: u64| joined.turns.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
+        let near = |seq: u64| joined.messages.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
         assert!(near(1) > near(2), "{:?} {:?}", near(1), near(2));
 
         for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors, FakeEmbedder::ZeroVectors] {
             let results = memory.recall_with_embedder(&ana(), "cat photos", &options, &broken).await.unwrap();
-            assert_eq!(results.turns, by_words.turns, "{broken:?}");
+            assert_eq!(results.messages, by_words.messages, "{broken:?}");
             assert!(matches!(results.embedder_outcome, EmbedderOutcome::Failed(_)), "{broken:?}");
         }
         let none = RecallOptions { limit: 0, ..RecallOptions::default() };

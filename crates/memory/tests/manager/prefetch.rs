@@ -49,7 +49,7 @@ async fn a_prefetched_context_equals_a_regular_one() {
                 assert_eq!(found.config, memory.thread_config(&ana(), thread).await.unwrap());
                 let values = found.records.iter().map(|found| found.as_ref().map(|found| found.value.as_str()));
                 assert_eq!(values.collect::<Vec<_>>(), [Some("1"), None]);
-                let narrow = found.config.bound_context(&wide);
+                let narrow = found.config.limit_context(&wide);
                 assert_eq!(narrow.window, Some(3));
                 for policy in
                     [ContextPolicy::window(4), ContextPolicy::window(2), narrow, summarising(20), wide.clone()]
@@ -113,7 +113,7 @@ async fn preparing_a_turn_takes_two_calls() {
             let policy = ContextPolicy::window(4);
             let found =
                 memory.prefetch(&ana(), thread, &policy, &[note_name("k"), RecordName::driver()], &[]).await.unwrap();
-            let policy = found.config.bound_context(&policy);
+            let policy = found.config.limit_context(&policy);
             memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
             memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
             let expected = [("commit", 1), ("read_thread_with_records", 1)];
@@ -127,7 +127,7 @@ async fn preparing_a_turn_takes_two_calls() {
     let config = memory.thread_config(&ana(), thread).await.unwrap();
     memory.find_thread_record(&ana(), thread, &note_name("k")).await.unwrap();
     memory.find_thread_record(&ana(), thread, &RecordName::driver()).await.unwrap();
-    let policy = config.bound_context(&ContextPolicy::window(4));
+    let policy = config.limit_context(&ContextPolicy::window(4));
     memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap();
     memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
     assert_eq!(probe.take_calls().iter().map(|(_, count)| count).sum::<usize>(), 6);

@@ -48,7 +48,7 @@ async fn recalled(memory: &Memory, thread: ThreadId, question: &str) -> Vec<(u64
     let options = RecallOptions { thread: Some(thread), limit: 20, ..RecallOptions::default() };
     let results = memory.recall(&ana(), question, &options).await.unwrap();
     assert!(results.unsearched.is_empty());
-    results.turns.iter().map(|turn| (turn.message.seq, format!("{:.9}", turn.score))).collect()
+    results.messages.iter().map(|turn| (turn.message.seq, format!("{:.9}", turn.score))).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,16 +84,16 @@ async fn an_answer_is_recalled_with_its_question_and_score_parts_add_up() {
             memory.append(&ana(), thread, Draft::new(Content::text(role, text))).await.unwrap();
         }
         let results = memory.recall(&ana(), "Which painting was it?", &RecallOptions::default()).await.unwrap();
-        let seqs: Vec<_> = results.turns.iter().map(|turn| turn.message.seq).collect();
+        let seqs: Vec<_> = results.messages.iter().map(|turn| turn.message.seq).collect();
         assert_eq!(seqs[..2], [3, 2]);
-        for turn in &results.turns {
+        for turn in &results.messages {
             let parts = turn.parts;
             let sum = parts.words + parts.passage + parts.neighbours + parts.speaker + parts.time;
             assert!((turn.score - sum).abs() < 1e-9 && turn.thread == thread);
         }
         let before = RecallOptions { except: Some(ThreadTail { thread, from_seq: 2 }), ..RecallOptions::default() };
         let results = memory.recall(&ana(), "Which painting was it?", &before).await.unwrap();
-        assert_eq!(results.turns.iter().map(|turn| turn.message.seq).collect::<Vec<_>>(), [1]);
+        assert_eq!(results.messages.iter().map(|turn| turn.message.seq).collect::<Vec<_>>(), [1]);
     })
     .await;
 }
@@ -109,7 +109,7 @@ async fn recall_is_limited_to_the_scope() {
         memory.append(&ben(), foreign, Draft::user("my secret walrus")).await.unwrap();
         let recall = async |scope: &Scope, thread: Option<ThreadId>| {
             let options = RecallOptions { thread, ..RecallOptions::default() };
-            memory.recall(scope, "walrus", &options).await.unwrap().turns.len()
+            memory.recall(scope, "walrus", &options).await.unwrap().messages.len()
         };
         assert_eq!(recall(&ana(), None).await, 2);
         assert_eq!(recall(&ana(), Some(one)).await, 1);
@@ -129,8 +129,8 @@ async fn hostile_questions_are_handled() {
         for question in ["", " … ", "\u{202e}\u{0}", "\" OR 99=99 --", "NEAR(a b)*", "heron AND NOT", &long, &many] {
             let options = RecallOptions { thread: Some(thread), ..RecallOptions::default() };
             let results = memory.recall(&ana(), question, &options).await.unwrap();
-            assert!(results.turns.len() <= 10);
-            assert_eq!(results.turns.is_empty(), !question.contains("heron"), "{:.20}", question);
+            assert!(results.messages.len() <= 10);
+            assert_eq!(results.messages.is_empty(), !question.contains("heron"), "{:.20}", question);
         }
         let none = RecallOptions { limit: 0, ..RecallOptions::default() };
         let error = memory.recall(&ana(), "heron", &none).await.unwrap_err();
@@ -169,9 +169,9 @@ async fn common_words_do_not_hide_rare_ones_and_are_searchable() {
         while !env.backend.search.catch_up(10_000).await.unwrap().done {}
         let options = RecallOptions { thread: Some(thread), ..RecallOptions::default() };
         let rare = memory.recall(&ana(), "Which walrus took a train from the station?", &options).await.unwrap();
-        assert_eq!(rare.turns[0].message.seq, 1);
+        assert_eq!(rare.messages[0].message.seq, 1);
         let common = memory.recall(&ana(), "train station", &options).await.unwrap();
-        assert_eq!(common.turns.len(), 10);
+        assert_eq!(common.messages.len(), 10);
     }
 }
 
@@ -190,10 +190,10 @@ async fn ephemeral_messages_are_found_only_in_their_thread() {
             let searched = memory.search(&scope, "heron", &SearchOptions::default()).await.unwrap();
             assert_eq!(searched.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [kept]);
             let recalled = memory.recall(&scope, "Where is a heron?", &RecallOptions::default()).await.unwrap();
-            assert_eq!(recalled.turns.iter().map(|turn| turn.thread).collect::<Vec<_>>(), [kept]);
+            assert_eq!(recalled.messages.iter().map(|turn| turn.thread).collect::<Vec<_>>(), [kept]);
         }
         let in_thread = RecallOptions { thread: Some(ephemeral), ..RecallOptions::default() };
-        assert_eq!(memory.recall(&ana(), "Where is a heron?", &in_thread).await.unwrap().turns.len(), 1);
+        assert_eq!(memory.recall(&ana(), "Where is a heron?", &in_thread).await.unwrap().messages.len(), 1);
         let in_thread = SearchOptions { thread: Some(ephemeral), ..SearchOptions::default() };
         assert_eq!(memory.search(&ana(), "heron", &in_thread).await.unwrap().hits.len(), 1);
     })

@@ -1,4 +1,4 @@
-//! The environment of a test: a conversation manager, its store and a fake clock.
+//! The environment of a test: a `Memory`, its store and a fake clock.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,9 +14,10 @@ use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
 use super::separate_runtime::{on_separate_runtime, run};
 
+/// The seeds of the injected faults.
 const SEEDS: [u64; 5] = [1, 2, 3, 42, 2026];
 
-/// A conversation manager with an empty store and a fake clock.
+/// A [`Memory`] with an empty store and a fake clock.
 #[derive(Clone)]
 pub(crate) struct TestEnv {
     pub(crate) memory: Memory,
@@ -49,7 +50,7 @@ impl TestEnv {
         Self { _folder: Some(Arc::new(folder)), ..Self::with_backends(backend.clone(), backend) }
     }
 
-    /// Environments on PostgreSQL, directly and through a pooler. Without those that are skipped.
+    /// Environments on PostgreSQL, directly and through a pooler, unless they are skipped.
     pub(crate) fn on_servers() -> Vec<(&'static str, Self)> {
         let Some(server) = Server::shared() else { return Vec::new() };
         static POOLER: OnceLock<Option<Pooler>> = OnceLock::new();
@@ -75,7 +76,7 @@ impl TestEnv {
         Self { _database: Some(Arc::new(database)), ..Self::with_backends(backend.clone(), backend) }
     }
 
-    /// A manager that uses `wrapped`, which wraps `backend`.
+    /// Creates an environment whose `Memory` uses `wrapped`, which wraps `backend`.
     pub(crate) fn with_backends(backend: Backend, wrapped: Backend) -> Self {
         let clock = Arc::new(FakeClock::default());
         Self { memory: Memory::with_clock(wrapped, clock.clone()), clock, backend, _folder: None, _database: None }
@@ -90,7 +91,7 @@ impl TestEnv {
         self.memory.open(&ana()).await.unwrap().thread.id
     }
 
-    /// A manager in another process with the same store.
+    /// Creates a `Memory` with the same store, as in another process.
     pub(crate) fn another_process(&self) -> Memory {
         Memory::with_clock(self.memory.backend().clone(), self.clock.clone())
     }
@@ -133,15 +134,15 @@ pub(crate) fn user_id(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-/// A clock that advances only when a test advances it, and a counter instead of randomness.
+/// A clock that only tests advance. It returns values of a counter instead of random bytes.
 pub(crate) struct FakeClock {
     now_ms: AtomicI64,
-    drawn: AtomicU64,
+    random_counter: AtomicU64,
 }
 
 impl Default for FakeClock {
     fn default() -> Self {
-        Self { now_ms: AtomicI64::new(1_767_225_600_000), drawn: AtomicU64::new(0) }
+        Self { now_ms: AtomicI64::new(1_767_225_600_000), random_counter: AtomicU64::new(0) }
     }
 }
 
@@ -162,7 +163,7 @@ impl Clock for FakeClock {
 
     fn random(&self) -> [u8; 10] {
         let mut random = [0; 10];
-        random[2..].copy_from_slice(&self.drawn.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        random[2..].copy_from_slice(&self.random_counter.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         random
     }
 }

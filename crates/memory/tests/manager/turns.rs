@@ -43,7 +43,7 @@ fn earlier_lock() -> RecordName {
 }
 
 async fn active(memory: &Memory, thread: ThreadId) -> Option<RunRecord> {
-    let found = memory.find_thread_record(&acme(), thread, &record::active()).await.unwrap();
+    let found = memory.find_thread_record(&acme(), thread, &record::active_name()).await.unwrap();
     found.map(|record| record.value.read().unwrap())
 }
 
@@ -54,7 +54,7 @@ async fn write_record_of_other_machine(env: &TestEnv, thread: ThreadId, change: 
     completion.abandon().await;
     record.driver = "another machine/7".to_owned();
     change(&mut record);
-    let put = PutRecord { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
+    let put = PutRecord { name: record::active_name(), value: JsonText::of(&record).unwrap(), expires_at: None };
     env.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
 }
 
@@ -162,11 +162,11 @@ async fn a_completion_that_lost_its_lock_stores_nothing() {
         let thread = env.open_thread().await;
         let slow = locked(&env.memory, &ana(), thread, "one").await;
         // Another machine considers the process dead and takes over the lock.
-        let found = env.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
+        let found = env.memory.find_thread_record(&ana(), thread, &record::active_name()).await.unwrap().unwrap();
         let mut record: RunRecord = found.value.read().unwrap();
         record.turn = "two".to_owned();
-        let put = PutRecord { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
-        let batch = env.memory.batch().require(record::active(), RecordState::Version(found.tagged())).put(put);
+        let put = PutRecord { name: record::active_name(), value: JsonText::of(&record).unwrap(), expires_at: None };
+        let batch = env.memory.batch().require(record::active_name(), RecordState::Version(found.tagged())).put(put);
         batch.commit(&ana(), thread).await.unwrap();
         let error = slow.finish(env.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
         assert!(Completion::is_lock_lost(&error), "{error}");
@@ -235,7 +235,7 @@ async fn version_0_1_can_read_the_run_record() {
     let env = TestEnv::plain();
     let thread = env.open_thread().await;
     let completion = locked(&env.memory, &ana(), thread, "one").await;
-    let found = env.memory.find_thread_record(&ana(), thread, &record::active()).await.unwrap().unwrap();
+    let found = env.memory.find_thread_record(&ana(), thread, &record::active_name()).await.unwrap().unwrap();
     let earlier: EarlierRecord = found.value.read().unwrap();
     assert_eq!((earlier.turn.as_str(), earlier.assistant.as_str()), ("one", ""));
     completion.abandon().await;

@@ -1,6 +1,6 @@
-//! Access to the compatibility endpoints by the key that all their clients share, sent in `?key=` or `x-api-key`.
+//! Access to the compatibility endpoints with the key that all their clients share, which is sent in `?key=` or `x-api-key`.
 //!
-//! The server's own keys are accepted as well. Without a shared key, these endpoints have the same access rules as others.
+//! The server's own keys are accepted as well. Without a shared key, these endpoints have the same access rules as all others.
 
 use std::fmt;
 use std::time::Instant;
@@ -20,12 +20,12 @@ use crate::route_layer::Next;
 use crate::security::authenticate::{authenticate, invalid_key, peer, too_many_guesses};
 use crate::security::local::LocalAccess;
 
-/// Default rate limit of all clients of the shared key together.
+/// The default rate limit, which all clients with the shared key have together.
 const DEFAULT_RATE: RateLimit = RateLimit { per_minute: 600 };
-/// Default quota of all clients of the shared key together.
+/// The default quota, which all clients with the shared key have together.
 const DEFAULT_QUOTA: Quota = Quota { per_day: 100_000 };
 
-/// The key that all clients of the compatibility endpoints share. Only its hash is kept in memory.
+/// The key that all clients of the compatibility endpoints share. Only the hash of the key is kept in memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedKey([u8; 32]);
 
@@ -51,9 +51,9 @@ impl fmt::Debug for SharedKey {
 /// Runs the action if the request has the shared key or one of the server's own keys. Wrong keys are counted as guesses.
 pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: Next<'_>) -> LoggedResponse {
     let Some(shared) = &app.options().shared_key else { return authenticate(app, role, request, next).await };
-    let (key, source) = match (key_of(&request), peer(request.extensions())) {
+    let (key, source) = match (read_key(&request), peer(request.extensions())) {
         (Ok(key), Ok(peer)) => (key, Source::of(peer, forwarded_for(request.headers()))),
-        (Err(refused), _) | (_, Err(refused)) => return refused.into(),
+        (Err(error), _) | (_, Err(error)) => return error.into(),
     };
     match caller_with_shared_key(app, shared, key.as_deref(), source).await {
         Ok(Some(caller)) => {
@@ -61,17 +61,17 @@ pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: 
             return next.run(request).await.into();
         }
         Ok(None) => {}
-        Err(refused) => return refused.into(),
+        Err(error) => return error.into(),
     }
-    let answered = admit_own_key(app, role, request, next).await;
-    let is_wrong = key.is_some() && answered.response.status() == StatusCode::UNAUTHORIZED;
+    let response = admit_own_key(app, role, request, next).await;
+    let is_wrong = key.is_some() && response.response.status() == StatusCode::UNAUTHORIZED;
     match is_wrong.then(|| app.shared_key_guesses().record_failure(source, Instant::now())) {
         Some(Err(wait)) => too_many_guesses(wait).into(),
-        Some(Ok(())) | None => answered,
+        Some(Ok(())) | None => response,
     }
 }
 
-/// Returns the caller if a key is the shared key; otherwise `None`.
+/// Returns the caller if `key` is the shared key; otherwise `None`.
 async fn caller_with_shared_key(
     app: &App,
     shared: &SharedKey,
@@ -90,7 +90,7 @@ async fn caller_with_shared_key(
     Ok(Some(Sender { name: "shared key".to_owned(), scope, roles: vec![KeyRole::Write] }.into()))
 }
 
-/// Runs the action if the request has one of the server's own keys; the local token if there are no keys.
+/// Runs the action if the request has one of the server's own keys, or the local token if the server has no keys.
 async fn admit_own_key(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> LoggedResponse {
     let has_keys = match &app.options().local_access {
         LocalAccess::Token(_) => Ok(true),
@@ -103,13 +103,13 @@ async fn admit_own_key(app: &App, role: KeyRole, request: Request, next: Next<'_
     }
 }
 
-/// Returns the value that the last proxy appended.
+/// Returns the value of the last `X-Forwarded-For` header, to which the last proxy appended an address.
 fn forwarded_for(headers: &HeaderMap) -> Option<&str> {
     headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()
 }
 
-/// Reads the key in the query, or else in the header.
-fn key_of(request: &Request) -> Result<Option<String>> {
+/// Reads the key from the query, or from the header if the query has none.
+fn read_key(request: &Request) -> Result<Option<String>> {
     let in_query = QueryParams::read(request.uri().query().unwrap_or_default()).take("key")?;
     let in_header = request.headers().get("x-api-key").and_then(|key| key.to_str().ok());
     Ok(in_query.or_else(|| in_header.map(str::to_owned)))

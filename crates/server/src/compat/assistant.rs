@@ -31,10 +31,14 @@ pub(super) fn single_assistant(app: &App) -> Option<Agent> {
     if all.len() == 1 { all.pop() } else { None }
 }
 
-/// Returns the scope of the user that a client names, if it may act for that user.
+/// Returns the scope of the user that a client names. Without a name, returns the scope of the caller's own user, or of the user
+/// `default`.
+///
+/// # Errors
+/// `other_user` if the caller may not act for the named user.
 pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
     match (&caller.scope, user) {
-        (Scope::User(_, own), Some(named)) if named != own.as_str() && !may_name_others(caller) => {
+        (Scope::User(_, own_user), Some(named)) if named != own_user.as_str() && !may_name_others(caller) => {
             Err(ApiError::forbidden("other_user", "this key can act for its own user only"))
         }
         (Scope::User(..), None) => Ok(caller.scope.clone()),
@@ -46,7 +50,8 @@ pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
     }
 }
 
-/// Returns the scope of all conversations that a caller can access by id, regardless of their user.
+/// Returns the scope of the conversations that a caller can access by id. If the caller may name any user, these are the
+/// conversations of all users.
 pub(super) fn accessible_scope(caller: &Caller) -> Scope {
     match may_name_others(caller) {
         true => Scope::Tenant(caller.scope.tenant_id().clone()),
@@ -54,12 +59,12 @@ pub(super) fn accessible_scope(caller: &Caller) -> Scope {
     }
 }
 
-/// Whether the caller may name any user: it is local, and no key has ever been created.
+/// Whether the caller may name any user, because it is a local caller of a server for which no key was ever created.
 fn may_name_others(caller: &Caller) -> bool {
     caller.key_id().is_none() && caller.has(KeyRole::Admin)
 }
 
-/// Returns the thread key of a user's conversation with an assistant.
+/// Returns the key of the thread in which each user's conversation with an assistant is stored.
 pub(super) fn thread_key(agent: &Agent) -> Result<ThreadKey> {
     Ok(ThreadKey::new(format!("chat:{}", agent.assistant().definition().name))?)
 }

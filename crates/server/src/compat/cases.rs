@@ -2,38 +2,38 @@ use serde_json::{Value, json};
 
 use crate::door::{OwnedIds, Probe, TenantCase};
 
-pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
+pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = OwnedIds::nonexistent();
     let conversations = |base: &str| {
-        let of = |owned: &OwnedIds| Probe::at(format!("{base}/conversations/{}", owned.thread));
-        vec![(of(owned), of(&unknown))]
+        let probe = |ids: &OwnedIds| Probe::at(format!("{base}/conversations/{}", ids.thread));
+        vec![(probe(ids), probe(&unknown))]
     };
     let preferences = |base: &str| {
-        let of = |owned: &OwnedIds| Probe::at(format!("{base}/preferences/{}", owned.user));
-        vec![(of(owned), of(&unknown))]
+        let probe = |ids: &OwnedIds| Probe::at(format!("{base}/preferences/{}", ids.user));
+        vec![(probe(ids), probe(&unknown))]
     };
-    let of_user = |path: &str, body: Value| {
-        let of = |owned: &OwnedIds| {
+    let with_user = |path: &str, body: Value| {
+        let probe = |ids: &OwnedIds| {
             let mut body = body.clone();
-            body["user_id"] = owned.user.into();
+            body["user_id"] = ids.user.into();
             Probe::with(path, body)
         };
-        vec![(of(owned), of(&unknown))]
+        vec![(probe(ids), probe(&unknown))]
     };
-    let said = || json!({ "message": "hello" });
+    let message = || json!({ "message": "hello" });
     let mut cases = vec![
         TenantCase::new("GET", "/conversations/{threadId}", conversations("")),
         TenantCase::new("DELETE", "/conversations/{threadId}", conversations("")),
         TenantCase::new("GET", "/{assistant}/conversations/{threadId}", conversations("/keeper")),
         TenantCase::new("DELETE", "/{assistant}/conversations/{threadId}", conversations("/keeper")),
-        TenantCase::new("POST", "/chat", of_user("/chat", said())),
-        TenantCase::new("POST", "/{assistant}/chat", of_user("/keeper/chat", said())),
-        TenantCase::new("POST", "/clear", of_user("/clear", json!({}))),
-        TenantCase::new("POST", "/{assistant}/clear", of_user("/keeper/clear", json!({}))),
+        TenantCase::new("POST", "/chat", with_user("/chat", message())),
+        TenantCase::new("POST", "/{assistant}/chat", with_user("/keeper/chat", message())),
+        TenantCase::new("POST", "/clear", with_user("/clear", json!({}))),
+        TenantCase::new("POST", "/{assistant}/clear", with_user("/keeper/clear", json!({}))),
         TenantCase::new("GET", "/preferences/{user}", preferences("")),
         TenantCase::new("GET", "/{assistant}/preferences/{user}", preferences("/keeper")),
     ];
-    let nameless = [
+    let routes_without_names = [
         "/",
         "/{assistant}/",
         "/{assistant}/health",
@@ -44,6 +44,6 @@ pub(super) fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
         "/stations",
         "/{assistant}/stations",
     ];
-    cases.extend(nameless.map(|path| TenantCase::without_names("GET", path)));
+    cases.extend(routes_without_names.map(|path| TenantCase::without_names("GET", path)));
     cases
 }

@@ -47,7 +47,7 @@ pub(crate) async fn chat(
     if body.message.trim().is_empty() {
         return Err(ApiError::invalid("message", "`message` must not be empty"));
     }
-    // Checked before the thread is created, so that an invalid message does not leave an empty thread.
+    // The message is checked before the thread is created, so that an invalid message does not leave an empty thread behind.
     Content::text(Role::User, body.message.clone()).check()?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
     let (key, memory) = (assistant::thread_key(&agent)?, agent.memory());
@@ -57,8 +57,8 @@ pub(crate) async fn chat(
     let ask = TurnRequest::new(body.message);
     let request =
         AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral: false };
-    let answered = turns::wait_for_result(turns::start(connection, TurnTask::Ask(request))).await?;
-    Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
+    let result = turns::wait_for_result(turns::start(connection, TurnTask::Ask(request))).await?;
+    Ok(with_replay(json(&TurnJson::from(result.turn)), result.replayed))
 }
 
 /// Sends a message to an assistant

@@ -19,7 +19,7 @@ pub(crate) struct ClearJson {
     user_id: Option<String>,
 }
 
-/// The result: the history is empty.
+/// The result of clearing a conversation, after which the history is empty.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ClearedJson {
     success: bool,
@@ -47,7 +47,7 @@ pub(crate) async fn clear(
     let found = memory.backend().store.find_thread(&scope, &name, memory.now()).await?;
     if let Some(thread) = found {
         match memory.delete_thread(&scope, thread.id).await {
-            // Another request has cleared it.
+            // Another request may have deleted the thread first.
             Ok(()) | Err(MemoryError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(error.into()),
         }

@@ -37,14 +37,14 @@ pub(crate) struct DeletedJson {
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Response {
     let thread_id = path_params.get("threadId").to_owned();
-    let unknown = || failure(StatusCode::NOT_FOUND, "Thread not found");
-    let Some(thread) = parse_thread_id(&thread_id) else { return unknown() };
+    let not_found = || failure(StatusCode::NOT_FOUND, "Thread not found");
+    let Some(thread) = parse_thread_id(&thread_id) else { return not_found() };
     match app.memory().delete_thread(&assistant::accessible_scope(&caller), thread).await {
         Ok(()) => {
             tracing::info!("🗑️ Deleted TFL thread: {thread}");
             json(&DeletedJson { success: true, message: "Thread deleted successfully", thread_id })
         }
-        Err(MemoryError::Store(StoreError::NotFound(Kind::Thread))) => unknown(),
+        Err(MemoryError::Store(StoreError::NotFound(Kind::Thread))) => not_found(),
         Err(MemoryError::Store(StoreError::Denied(_))) => failure(StatusCode::FORBIDDEN, "Thread is shared"),
         Err(error) => {
             tracing::error!("❌ Error deleting thread: {error}");
@@ -53,7 +53,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: 
     }
 }
 
-/// Deletes a thread with its messages, by the name of an assistant
+/// Deletes a thread with its messages, below the name of an assistant
 #[utoipa::path(
     delete,
     path = "/{assistant}/conversations/{threadId}",

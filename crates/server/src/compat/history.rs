@@ -19,7 +19,7 @@ use crate::security::Caller;
 pub(crate) struct HistoryJson {
     success: bool,
     thread_id: String,
-    /// Oldest first.
+    /// The messages, oldest first.
     messages: Vec<HistoryMessageJson>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct HistoryMessageJson {
     timestamp: Timestamp,
 }
 
-/// Returns the complete history of a thread; empty for an unknown thread
+/// Returns the complete history of a thread, which is empty for an unknown thread
 #[utoipa::path(
     get,
     path = "/conversations/{threadId}",
@@ -50,7 +50,7 @@ pub(crate) struct HistoryMessageJson {
 )]
 pub(crate) async fn history(State(app): State<App>, caller: Caller, path_params: PathParams) -> Response {
     let thread_id = path_params.get("threadId").to_owned();
-    match read(&app, &assistant::accessible_scope(&caller), parse_thread_id(&thread_id)).await {
+    match read_history(&app, &assistant::accessible_scope(&caller), parse_thread_id(&thread_id)).await {
         Ok(messages) => json(&HistoryJson { success: true, thread_id, messages }),
         Err(error) => {
             tracing::error!("❌ Error getting conversation history: {}", error.message);
@@ -82,7 +82,8 @@ pub(crate) async fn history_with(
     Ok(history(state, caller, path_params).await)
 }
 
-async fn read(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<HistoryMessageJson>> {
+/// Reads the visible messages of a thread, oldest first.
+async fn read_history(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<HistoryMessageJson>> {
     let Some(thread) = thread else { return Ok(Vec::new()) };
     if app.memory().find_thread(scope, thread).await?.is_none() {
         return Ok(Vec::new());
@@ -100,7 +101,7 @@ async fn read(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<
     }
 }
 
-/// Whether a message has content for a person. Messages that only call tools have none.
+/// Whether a message has content that a person can read. A message that only calls tools has none.
 fn is_visible(message: &Message) -> bool {
     message.content.data.is_some() || !message.plain_text().is_empty()
 }

@@ -11,7 +11,7 @@ use crate::input::PathParams;
 use crate::output::with_policy;
 
 const PAGE: &str = include_str!("page.html");
-/// The page is self-contained and connects to this server only.
+/// The content security policy of the page, which is self-contained and connects only to this server.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

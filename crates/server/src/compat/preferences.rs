@@ -13,10 +13,11 @@ use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// The preferences of a user by name.
+/// The preferences of a user, by their keys.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserPreferencesJson {
-    /// Returned as they were stored, because few parsers read all JSON values, such as numbers with a thousand digits.
+    /// The values are returned exactly as they were stored, because few parsers can read every JSON value, such as a number with a
+    /// thousand digits.
     #[schema(value_type = Object)]
     preferences: BTreeMap<String, JsonText>,
 }

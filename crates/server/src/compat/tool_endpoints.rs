@@ -195,18 +195,18 @@ async fn call_tool(
         approval: None,
         now: memory.now(),
     };
-    Ok(json(&call(&**tool, &context, &arguments).await?))
+    Ok(json(&call_with_timeout(&**tool, &context, &arguments).await?))
 }
 
-async fn call(tool: &dyn Tool, context: &ToolContext, arguments: &Map) -> Result<ToolOutputJson> {
-    let called = tokio::time::timeout(tool.spec().timeout, tool.call(context, arguments)).await;
-    // Messages of tools may quote the query: they are sent to the client, but not logged.
+async fn call_with_timeout(tool: &dyn Tool, context: &ToolContext, arguments: &Map) -> Result<ToolOutputJson> {
+    let result = tokio::time::timeout(tool.spec().timeout, tool.call(context, arguments)).await;
+    // The error messages of tools may quote the query, so they are sent to the client but not logged.
     let internal = || Some(format!("{} failed", tool.spec().name()));
     let unavailable = |message: String| {
         let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
         ApiError { internal: internal(), ..error }
     };
-    let output = called.map_err(|_| unavailable("the tool timed out".to_owned()))?;
+    let output = result.map_err(|_| unavailable("the tool timed out".to_owned()))?;
     let output = output.map_err(|error| match error {
         ToolError::Arguments(message) => ApiError::invalid("query", message),
         ToolError::NotFound(message) => ApiError::new(StatusCode::NOT_FOUND, "not_found", message),

@@ -22,7 +22,7 @@ pub struct Probe {
     pub path: String,
     /// The JSON body.
     pub body: Option<Value>,
-    /// Headers in addition to those of the caller.
+    /// Headers that are sent in addition to the headers for authentication.
     pub headers: Vec<(&'static str, String)>,
 }
 

@@ -29,8 +29,8 @@ impl QueryParams {
 
     /// Takes all values of a parameter.
     pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
-        let is_named = |given: &str| given == name || given.strip_suffix("[]") == Some(name);
-        self.0.extract_if(.., |(given, _)| is_named(given)).map(|(_, value)| value).collect()
+        let is_named = |param: &str| param == name || param.strip_suffix("[]") == Some(name);
+        self.0.extract_if(.., |(param, _)| is_named(param)).map(|(_, value)| value).collect()
     }
 
     /// Takes the only value of a parameter.
@@ -65,7 +65,7 @@ impl QueryParams {
 
     /// Whether a parameter is present.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(given, _)| given == name)
+        self.0.iter().any(|(param, _)| param == name)
     }
 
     /// Returns the remaining parameters as a map of strings.

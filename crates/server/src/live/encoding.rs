@@ -1,4 +1,4 @@
-//! Encodes updates for clients, once for all subscriptions that receive the same update.
+//! Encodes updates for clients. An update that several subscriptions receive is encoded once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,24 +13,24 @@ use threadkeep::{Scope, ThreadEvent, ThreadId, ThreadUpdate};
 use super::json::UpdateJson;
 use crate::app::App;
 
-/// The most bytes of an update that is cached. Larger ones are encoded for each subscription, so that they do not stay in memory
-/// until the next update.
+/// The maximum size of a cached update, in bytes. Larger updates are encoded for each subscription, so that they do not stay in
+/// memory until the next update.
 const MAX_SHARED_BYTES: usize = 64 * 1024;
-/// The number of cached threads above which those without a subscription are removed.
+/// Once the cache has this many threads, threads without a subscription are removed from it.
 const CLEANUP_THREADS: usize = 1_024;
 
-/// An update in its encoded forms.
+/// An update, encoded as a server-sent event and as a WebSocket message.
 #[derive(Debug)]
 pub(super) struct EncodedUpdate {
-    /// The update, if other subscriptions may receive the same.
+    /// The update, if other subscriptions may receive the same update.
     update: Option<Arc<ThreadUpdate>>,
     change: Option<TaggedNumber>,
     is_end: bool,
-    /// As a server-sent event.
+    /// The encoded server-sent event.
     event: Bytes,
     /// The range of the data in the event.
     data: Range<usize>,
-    /// As the text of a WebSocket message; encoded on first use.
+    /// The text of the WebSocket message, which is encoded on first use.
     text: OnceLock<Utf8Bytes>,
 }
 
@@ -56,7 +56,7 @@ impl EncodedUpdate {
         self.update.is_some()
     }
 
-    /// Returns the client's position after this update.
+    /// Returns the client's position after this update: the number of the last change that the client has received.
     pub(super) const fn change(&self) -> Option<TaggedNumber> {
         self.change
     }
@@ -78,9 +78,9 @@ impl EncodedUpdate {
     }
 }
 
-/// Caches the last update of each thread, for as long as a subscription that sent it waits for the next.
+/// Caches the last update of each thread for as long as a subscription that has sent the update waits for the next one.
 ///
-/// Erased content therefore does not remain in the cache: the erasure is the next update.
+/// Erased content therefore does not remain in the cache, because its erasure is the next update.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateCache {
     last: Mutex<LastUpdates>,
@@ -89,12 +89,12 @@ pub(crate) struct UpdateCache {
 #[derive(Debug, Default)]
 struct LastUpdates {
     by_thread: HashMap<ThreadId, Weak<EncodedUpdate>>,
-    /// How many threads remained after the last cleanup.
+    /// The number of threads that remained after the last cleanup.
     remaining: usize,
 }
 
 impl UpdateCache {
-    /// Encodes an update, or returns the cached encoding; `None` if the update has no events that clients may see.
+    /// Encodes an update, or returns the cached encoding. Returns `None` if the update has no events that clients may see.
     pub(super) async fn encode(
         app: &App,
         scope: &Scope,
@@ -119,8 +119,8 @@ impl UpdateCache {
 
     fn find(&self, thread: ThreadId, update: &Arc<ThreadUpdate>) -> Option<Arc<EncodedUpdate>> {
         let last = self.lock().by_thread.get(&thread).and_then(Weak::upgrade);
-        // The same change can have different updates: a subscription to some roles gets fewer messages, and a message may have
-        // been replaced or erased since.
+        // The updates for one change can differ: a subscription to some roles receives fewer messages, and a message may have been
+        // replaced or erased since.
         last.filter(|last| {
             last.update.as_ref().is_some_and(|cached| Arc::ptr_eq(cached, update) || **cached == **update)
         })
@@ -128,7 +128,7 @@ impl UpdateCache {
 
     fn insert(&self, thread: ThreadId, encoded: &Arc<EncodedUpdate>) {
         let mut last = self.lock();
-        // Waits for twice the remaining number, so that the amortized cost of an insertion is constant.
+        // Cleans up only when the number of threads has doubled, so that the amortised cost of an insertion is constant.
         if last.by_thread.len() >= CLEANUP_THREADS.max(last.remaining * 2) {
             last.by_thread.retain(|_, encoded| encoded.strong_count() > 0);
             last.remaining = last.by_thread.len();
@@ -137,13 +137,13 @@ impl UpdateCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, LastUpdates> {
-        // Poisoning is harmless: a cached update is compared before it is used.
+        // A poisoned lock is harmless, because a cached update is compared before it is used.
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether all subscriptions receive the same update. Not for a commit with approvals, whose current state is read, nor for
-/// updates other than commits, which depend on the subscription.
+/// Whether all subscriptions receive the same update. They do not for a commit with approvals, because the current state of an
+/// approval is read when the update is encoded. Updates other than commits depend on the subscription.
 fn is_shareable(update: &ThreadUpdate) -> bool {
     let ThreadUpdate::Commit { events, .. } = update else { return false };
     let is_approval =
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::live::json::EventJson;
 
-    fn encoded(change: u64) -> EncodedUpdate {
+    fn encoded_update(change: u64) -> EncodedUpdate {
         let tag = Some(ChangeTag::from_stored(0x0a1b_2c3d));
         EncodedUpdate::of(&UpdateJson::Commit { change, tag, at: Timestamp::MIN, events: vec![EventJson::Patched] })
     }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn an_update_is_cached_while_a_subscription_references_it() {
         let (cache, thread) = (UpdateCache::default(), ThreadId::from_name(b"thread"));
-        let first = Arc::new(EncodedUpdate { update: Some(update(1)), ..encoded(1) });
+        let first = Arc::new(EncodedUpdate { update: Some(update(1)), ..encoded_update(1) });
         cache.insert(thread, &first);
         assert!(Arc::ptr_eq(&cache.find(thread, &update(1)).unwrap(), &first));
         assert!(cache.find(thread, &update(2)).is_none());
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn threads_without_a_subscription_are_removed() {
         let cache = UpdateCache::default();
-        let subscribed = Arc::new(encoded(1));
+        let subscribed = Arc::new(encoded_update(1));
         cache.insert(ThreadId::from_name(b"subscribed"), &subscribed);
         for number in 0..CLEANUP_THREADS * 4 {
-            cache.insert(ThreadId::from_name(number.to_string().as_bytes()), &Arc::new(encoded(1)));
+            cache.insert(ThreadId::from_name(number.to_string().as_bytes()), &Arc::new(encoded_update(1)));
         }
         let last = cache.lock();
         assert!(
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn server_sent_events_and_websocket_messages_have_the_same_data() {
-        let (encoded, thread) = (encoded(7), ThreadId::from_name(b"thread"));
+        let (encoded, thread) = (encoded_update(7), ThreadId::from_name(b"thread"));
         let event = String::from_utf8(encoded.event().to_vec()).unwrap();
         let data = event.strip_prefix("id: 7-0a1b2c3d\nevent: commit\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
         let mut expected: Value = serde_json::from_str(data).unwrap();

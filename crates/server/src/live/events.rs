@@ -17,15 +17,15 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
 use crate::security::Caller;
 
-/// The most events that are buffered for a client.
+/// The maximum number of events that are buffered for a client.
 const BUFFERED_EVENTS: usize = 16;
 
 /// Streams the changes of a thread as server-sent events
 ///
-/// An event's id is the number of its change, with a tag that distinguishes it from a change with the same number in another
-/// history of the thread, such as before a restored backup (`17-a1b2c3d4`). `Last-Event-ID` or `after` replays all later changes,
-/// erasures included, before live events follow. Without either, the stream starts with the next change, or with the `last`
-/// messages as they are. The stream ends with an event `end` with a reason, or `deleted`.
+/// The id of an event consists of the number of its change and a tag (`17-a1b2c3d4`). The tag distinguishes the change from a
+/// change with the same number in another history of the thread, such as the history before a backup was restored. With
+/// `Last-Event-ID` or `after`, the stream starts with all later changes, erasures included. Otherwise it starts with the next
+/// change, or with the `last` latest messages. The stream ends with an event `end`, which contains a reason, or with `deleted`.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/events",
@@ -50,7 +50,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
     mut params: QueryParams,
 ) -> Result<Response> {
-    let start = start(&headers, &mut params)?;
+    let start = read_start(&headers, &mut params)?;
     let roles = params.take_roles()?;
     params.finish()?;
     let options = SubscribeOptions { start, roles };
@@ -65,7 +65,7 @@ pub(crate) async fn events(
         let event = receiver.recv().await?;
         Some((Ok::<_, std::convert::Infallible>(event), receiver))
     });
-    // Sent immediately, so that the client knows that its subscription is active.
+    // This comment is sent immediately, so that the client knows that its subscription is active.
     let opening = stream::iter([Ok(Bytes::from_static(b": listening\n\n"))]);
     let mut response = Body::from_stream(futures::StreamExt::chain(opening, events)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -74,22 +74,23 @@ pub(crate) async fn events(
     Ok(response)
 }
 
-fn start(headers: &HeaderMap, params: &mut QueryParams) -> Result<Start> {
+/// Reads the position at which the stream starts.
+fn read_start(headers: &HeaderMap, params: &mut QueryParams) -> Result<Start> {
     let (after, last) = (
         params.parse("after", "the id of an event or the number of a change")?,
         params.parse("last", "a number of messages")?,
     );
-    let seen = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok()));
-    let seen = match seen {
+    let last_event = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok()));
+    let last_event = match last_event {
         // A client sends an empty id if it has not received an event with an id.
         None => None,
         Some(_) if headers.get("last-event-id").is_some_and(|id| id.is_empty()) => None,
         Some(None) => return Err(ApiError::invalid("Last-Event-ID", "not an event id of this stream")),
-        Some(seen) => seen,
+        Some(last_event) => last_event,
     };
     // On reconnection, the last received event is more recent than the position in the URL.
-    match (seen.or(after), last) {
-        (Some(_), Some(_)) if seen.is_none() => {
+    match (last_event.or(after), last) {
+        (Some(_), Some(_)) if last_event.is_none() => {
             Err(ApiError::invalid("last", "`after` and `last` are mutually exclusive"))
         }
         (Some(change), _) => Ok(Start::After(change)),

@@ -1,7 +1,8 @@
-//! Reads the commits of all threads of a caller, for a client that follows them without naming them.
+//! Reads the commits to all threads of a caller, for a client that follows all threads without naming them.
 //!
-//! The store reports which threads changed; the changes of each are read from the client's position in it. Only the positions are
-//! kept in memory. A thread whose position is not known is reported as `reset`.
+//! The store reports which threads have changed. The changes to each thread are then read from the client's position in the thread,
+//! which is the number of the last change that the client has received. Only these positions are kept in memory. A thread whose
+//! position is not known is reported as `reset`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,9 +16,9 @@ use super::json::{EndJson, UpdateJson};
 use crate::app::App;
 use crate::error::Result;
 
-/// The most threads whose positions are kept; other changed threads are reported as `reset`.
+/// The maximum number of threads whose positions are kept. Other changed threads are reported as `reset`.
 const MAX_POSITIONS: usize = 10_000;
-/// How many positions are read when the subscription starts: those of the threads that changed last.
+/// The number of positions that are read when the subscription starts: the positions in the threads that changed last.
 const INITIAL_POSITIONS: usize = 1_000;
 /// The delay between two attempts while the store is unavailable.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -27,15 +28,14 @@ pub(super) struct FollowedThreads {
     app: App,
     scope: Scope,
     roles: Vec<Role>,
-    /// The last change of each thread that was reported, or skipped because it has no messages of these roles.
+    /// The last change to each thread that was reported, or that was skipped because it has no messages with these roles.
     positions: HashMap<ThreadId, TaggedNumber>,
     /// Threads that were created at this instant or later are read from their first change.
     since: Timestamp,
 }
 
 impl FollowedThreads {
-    /// Starts at the current positions of the threads. `is_new` is false if the client resumes: then its position in each thread
-    /// is not known.
+    /// Starts at the last changes to the threads. `is_new` is false if the client resumes, so that its positions are not known.
     pub(super) async fn start(app: &App, scope: &Scope, roles: Vec<Role>, is_new: bool) -> Result<Self> {
         let since = app.memory().now();
         let mut positions = HashMap::new();
@@ -51,13 +51,13 @@ impl FollowedThreads {
         Ok(Self { app: app.clone(), scope: scope.clone(), roles, positions, since })
     }
 
-    /// Reads the next updates of a thread that was reported as changed; `None` when there are no more. Waits while the store is
-    /// unavailable.
+    /// Reads the next updates of a thread that was reported as changed. Returns `None` when there are no more updates. Waits while
+    /// the store is unavailable.
     pub(super) async fn read(&mut self, changed: &ChangedThread) -> Option<Vec<EncodedUpdate>> {
         loop {
             match self.read_once(changed).await {
                 Ok(updates) => return updates,
-                // The thread was deleted since, which is reported next.
+                // The thread has been deleted since. The next update reports that.
                 Err(error) if error.status == StatusCode::NOT_FOUND => return None,
                 Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(RETRY_DELAY).await,
                 Err(error) => {
@@ -75,7 +75,7 @@ impl FollowedThreads {
         let Some(positions) = changed.positions else {
             return Ok(self.positions.remove(&thread).map(|_| vec![EncodedUpdate::of(&UpdateJson::Deleted)]));
         };
-        let Some(position) = self.position(thread).await? else {
+        let Some(position) = self.find_position(thread).await? else {
             self.set_position(thread, positions.tagged());
             return Ok(Some(self.encode(thread, vec![ThreadUpdate::Reset { positions }]).await));
         };
@@ -86,9 +86,10 @@ impl FollowedThreads {
         Ok(Some(self.encode(thread, page.updates).await))
     }
 
-    /// Returns the client's position in a thread: its start, if the thread was created since the subscription started; `None` if
-    /// the position is not known.
-    async fn position(&self, thread: ThreadId) -> Result<Option<TaggedNumber>> {
+    /// Returns the client's position in a thread. For a thread that was created after the subscription started, this is the start
+    /// of the thread. Returns `None` if the position is not known.
+    async fn find_position(&self, thread
+: ThreadId) -> Result<Option<TaggedNumber>> {
         if let Some(position) = self.positions.get(&thread) {
             return Ok(Some(*position));
         }
@@ -100,7 +101,7 @@ impl FollowedThreads {
         if self.positions.len() >= MAX_POSITIONS && !self.positions.contains_key(&thread) {
             let evicted = self.positions.keys().next().copied();
             evicted.and_then(|evicted| self.positions.remove(&evicted));
-            // The evicted thread may have been created since, and must not be reported from its first change again.
+            // The evicted thread may have been created after `since`, and must not be reported from its first change again.
             self.since = self.app.memory().now();
         }
         self.positions.insert(thread, change);

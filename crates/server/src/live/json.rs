@@ -17,7 +17,7 @@ pub(crate) enum UpdateJson<'a> {
         messages: Vec<MessageJson<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unreadable: Vec<UnreadableJson<'a>>,
-        /// The thread's last change.
+        /// The number of the thread's last change.
         change: u64,
         #[serde(skip)]
         tag: Option<ChangeTag>,
@@ -31,9 +31,9 @@ pub(crate) enum UpdateJson<'a> {
         at: Timestamp,
         events: Vec<EventJson<'a>>,
     },
-    /// Changes since the client's position are not available: the client must read the thread again.
+    /// The changes since the client's position are not available, so the client must read the thread again.
     Reset {
-        /// The thread's last change.
+        /// The number of the thread's last change.
         change: u64,
         #[serde(skip)]
         tag: Option<ChangeTag>,
@@ -51,7 +51,8 @@ pub(crate) enum UpdateJson<'a> {
 pub(crate) struct EndJson {
     /// `shutdown`, `slow_reader`, `key_revoked` or `failed`.
     pub(crate) reason: &'static str,
-    /// The last change that was sent. To resume, prefer the id of the last event as `after` or `Last-Event-ID`.
+    /// The number of the last change that was sent. To resume, it is better to send the id of the last event as `after` or
+    /// `Last-Event-ID`.
     #[serde(skip_serializing_if = "Option::is_none")]
     resume_after: Option<u64>,
     #[serde(skip)]
@@ -59,7 +60,7 @@ pub(crate) struct EndJson {
 }
 
 impl EndJson {
-    /// The end of a stream whose client received updates up to a change.
+    /// Creates the end of a stream. `last_change` is the last change that the client has received.
     pub(crate) fn new(reason: &'static str, last_change: Option<TaggedNumber>) -> Self {
         Self { reason, resume_after: last_change.map(|change| change.number), last_change }
     }
@@ -91,17 +92,17 @@ pub(crate) enum EventJson<'a> {
     /// A record of the application was written, or deleted if `version` is null.
     #[serde(rename = "document")]
     Record { namespace: &'a str, key: &'a str, version: Option<u64> },
-    /// An approval was requested, decided or closed. Has its current state.
+    /// An approval was requested, decided or closed. The event contains its current state.
     Approval {
         #[schema(value_type = ApprovalJson)]
         approval: Box<ApprovalJson>,
     },
-    /// Title, metadata, state or expiry changed.
+    /// The title, metadata, state or expiry of the thread changed.
     Patched,
 }
 
 impl<'a> UpdateJson<'a> {
-    /// Converts an update; `None` if it has no events that clients may see.
+    /// Converts an update. Returns `None` if the update has no events that clients may see.
     pub(crate) async fn of(app: &App, scope: &Scope, thread: ThreadId, update: &'a ThreadUpdate) -> Option<Self> {
         Some(match update {
             ThreadUpdate::History { messages, corrupt, positions } => Self::History {
@@ -115,7 +116,7 @@ impl<'a> UpdateJson<'a> {
                 for event in events {
                     visible.extend(match event {
                         ThreadEvent::Record { name, .. } if approval_id(name).is_some() => {
-                            EventJson::approval(app, scope, thread, name).await
+                            EventJson::read_approval(app, scope, thread, name).await
                         }
                         _ => EventJson::of(event),
                     });
@@ -146,7 +147,7 @@ impl<'a> UpdateJson<'a> {
         }
     }
 
-    /// Returns the client's position after this update.
+    /// Returns the client's position after this update: the number of the last change that the client has received.
     pub(crate) const fn change(&self) -> Option<TaggedNumber> {
         match self {
             Self::History { change, tag, .. } | Self::Commit { change, tag, .. } | Self::Reset { change, tag, .. } => {
@@ -159,8 +160,8 @@ impl<'a> UpdateJson<'a> {
 }
 
 impl<'a> EventJson<'a> {
-    /// Reads the approval in a record. One that cannot be read is left out; clients receive its next change.
-    async fn approval(app: &App, scope: &Scope, thread: ThreadId, name: &RecordName) -> Option<Self> {
+    /// Reads the approval in a record. An approval that cannot be read is left out; clients still receive its next change.
+    async fn read_approval(app: &App, scope: &Scope, thread: ThreadId, name: &RecordName) -> Option<Self> {
         let memory = app.memory();
         let found = find_approval(memory, scope, thread, approval_id(name)?).await;
         let found = found.inspect_err(|error| tracing::warn!(%error, "failed to read an approval")).ok()??;
@@ -179,7 +180,7 @@ impl<'a> EventJson<'a> {
             ThreadEvent::Record { name: RecordName { namespace: Namespace::App(namespace), key }, version } => {
                 Self::Record { namespace, key, version: *version }
             }
-            // Records of Threadkeep itself are not visible to clients.
+            // Threadkeep's own records are not visible to clients.
             ThreadEvent::Record { .. } => return None,
             ThreadEvent::Patched => Self::Patched,
         })

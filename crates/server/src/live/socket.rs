@@ -23,15 +23,15 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::security::Caller;
 use json::{ClientMessage, error_message};
 
-/// The most bytes of a client's message.
+/// The maximum size of a message from a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
-/// The size of the read and write buffers: small, because there are many sockets, mostly idle.
+/// The size of the read and write buffers, in bytes. It is small, because there are many sockets, most of which are idle.
 const BUFFER_BYTES: usize = 4 * 1024;
-/// The most bytes of the reason in a close frame (RFC 6455).
+/// The maximum length of the reason in a close frame, in bytes (RFC 6455).
 const MAX_REASON_BYTES: usize = 123;
 /// How long to wait for the client's close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The most messages that are buffered for a client.
+/// The maximum number of messages that are buffered for a client.
 const BUFFERED_MESSAGES: usize = 16;
 
 /// Opens a WebSocket for subscriptions to several threads
@@ -67,7 +67,7 @@ pub(crate) async fn socket(
                 () = run(socket, app.clone(), caller) => {}
                 () = app.shutdown_timed_out() => tracing::info!("closing a client that stalled during shutdown"),
             }
-            // Signals the server, which waits for open connections when it stops.
+            // When the server stops, it waits until this is dropped.
             drop(connection);
         })
         .into_response())
@@ -76,27 +76,28 @@ pub(crate) async fn socket(
 async fn run(socket: WebSocket, app: App, caller: Caller) {
     let (sink, mut stream) = socket.split();
     let (outgoing, receiver) = mpsc::channel(BUFFERED_MESSAGES);
-    let writer = tokio::spawn(write(sink, receiver));
+    let writer = tokio::spawn(write_messages(sink, receiver));
     let client = Client { app, caller: Arc::new(caller), outgoing, threads: HashMap::new(), thread_list: None };
     let close = client.run(&mut stream).await;
     // The writer ends when every subscription has sent its last message.
     if let (Some(frame), Ok(mut sink)) = (close, writer.await)
         && sink.send(Message::Close(Some(frame))).await.is_ok()
     {
-        // Reads the client's remaining messages: closing a connection with unread data would discard the close frame.
-        let closed = async { while let Some(Ok(_)) = stream.next().await {} };
-        drop(tokio::time::timeout(CLOSE_TIMEOUT, closed).await);
+        // Reads the client's remaining messages, because closing a connection with unread data would discard the close frame.
+        let drain = async { while let Some(Ok(_)) = stream.next().await {} };
+        drop(tokio::time::timeout(CLOSE_TIMEOUT, drain).await);
     }
 }
 
-/// Whether a client's message is valid; for the fuzz targets.
+/// Whether a message from a client is valid. For the fuzz targets.
 pub(crate) fn is_valid_message(text: &str) -> bool {
     serde_json::from_str::<ClientMessage>(text).is_ok()
 }
 
 type Outgoing = SplitSink<WebSocket, Message>;
 
-async fn write(mut sink: Outgoing, mut receiver: mpsc::Receiver<Message>) -> Outgoing {
+/// Sends messages to the client until the queue is closed or sending fails.
+async fn write_messages(mut sink: Outgoing, mut receiver: mpsc::Receiver<Message>) -> Outgoing {
     while let Some(message) = receiver.recv().await {
         if sink.send(message).await.is_err() {
             break;
@@ -109,6 +110,7 @@ struct Client {
     app: App,
     caller: Arc<Caller>,
     outgoing: mpsc::Sender<Message>,
+    /// The subscriptions to single threads.
     threads: HashMap<ThreadId, AbortHandle>,
     /// The subscription to the list of threads.
     thread_list: Option<AbortHandle>,
@@ -125,36 +127,37 @@ impl Client {
         loop {
             tokio::select! {
                 () = &mut stopped => {
-                    // Subscriptions stop as well, and send their end.
+                    // The subscriptions stop as well, and send their end.
                     self.detach();
-                    return Some(closed(close_code::AWAY, "shutdown"));
+                    return Some(close_frame(close_code::AWAY, "shutdown"));
                 }
                 message = stream.next() => match message {
-                    // Boxed: keeps the future of an idle socket small.
+                    // Boxed, so that the future of an idle socket stays small.
                     Some(Ok(Message::Text(text))) => Box::pin(self.execute(&text)).await,
                     Some(Ok(Message::Binary(_))) => self.send_error(None, &invalid_message("expected text")).await,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                     Some(Ok(Message::Close(_))) | None => {
-                        self.abandon();
+                        self.abort_subscriptions();
                         return None;
                     }
                     Some(Err(error)) => {
-                        self.abandon();
+                        self.abort_subscriptions();
                         return Some(protocol_error(&error.to_string()));
                     }
                 },
                 _ = beats.tick() => {
                     if !Box::pin(self.caller.is_still_valid(&app)).await {
-                        self.abandon();
-                        return Some(closed(close_code::POLICY, "key_revoked"));
+                        self.abort_subscriptions();
+                        return Some(close_frame(close_code::POLICY, "key_revoked"));
                     }
-                    // Not needed while the buffer is full: writing to a dead connection fails.
+                    // While the buffer is full, no ping is needed, because writing to a dead connection fails.
                     drop(self.outgoing.try_send(Message::Ping(bytes::Bytes::new())));
                 }
             }
         }
     }
 
+    /// Executes a message from the client.
     async fn execute(&mut self, text: &str) {
         let request = match serde_json::from_str(text) {
             Ok(request) => request,
@@ -191,26 +194,26 @@ impl Client {
         drop(self.outgoing.send(error_message(thread, error)).await);
     }
 
-    /// Drops the queue to the client, except for the subscriptions, which still send their end.
+    /// Drops this handle of the queue to the client. The subscriptions keep theirs, to send their end.
     fn detach(self) {
         drop(self.outgoing);
     }
 
-    /// Aborts all subscriptions.
-    fn abandon(self) {
+    fn abort_subscriptions(self) {
         self.threads.values().chain(&self.thread_list).for_each(AbortHandle::abort);
     }
 }
 
-/// Returns the close frame for an invalid frame. It is also returned, without effect, if the connection failed.
+/// Returns the close frame for an error of the stream. The error is either an invalid frame, or a failed connection, on which
+/// sending the close frame has no effect.
 fn protocol_error(error: &str) -> CloseFrame {
-    // The library reports a message that is too large only in the error's text.
+    // The library reports only in the text of the error that a message is too large.
     let code = if error.starts_with("Space limit exceeded") { close_code::SIZE } else { close_code::PROTOCOL };
     let reason: String = error.chars().filter(char::is_ascii).take(MAX_REASON_BYTES).collect();
     CloseFrame { code, reason: reason.into() }
 }
 
-fn closed(code: u16, reason: &'static str) -> CloseFrame {
+fn close_frame(code: u16, reason: &'static str) -> CloseFrame {
     CloseFrame { code, reason: reason.into() }
 }
 

@@ -1,4 +1,4 @@
-//! A client's subscription to a thread: sends its updates in order, and an end with a reason.
+//! A client's subscription to a thread, which sends the updates of the thread in order, and finally an end with a reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,15 +23,16 @@ pub(super) struct Subscription<T> {
     /// The queue to the client's connection. While it is full, no updates are read.
     pub(super) outgoing: mpsc::Sender<T>,
     pub(super) write: fn(&EncodedUpdate, ThreadId) -> T,
-    /// Sent periodically to keep an idle stream alive. `None` if the connection has its own heartbeat and key check.
+    /// A message that is sent periodically to keep an idle stream alive. `None` if the connection has its own heartbeat and key
+    /// check.
     pub(super) heartbeat: Option<T>,
 }
 
 impl<T: Clone + Send> Subscription<T> {
-    /// Sends updates until there is a reason to end, which is sent last, or the client disconnects.
+    /// Sends updates until there is a reason to end, which is sent last, or until the client disconnects.
     ///
-    /// A client that does not receive for too long is disconnected, and can resume after the last update that was sent. Other
-    /// clients are not affected, because each has its own task.
+    /// A client that does not read for too long is disconnected, and can resume after the last update that was sent. Other clients
+    /// are not affected, because each subscription has its own task.
     pub(super) async fn run(self, mut updates: ThreadUpdates) {
         let mut last_change = None;
         let Some(reason) = self.send_updates(&mut updates, &mut last_change).await else { return };
@@ -41,13 +42,13 @@ impl<T: Clone + Send> Subscription<T> {
         drop(self.outgoing.send((self.write)(&end, self.thread)).await);
     }
 
-    /// Sends updates. Returns the reason to end; `None` if the thread's updates or the connection ended.
+    /// Sends updates. Returns the reason to end; `None` if there are no more updates or the connection ended.
     async fn send_updates(
         &self,
         updates: &mut ThreadUpdates,
         last_change: &mut Option<TaggedNumber>,
     ) -> Option<&'static str> {
-        let mut beats = self.heartbeat.as_ref().map(|_| beats(self.app.options().heartbeat));
+        let mut beats = self.heartbeat.as_ref().map(|_| heartbeat_interval(self.app.options().heartbeat));
         let mut stopped = std::pin::pin!(self.app.stopped());
         // Keeps the last update in the cache until the next one, so that other subscriptions reuse its encoding.
         let mut _last = None;
@@ -70,7 +71,7 @@ impl<T: Clone + Send> Subscription<T> {
                     }
                 },
                 () = tick(&mut beats) => {
-                    // Boxed, because the check is rare: keeps the future of an idle subscription small.
+                    // Boxed, because the check is rare and the future of an idle subscription should stay small.
                     if !Box::pin(self.caller.is_still_valid(&self.app)).await {
                         return Some("key_revoked");
                     }
@@ -92,12 +93,13 @@ impl<T: Clone + Send> Subscription<T> {
     }
 }
 
-fn beats(heartbeat: Duration) -> Interval {
+fn heartbeat_interval(heartbeat: Duration) -> Interval {
     let mut beats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beats
 }
 
+/// Waits for the next heartbeat; forever without an interval.
 async fn tick(beats: &mut Option<Interval>) {
     match beats {
         Some(beats) => drop(beats.tick().await),

@@ -1,4 +1,4 @@
-//! Assistants in this API: models named `threadkeep/NAME`.
+//! Assistants, which clients of this API call as models with the names `threadkeep/NAME`.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -13,12 +13,16 @@ use threadkeep_service::Attempt;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The prefix of assistants' model names.
+/// The prefix of the model names of assistants.
 pub(super) const MODEL_PREFIX: &str = "threadkeep/";
-/// How long a thread for a single answer is retained, for example while the turn waits for an approval.
+/// How long a thread for a single answer is retained if it is not deleted, for example because the turn waits for an approval. In
+/// milliseconds.
 const EPHEMERAL_MS: i64 = 60 * 60 * 1000;
 
-/// Finds the assistant with this model name; `None` for any other model.
+/// Finds the assistant with this model name. Returns `None` if it is not the model name of an assistant.
+///
+/// # Errors
+/// `model_not_found` if there is no such assistant.
 pub(super) fn find(app: &App, model: Option<&str>) -> Result<Option<Agent>, ApiError> {
     let Some((model, name)) = model.and_then(|model| Some((model, model.strip_prefix(MODEL_PREFIX)?))) else {
         return Ok(None);
@@ -32,7 +36,7 @@ pub(super) fn model_not_found(name: &str) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
 }
 
-/// Rejects tools in a request to an assistant, which uses its own.
+/// Rejects tools in a request to an assistant, because assistants use only their own tools.
 pub(super) fn reject_tools(count: usize) -> Result<(), ApiError> {
     if count == 0 {
         return Ok(());
@@ -40,9 +44,10 @@ pub(super) fn reject_tools(count: usize) -> Result<(), ApiError> {
     Err(ApiError::invalid("tools", "Invalid 'tools': an assistant uses its own tools and accepts no others."))
 }
 
-/// Splits messages into the earlier ones and the question: the last message, which must be a user's.
+/// Splits messages into the question, which is the last message and must be from the user, and the messages before it.
 pub(super) fn split_question(mut messages: Vec<Draft>, param: &str) -> Result<(Vec<Draft>, TurnRequest), ApiError> {
-    // Checked before a thread is created for them: an invalid message must not leave an empty thread behind.
+    // The messages are checked before a thread is created for them, because an invalid message must not leave an empty thread
+    // behind.
     messages.iter().try_for_each(|draft| draft.content.check())?;
     let last = messages.pop().filter(|draft| draft.content.role == Role::User);
     let text = last.map(|draft| draft.content.plain_text().into_owned()).filter(|text| !text.trim().is_empty());
@@ -63,13 +68,13 @@ pub(super) async fn new_thread(
 ) -> Result<ThreadId, ApiError> {
     let (memory, id) = (agent.memory(), attempt.thread_id(app, scope));
     let expires_at = is_ephemeral.then(|| memory.now().plus_ms(EPHEMERAL_MS));
-    let metadata = if is_ephemeral { ephemeral() } else { Map::new() };
+    let metadata = if is_ephemeral { ephemeral_metadata() } else { Map::new() };
     memory.open_thread(scope, OpenThread { expires_at, metadata, ..OpenThread::new(scope, id) }).await?;
     attempt.record_creation(app, scope, id).await?;
     let mut earlier = earlier.split_off(earlier.len().saturating_sub(COMMIT_MESSAGES));
     if !earlier.is_empty() {
         if is_ephemeral {
-            earlier.iter_mut().for_each(|draft| draft.content.metadata.extend(ephemeral()));
+            earlier.iter_mut().for_each(|draft| draft.content.metadata.extend(ephemeral_metadata()));
         }
         let options = AppendOptions { idempotency_key: Some("http:said".to_owned()), ..AppendOptions::default() };
         memory.append_all(scope, id, earlier, &options).await?;
@@ -77,19 +82,19 @@ pub(super) async fn new_thread(
     Ok(id)
 }
 
-/// Returns the metadata that marks a thread for a single answer, and its messages.
-fn ephemeral() -> Map {
+/// Returns the metadata that marks a thread for a single answer and the messages in it.
+fn ephemeral_metadata() -> Map {
     Map::from_iter([(EPHEMERAL.to_owned(), true.into())])
 }
 
-/// Converts a turn's usage into that of one model answer.
-pub(super) fn usage(turn: &Turn) -> Usage {
+/// Converts the usage of a turn into the usage of a single model answer.
+pub(super) fn answer_usage(turn: &Turn) -> Usage {
     let TurnUsage { input_tokens, output_tokens, details, .. } = turn.usage;
     Usage { input_tokens, output_tokens, details, ..Usage::default() }
 }
 
-/// Returns the JSON of the extension member `threadkeep`: the turn's data that OpenAI's API has no member for.
-pub(super) fn extension(turn: &Turn) -> Value {
+/// Returns the JSON of the extension member `threadkeep`, which contains data of a turn for which OpenAI's API has no member.
+pub(super) fn extension_json(turn: &Turn) -> Value {
     let status = match turn.status {
         TurnStatus::Completed => "completed",
         TurnStatus::WaitingForApproval => "waiting_for_approval",

@@ -1,4 +1,5 @@
-//! Chat completions: plain model calls, or with a thread's context before the messages of the request.
+//! Chat completions. A completion is either a plain model call, or a model call in a thread, whose context precedes the messages of
+//! the request.
 
 mod assistant;
 mod complete;

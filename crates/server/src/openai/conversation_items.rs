@@ -11,14 +11,14 @@ use threadkeep::{Message, Scope, ThreadId};
 
 use super::ids;
 use super::items::{Item, items_of};
-use super::members::quoted;
+use super::members::json_string;
 use crate::app::App;
 use crate::error::{ApiError, Result};
 
-/// A list of items, each with its exact JSON text.
+/// Responds with a list of items, each with its exact JSON text.
 fn list_response(items: &[Item], has_more: bool) -> Response {
     let data: Vec<&str> = items.iter().map(|item| item.json.as_str()).collect();
-    let id = |item: Option<&Item>| item.map_or_else(|| "null".to_owned(), |item| quoted(&item.id));
+    let id = |item: Option<&Item>| item.map_or_else(|| "null".to_owned(), |item| json_string(&item.id));
     let text = format!(
         r#"{{"object":"list","data":[{}],"first_id":{},"last_id":{},"has_more":{has_more}}}"#,
         data.join(","),
@@ -32,18 +32,18 @@ fn json_response(text: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// Returns the message that an item belongs to, and the item's index within it.
+/// Finds an item. Returns the message to which the item belongs, and the index of the item in the message.
 async fn find(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> Result<(Message, usize)> {
-    let (name, index) = ids::message(item).ok_or_else(|| ids::item_not_found(item))?;
-    let found = app.memory().find_messages(scope, thread, &[name]).await?.pop();
+    let (message, index) = ids::parse_item_id(item).ok_or_else(|| ids::item_not_found(item))?;
+    let found = app.memory().find_messages(scope, thread, &[message]).await?.pop();
     let message = found.ok_or_else(|| ids::item_not_found(item))?;
     let exists = items_of(&message).get(index).is_some_and(|found| found.id == item);
     if exists { Ok((message, index)) } else { Err(ids::item_not_found(item)) }
 }
 
-/// Returns the thread of the conversation in the path, which must exist.
-async fn thread_of(app: &App, scope: &Scope, conversation: &str) -> Result<ThreadId> {
-    let thread = ids::thread(conversation)?;
+/// Returns the thread of a conversation, which must exist.
+async fn find_thread(app: &App, scope: &Scope, conversation: &str) -> Result<ThreadId> {
+    let thread = ids::parse_conversation_id(conversation)?;
     let found = app.memory().get_thread(scope, thread).await;
     found.map_err(ApiError::from).map_err(ids::not_found_as(conversation))?;
     Ok(thread)

@@ -1,4 +1,4 @@
-//! Conversations: the representation of threads in this API.
+//! Conversations, as which this API represents threads.
 
 pub(crate) mod create;
 pub(crate) mod delete;
@@ -29,18 +29,18 @@ pub(crate) struct ConversationJson {
 
 impl From<Thread> for ConversationJson {
     fn from(thread: Thread) -> Self {
-        // Other APIs allow any JSON; here values are strings.
+        // Other APIs allow any JSON value as metadata, but this API allows only strings.
         let as_string = |(name, value): (String, Value)| match value {
             Value::String(_) => (name, value),
             other => (name, Value::String(other.to_string())),
         };
         let metadata = thread.metadata.into_iter().map(as_string).collect();
         let created_at = thread.created_at.as_millis().div_euclid(1000);
-        Self { id: ids::conversation(thread.id), object: "conversation", created_at, metadata }
+        Self { id: ids::conversation_id(thread.id), object: "conversation", created_at, metadata }
     }
 }
 
-/// Checks metadata against the limits of this API. Missing metadata is empty.
+/// Checks metadata against the limits of this API. Returns empty metadata if there is none.
 pub(super) fn check_metadata(metadata: Option<Map>) -> Result<Map, ApiError> {
     let metadata = metadata.unwrap_or_default();
     let is_valid = metadata.len() <= MAX_PAIRS

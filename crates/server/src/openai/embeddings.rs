@@ -4,16 +4,16 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json as value};
-use threadkeep::core::EmbedderError;
+use threadkeep::core::{EmbedderError, Embedding};
 use utoipa::ToSchema;
 
-use super::turn::no_model;
+use super::turn::no_model_error;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
 use crate::output::json;
 
-/// The most texts in one request.
+/// The maximum number of texts in one request.
 const MAX_TEXTS: usize = 2_048;
 
 /// The texts to embed.
@@ -45,7 +45,7 @@ pub(crate) async fn embeddings(
     let text = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
     let texts = match body.input {
         Value::Array(texts) => texts.into_iter().map(text).collect::<Option<Vec<_>>>(),
-        one => text(one).map(|text| vec![text]),
+        single => text(single).map(|text| vec![text]),
     };
     let texts = texts.ok_or_else(|| {
         let message =
@@ -68,26 +68,25 @@ pub(crate) async fn embeddings(
             ));
         }
     };
-    let embedder = app.embedder().ok_or_else(no_model)?;
-    let points = embedder.embed(&texts).await?;
-    if let Some((requested, available)) = body.dimensions.zip(points.first().map(|point| point.vector.len()))
+    let embedder = app.embedder().ok_or_else(no_model_error)?;
+    let embeddings = embedder.embed(&texts).await?;
+    if let Some((requested, available)) =
+        body.dimensions.zip(embeddings.first().map(|embedding| embedding.vector.len()))
         && requested != available
     {
         let message = format!("Invalid 'dimensions': the embedding model of this server has {available} dimensions.");
         return Err(ApiError::invalid("dimensions", message));
     }
-    let encoded = |vector: &[f32]| {
+    let encode = |vector: &[f32]| {
         if !is_base64 {
             return value!(vector);
         }
         let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
         Value::String(BASE64_STANDARD.encode(bytes))
     };
-    let data: Vec<Value> = points
-        .iter()
-        .enumerate()
-        .map(|(index, point)| value!({ "object": "embedding", "index": index, "embedding": encoded(&point.vector) }))
-        .collect();
+    let to_json = |(index, embedding): (usize, &Embedding)| value!({ "object": "embedding", "index": index, "embedding": encode(&embedding.vector) });
+    let data: Vec<Value> = embeddings.iter().enumerate().map(to_json).collect();
+
     let tokens: usize = texts.iter().map(|text| text.len().div_ceil(4)).sum();
     let usage = value!({ "prompt_tokens": tokens, "total_tokens": tokens });
     Ok(json(&value!({ "object": "list", "data": data, "model": embedder.model(), "usage": usage })))

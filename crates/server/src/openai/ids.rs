@@ -1,5 +1,5 @@
-//! Ids of conversations and items: a prefix and the digits of the thread's or message's id. An id that a client gave to an item
-//! is kept.
+//! Ids of conversations and items. An id consists of a prefix and the hexadecimal digits of the id of the thread or message. If a
+//! client chose the id of an item, the item keeps that id.
 
 use threadkeep::{MessageId, MessageRef, ThreadId};
 
@@ -7,15 +7,15 @@ use crate::error::ApiError;
 use axum::http::StatusCode;
 
 const DIGITS: usize = 32;
-/// The prefixes of the ids that this server gives to items.
+/// The prefixes of the item ids that this server generates.
 const PREFIXES: [&str; 6] = ["msg", "fc", "fco", "rs", "cmp", "item"];
 
-pub(super) fn conversation(id: ThreadId) -> String {
+pub(super) fn conversation_id(id: ThreadId) -> String {
     format!("conv_{}", id.0.simple())
 }
 
-/// Returns the id of a conversation's thread. An invalid id is reported as not found.
-pub(super) fn thread(conversation: &str) -> Result<ThreadId, ApiError> {
+/// Returns the id of the thread of a conversation. An invalid id is reported as not found.
+pub(super) fn parse_conversation_id(conversation: &str) -> Result<ThreadId, ApiError> {
     let digits = conversation.strip_prefix("conv_").filter(|digits| digits.len() == DIGITS);
     let id = digits.and_then(|digits| digits.parse().ok());
     id.ok_or_else(|| conversation_not_found(conversation))
@@ -31,13 +31,13 @@ pub(super) fn item_not_found(id: &str) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("Item with id '{id}' not found in conversation."))
 }
 
-/// Turns any "not found" error into one about this conversation.
+/// Returns a function that replaces any "not found" error with an error about this conversation.
 pub(super) fn not_found_as<'a>(conversation: &'a str) -> impl Fn(ApiError) -> ApiError + 'a {
     move |error| if error.status == StatusCode::NOT_FOUND { conversation_not_found(conversation) } else { error }
 }
 
-/// Returns the id of a message's item.
-pub(super) fn item(prefix: &str, message: MessageId, external_id: Option<&str>, index: usize) -> String {
+/// Returns the id of the item with this index in a message.
+pub(super) fn item_id(prefix: &str, message: MessageId, external_id: Option<&str>, index: usize) -> String {
     match (external_id.filter(|id| is_item_id(id)), index) {
         (Some(id), 0) => id.to_owned(),
         (_, 0) => format!("{prefix}_{}", message.0.simple()),
@@ -45,31 +45,31 @@ pub(super) fn item(prefix: &str, message: MessageId, external_id: Option<&str>, 
     }
 }
 
-/// Returns the name of the message that an item belongs to, and the item's index within it.
-pub(super) fn message(item: &str) -> Option<(MessageRef, usize)> {
-    let own = item.split_once('_').filter(|(prefix, _)| PREFIXES.contains(prefix)).and_then(|(_, rest)| {
+/// Returns a reference to the message that contains an item, and the index of the item in the message. `None` if the id is invalid.
+pub(super) fn parse_item_id(item: &str) -> Option<(MessageRef, usize)> {
+    let generated = item.split_once('_').filter(|(prefix, _)| PREFIXES.contains(prefix)).and_then(|(_, rest)| {
         let (digits, index) = rest.split_once('_').unwrap_or((rest, "0"));
-        Some((own_digits(digits)?, index.parse().ok()?))
+        Some((parse_digits(digits)?, index.parse().ok()?))
     });
-    match own {
+    match generated {
         Some((id, index)) => Some((MessageRef::Id(id), index)),
         None => is_item_id(item).then(|| (MessageRef::External(item.to_owned()), 0)),
     }
 }
 
-/// Returns the message id in an item's id, if this server gave that id.
-pub(super) fn own_message_id(prefix: &str, item: &str) -> Option<MessageId> {
-    item.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')).and_then(own_digits)
+/// Returns the message id in the id of an item, if this server generated the item's id.
+pub(super) fn generated_message_id(prefix: &str, item: &str) -> Option<MessageId> {
+    item.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')).and_then(parse_digits)
 }
 
-fn own_digits(digits: &str) -> Option<MessageId> {
+fn parse_digits(digits: &str) -> Option<MessageId> {
     if digits.len() != DIGITS || digits.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
     }
     digits.parse().ok()
 }
 
-/// Whether a client may use this as an item's id: it must be valid in a path.
+/// Whether a client may choose this id for an item. The id must be valid in a path.
 pub(super) fn is_item_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 200 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))
 }

@@ -1,32 +1,32 @@
 //! Converts items into messages and back.
 //!
-//! A message that consists of its text only is stored like a message of any other API. Everything else about an item
-//! (annotations, an image's detail, members that this version does not know) is stored exactly, in addition to the text. An item
-//! of an unknown type is stored as it is.
+//! A message that contains only text is stored like a message from any other API. Everything else in an item (annotations, the
+//! detail of an image, members that this version does not know) is stored exactly, in addition to the text. An item of an unknown
+//! type is stored unchanged.
 
 mod compaction;
 mod read;
 mod write;
 
 pub(super) use compaction::compaction_item;
-pub(super) use read::{InputItem, arguments_json, read, read_all, read_each};
+pub(super) use read::{InputItem, arguments_json, read_all, read_each, read_item};
 pub(super) use write::{Item, items_of};
 
 use serde_json::Value;
 
-use super::members::quoted;
+use super::members::json_string;
 
-/// The format of parts that contain an item of an unknown type exactly.
+/// The format of message parts that contain the exact JSON of an item of an unknown type.
 const FORMAT: &str = "openai.item";
-/// The format of parts that contain a content part of an unknown type exactly.
+/// The format of message parts that contain the exact JSON of a content part of an unknown type.
 const PART_FORMAT: &str = "openai.content";
-/// The member of a message's data that contains an item exactly.
+/// The member of a message's data that contains the exact JSON of an item.
 const DATA: &str = "openai_item";
-/// The member of a message's metadata that contains a role that the engine does not have.
+/// The member of a message's metadata that contains a role that [`threadkeep::Role`] does not have.
 const ROLE: &str = "openai_role";
 
-/// Returns the prefix of the ids of items of a type.
-fn prefix(kind: &str) -> &'static str {
+/// Returns the prefix of the ids of items with this type.
+fn id_prefix(kind: &str) -> &'static str {
     match kind {
         "message" => "msg",
         "function_call" => "fc",
@@ -38,8 +38,8 @@ fn prefix(kind: &str) -> &'static str {
 }
 
 /// Returns the JSON of a text part.
-fn text_part(is_output: bool, text: &str) -> String {
-    let text = quoted(text);
+fn text_part_json(is_output: bool, text: &str) -> String {
+    let text = json_string(text);
     if is_output {
         format!(r#"{{"type":"output_text","text":{text},"annotations":[],"logprobs":[]}}"#)
     } else {
@@ -48,12 +48,11 @@ fn text_part(is_output: bool, text: &str) -> String {
 }
 
 /// Returns the JSON of an image part.
-fn image_part(url: &str) -> String {
-    format!(r#"{{"type":"input_image","detail":"auto","image_url":{}}}"#, quoted(url))
+fn image_part_json(url: &str) -> String {
+    format!(r#"{{"type":"input_image","detail":"auto","image_url":{}}}"#, json_string(url))
 }
 
 /// Whether two JSON texts have the same value.
-fn is_same(one: &str, other: &str) -> bool {
-    one == other
-        || matches!((serde_json::from_str::<Value>(one), serde_json::from_str::<Value>(other)), (Ok(one), Ok(other)) if one == other)
+fn is_same_json(a: &str, b: &str) -> bool {
+    a == b || matches!((serde_json::from_str::<Value>(a), serde_json::from_str::<Value>(b)), (Ok(a), Ok(b)) if a == b)
 }

@@ -14,17 +14,17 @@ impl Members {
         serde_json::from_str(json)
     }
 
-    /// Returns a member's exact text; of members with the same name the last, like other JSON readers.
+    /// Returns the exact text of a member. If several members have the name, returns the last one, as other JSON readers do.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns a member that is a string.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    /// Returns the value of a member that is a string; `None` if the member is missing or not a string.
+    pub(super) fn get_string(&self, name: &str) -> Option<String> {
         self.get(name).and_then(|value| serde_json::from_str(value).ok())
     }
 
-    /// Replaces the member with the name, or adds it at the end.
+    /// Replaces the value of a member, or adds the member at the end.
     pub(super) fn set(&mut self, name: &str, value: impl Into<String>) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value.into(),
@@ -32,7 +32,7 @@ impl Members {
         }
     }
 
-    /// Adds a member, unless there is one with the name that is not null.
+    /// Adds a member, unless a member with the name exists and is not null.
     pub(super) fn set_if_absent(&mut self, name: &str, value: &str) {
         if self.get(name).is_none_or(|value| value == "null") {
             self.set(name, value);
@@ -43,17 +43,17 @@ impl Members {
         self.0.retain(|(known, _)| known != name);
     }
 
-    /// Whether there are no members other than these.
+    /// Whether the object has no members other than these.
     pub(super) fn has_only(&self, names: &[&str]) -> bool {
         self.0.iter().all(|(known, _)| names.contains(&known.as_str()))
     }
 
-    /// Returns the object's text with the member `id` in front.
+    /// Returns the JSON text of the object, with `id` added as its first member.
     pub(super) fn with_id(&self, id: &str) -> String {
-        let mut text = format!("{{\"id\":{}", quoted(id));
+        let mut text = format!("{{\"id\":{}", json_string(id));
         for (name, value) in &self.0 {
             text.push(',');
-            text.push_str(&quoted(name));
+            text.push_str(&json_string(name));
             text.push(':');
             text.push_str(value);
         }
@@ -61,15 +61,16 @@ impl Members {
         text
     }
 
-    /// Returns the object's text.
+    /// Returns the JSON text of the object.
     pub(super) fn to_json(&self) -> String {
-        let members: Vec<String> = self.0.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
+        let members: Vec<String> =
+            self.0.iter().map(|(name, value)| format!("{}:{value}", json_string(name))).collect();
         format!("{{{}}}", members.join(","))
     }
 }
 
-/// Returns a string as JSON.
-pub(super) fn quoted(text: &str) -> String {
+/// Encodes a string as JSON.
+pub(super) fn json_string(text: &str) -> String {
     serde_json::to_string(text).expect("every string has a JSON form")
 }
 

@@ -16,7 +16,7 @@ use crate::output::json;
     security(("key" = []))
 )]
 pub(crate) async fn list(State(app): State<App>) -> Result {
-    Ok(json(&value!({ "object": "list", "data": models(&app) })))
+    Ok(json(&value!({ "object": "list", "data": list_models(&app) })))
 }
 
 /// Retrieves a model
@@ -46,16 +46,17 @@ pub(crate) async fn retrieve_assistant(State(app): State<App>, path_params: Path
 }
 
 fn find(app: &App, id: &str) -> Result {
-    let found = models(app).into_iter().find(|model| model["id"] == id);
+    let found = list_models(app).into_iter().find(|model| model["id"] == id);
     Ok(json(&found.ok_or_else(|| assistant::model_not_found(id))?))
 }
 
-fn models(app: &App) -> Vec<Value> {
+/// Lists the assistants and the configured models.
+fn list_models(app: &App) -> Vec<Value> {
     let chat = app.model().map(|model| model.name().to_owned());
     let embedder = app.embedder().map(|embedder| embedder.model().to_owned());
-    let name =
+    let model_name =
         |agent: &threadkeep::Agent| format!("{}{}", assistant::MODEL_PREFIX, agent.assistant().definition().name);
     let assistants = app.assistants().all();
-    let models = assistants.iter().map(name).chain(chat).chain(embedder);
+    let models = assistants.iter().map(model_name).chain(chat).chain(embedder);
     models.map(|id| value!({ "id": id, "object": "model", "created": 0, "owned_by": "threadkeep" })).collect()
 }

@@ -1,4 +1,4 @@
-//! Resolves item references, and drops items that the conversation already contains.
+//! Resolves references to items, and leaves out items that the conversation already contains.
 
 use axum::http::StatusCode;
 use threadkeep::{Draft, Message, MessageRef, Scope, ThreadId};
@@ -8,10 +8,10 @@ use super::{ids, requests, responses};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The most references in one request: each costs a look-up.
+/// The maximum number of references in one request. Each reference costs a look-up.
 const MAX_REFERENCES: usize = 500;
 
-/// Returns the new items of an input, with references resolved. Items that the conversation already contains are left out.
+/// Returns the new items of an input and resolves references. Items that the conversation already contains are left out.
 pub(super) async fn resolve_new(
     app: &App,
     scope: &Scope,
@@ -31,10 +31,10 @@ pub(super) async fn resolve_new(
     let existing = existing_messages(app, scope, thread, &input).await?;
     let mut new = Vec::with_capacity(input.len());
     for item in input {
-        let found = name(&item).and_then(|name| existing.iter().find(|message| is_named(message, &name)));
+        let found = find_existing(&existing, &item);
         match (item, found) {
             (InputItem::Reference(_), Some(_)) => {}
-            (InputItem::Reference(id), None) => new.push(stored_item(app, scope, &id).await?),
+            (InputItem::Reference(id), None) => new.push(find_stored_item(app, scope, &id).await?),
             (InputItem::Item(draft), Some(message)) if message.content == draft.content => {}
             (InputItem::Item(_), Some(_)) => {
                 let message = "An item with this id but different content is already in the conversation.";
@@ -46,7 +46,7 @@ pub(super) async fn resolve_new(
     Ok(new)
 }
 
-/// Resolves references among items. Items that the conversation already contains are returned as well.
+/// Resolves the references among items. Items that the conversation already contains are returned too.
 pub(super) async fn resolve_all(
     app: &App,
     scope: &Scope,
@@ -56,39 +56,47 @@ pub(super) async fn resolve_all(
     let existing = existing_messages(app, scope, thread, &items).await?;
     let mut resolved = Vec::with_capacity(items.len());
     for item in items {
-        let found = name(&item).and_then(|name| existing.iter().find(|message| is_named(message, &name)));
+        let found = find_existing(&existing, &item);
         resolved.push(match (item, found) {
             (InputItem::Item(draft), _) => *draft,
             (InputItem::Reference(_), Some(message)) => {
                 let draft = Draft::new(message.content.clone());
                 Draft { id: Some(message.id), external_id: message.external_id.clone(), ..draft }
             }
-            (InputItem::Reference(id), None) => stored_item(app, scope, &id).await?,
+            (InputItem::Reference(id), None) => find_stored_item(app, scope, &id).await?,
         });
     }
     Ok(resolved)
 }
 
-async fn stored_item(app: &App, scope: &Scope, id: &str) -> Result<Draft, ApiError> {
+/// Finds an item of a stored response that belongs to no conversation.
+async fn find_stored_item(app: &App, scope: &Scope, id: &str) -> Result<Draft, ApiError> {
     responses::find_stored_item(app, scope, id).await?.ok_or_else(|| item_not_found(id))
 }
 
-/// Returns the messages of the thread that items refer to by id.
+/// Returns the messages of the thread whose ids occur in items.
 async fn existing_messages(
     app: &App,
     scope: &Scope,
     thread: Option<ThreadId>,
     items: &[InputItem],
 ) -> Result<Vec<Message>, ApiError> {
-    let names: Vec<_> = items.iter().filter_map(name).collect();
-    let Some(thread) = thread.filter(|_| !names.is_empty()) else { return Ok(Vec::new()) };
-    let found = app.memory().find_messages(scope, thread, &names).await;
-    found.map_err(|error| ids::not_found_as(&ids::conversation(thread))(error.into()))
+    let messages: Vec<_> = items.iter().filter_map(message_ref).collect();
+    let Some(thread) = thread.filter(|_| !messages.is_empty()) else { return Ok(Vec::new()) };
+    let found = app.memory().find_messages(scope, thread, &messages).await;
+    found.map_err(|error| ids::not_found_as(&ids::conversation_id(thread))(error.into()))
 }
 
-fn name(item: &InputItem) -> Option<MessageRef> {
+/// Finds the existing message that contains an item.
+fn find_existing<'a>(existing: &'a [Message], item: &InputItem) -> Option<&'a Message> {
+    let reference = message_ref(item)?;
+    existing.iter().find(|message| is_referenced(message, &reference))
+}
+
+/// Returns a reference to the message that contains an item; `None` for a new item without an id.
+fn message_ref(item: &InputItem) -> Option<MessageRef> {
     match item {
-        InputItem::Reference(id) => ids::message(id).map(|(name, _)| name),
+        InputItem::Reference(id) => ids::parse_item_id(id).map(|(message, _)| message),
         InputItem::Item(draft) => {
             let external = draft.external_id.clone().map(MessageRef::External);
             draft.id.map(MessageRef::Id).or(external)
@@ -96,8 +104,8 @@ fn name(item: &InputItem) -> Option<MessageRef> {
     }
 }
 
-fn is_named(message: &Message, name: &MessageRef) -> bool {
-    match name {
+fn is_referenced(message: &Message, reference: &MessageRef) -> bool {
+    match reference {
         MessageRef::Id(id) => message.id == *id,
         MessageRef::External(id) => message.external_id.as_ref() == Some(id),
         MessageRef::Seq(seq) => message.seq == *seq,

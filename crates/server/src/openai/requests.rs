@@ -1,4 +1,5 @@
-//! Reads the parameters of model calls that Responses and Chat Completions share: tools, tool choice, answer format and input.
+//! Reads the parameters of model calls that Responses and Chat Completions have in common: tools, tool choice, answer format, stop
+//! sequences and input.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,16 +9,17 @@ use threadkeep::{Draft, JsonText, Value};
 use super::items::{self, InputItem};
 use crate::error::ApiError;
 
-/// The most tools in one request.
+/// The maximum number of tools in one request.
 const MAX_TOOLS: usize = 128;
-/// The most items in an input: clients that store a conversation themselves send all of it with each request.
+/// The maximum number of items in an input. Clients that store a conversation themselves send all of it with each request.
 const MAX_ITEMS: usize = 20_000;
-/// The most new items in a conversation: they are stored in one commit, together with the answer.
+/// The maximum number of new items in a conversation, which are stored in one commit together with the answer.
 const MAX_NEW_ITEMS: usize = threadkeep::core::limits::COMMIT_MESSAGES / 2;
-/// The most stop sequences.
+/// The maximum number of stop sequences.
 const MAX_STOPS: usize = 4;
 
-/// A tool of type function, with its members either at the top level (Responses) or in `function` (Chat Completions).
+/// A tool of type `function`. The members of the function are either at the top level (Responses) or in `function` (Chat
+/// Completions).
 #[derive(Debug, Deserialize)]
 pub(super) struct ToolJson {
     r#type: String,
@@ -39,15 +41,15 @@ struct FunctionJson {
 }
 
 /// Reads the tools that a model may call.
-pub(super) fn tools(value: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>, ApiError> {
+pub(super) fn read_tools(value: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>, ApiError> {
     let value = value.unwrap_or_default();
     if value.len() > MAX_TOOLS {
         return Err(ApiError::invalid("tools", format!("Invalid 'tools': at most {MAX_TOOLS} are allowed.")));
     }
-    value.into_iter().enumerate().map(|(index, tool)| description(tool, index)).collect()
+    value.into_iter().enumerate().map(|(index, tool)| read_tool(tool, index)).collect()
 }
 
-fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError> {
+fn read_tool(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError> {
     let param = format!("tools[{index}]");
     if tool.r#type != "function" {
         let message =
@@ -63,23 +65,23 @@ fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError
             })?
         }
     };
-    if !is_name(&function.name) {
+    if !is_valid_name(&function.name) {
         let message = format!("Invalid '{param}.name': expected 1 to 64 letters, digits, '_' or '-'.");
         return Err(ApiError::invalid(format!("{param}.name"), message));
     }
-    let open = serde_json::json!({ "type": "object", "properties": {} });
-    let parameters = JsonText::of(&function.parameters.unwrap_or(open))?;
+    let any_parameters = serde_json::json!({ "type": "object", "properties": {} });
+    let parameters = JsonText::of(&function.parameters.unwrap_or(any_parameters))?;
     let FunctionJson { name, description, strict: is_strict, .. } = function;
     Ok(ToolDescription { name, description: description.unwrap_or_default(), parameters, is_strict })
 }
 
-/// Reads the tool choice: whether tools may, must or must not be called.
-pub(super) fn tool_choice(value: Option<&Value>) -> Result<ToolChoice, ApiError> {
+/// Reads the tool choice, which determines whether tools may, must or must not be called.
+pub(super) fn read_tool_choice(value: Option<&Value>) -> Result<ToolChoice, ApiError> {
     match value {
         None | Some(Value::Null) => Ok(ToolChoice::Auto),
-        Some(Value::String(word)) if word == "auto" => Ok(ToolChoice::Auto),
-        Some(Value::String(word)) if word == "none" => Ok(ToolChoice::None),
-        Some(Value::String(word)) if word == "required" => Ok(ToolChoice::Required),
+        Some(Value::String(choice)) if choice == "auto" => Ok(ToolChoice::Auto),
+        Some(Value::String(choice)) if choice == "none" => Ok(ToolChoice::None),
+        Some(Value::String(choice)) if choice == "required" => Ok(ToolChoice::Required),
         Some(Value::Object(choice)) => {
             let name = choice.get("name").or_else(|| choice.get("function").and_then(|function| function.get("name")));
             let name = name.and_then(Value::as_str).map(|name| ToolChoice::Named(name.to_owned()));
@@ -94,9 +96,9 @@ pub(super) fn tool_choice(value: Option<&Value>) -> Result<ToolChoice, ApiError>
     }
 }
 
-/// Reads the format of the answer. The members of a schema are at the top level (Responses) or in `json_schema` (Chat
-/// Completions).
-pub(super) fn format(value: Option<&Value>, param: &str) -> Result<Option<AnswerFormat>, ApiError> {
+/// Reads the format of the answer; `None` for plain text. The members of a schema are at the top level (Responses) or in
+/// `json_schema` (Chat Completions).
+pub(super) fn read_format(value: Option<&Value>, param: &str) -> Result<Option<AnswerFormat>, ApiError> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     let invalid = |what: &str| ApiError::invalid(param, format!("Invalid '{param}': {what}"));
     match value["type"].as_str() {
@@ -106,7 +108,7 @@ pub(super) fn format(value: Option<&Value>, param: &str) -> Result<Option<Answer
         _ => return Err(invalid("expected the type 'text', 'json_object' or 'json_schema'.")),
     }
     let format = value.get("json_schema").unwrap_or(value);
-    let name = format["name"].as_str().filter(|name| is_name(name));
+    let name = format["name"].as_str().filter(|name| is_valid_name(name));
     let name = name.ok_or_else(|| invalid("a schema requires a name of 1 to 64 letters, digits, '_' or '-'."))?;
     let schema = format.get("schema").filter(|schema| schema.is_object());
     Ok(Some(AnswerFormat::Schema {
@@ -118,7 +120,7 @@ pub(super) fn format(value: Option<&Value>, param: &str) -> Result<Option<Answer
 }
 
 /// Reads the stop sequences: a string or an array of strings.
-pub(super) fn stop(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
+pub(super) fn read_stop_sequences(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
     let texts = match value {
         None | Some(Value::Null) => Some(Vec::new()),
         Some(Value::String(text)) => Some(vec![text.clone()]),
@@ -135,12 +137,12 @@ pub(super) fn stop(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
     })
 }
 
-fn is_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// Converts messages that are not stored yet into messages for a model.
-pub(super) fn chat_messages(drafts: &[Draft]) -> Vec<ChatMessage> {
+/// Converts messages that are not stored yet into messages for a model. Empty messages are left out.
+pub(super) fn to_chat_messages(drafts: &[Draft]) -> Vec<ChatMessage> {
     let drafts = drafts.iter().filter(|draft| !draft.content.parts.is_empty());
     let messages = drafts.map(|draft| ChatMessage {
         role: draft.content.role,
@@ -162,7 +164,7 @@ pub(super) fn check_new_items(count: usize, param: &str) -> Result<(), ApiError>
 }
 
 /// Reads an input that is a string or an array of items.
-pub(super) fn input(value: Option<&RawValue>) -> Result<Vec<InputItem>, ApiError> {
+pub(super) fn read_input(value: Option<&RawValue>) -> Result<Vec<InputItem>, ApiError> {
     let Some(value) = value.filter(|value| value.get() != "null") else { return Ok(Vec::new()) };
     if let Ok(text) = serde_json::from_str::<String>(value.get()) {
         return Ok(vec![InputItem::Item(Box::new(Draft::user(text)))]);

@@ -1,4 +1,5 @@
-//! Stores responses and chat completions that belong to no thread, as records of the caller, for 30 days.
+//! Stores responses and chat completions that belong to no thread. They are stored for 30 days as records of the caller's user or
+//! tenant.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,20 +10,21 @@ use super::turn::RETENTION_MS;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The most bytes of a response in one record. Escaped as a JSON string, they at most double.
+/// The maximum number of bytes of a response in one record. Encoding a piece as a JSON string at most doubles its length.
 const PIECE_BYTES: usize = threadkeep::core::limits::RECORD_BYTES / 2 - 1024;
-/// Separates a response's key from the number of a piece.
+/// Separates the key of a response from the number of a piece.
 const PIECE_SEPARATOR: char = '.';
 
-/// Stores responses of one kind, each under a key.
+/// A store for one kind of response. Each response is stored under a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseStore {
     namespace: &'static str,
 }
 
-/// Replaces a response that is too large for one record: the number of records that contain its pieces.
+/// The value of a record whose response is too large for one record, and is therefore divided into pieces.
 #[derive(Serialize, Deserialize)]
 struct Pieces {
+    /// The number of records that contain the pieces.
     #[serde(default)]
     pieces: usize,
 }
@@ -32,7 +34,7 @@ impl ResponseStore {
         Self { namespace }
     }
 
-    /// Stores a response, replacing any stored under the key.
+    /// Stores a response. Replaces any response with the same key.
     pub(super) async fn write<T: Serialize + Sync>(
         self,
         app: &App,
@@ -48,18 +50,18 @@ impl ResponseStore {
         while !rest.is_empty() {
             let (text, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
             pieces += 1;
-            self.put(app, scope, piece(key, pieces), Some(JsonText::of(text)?)).await?;
+            self.put(app, scope, piece_key(key, pieces), Some(JsonText::of(text)?)).await?;
             rest = after;
         }
-        // Written last, so that a response is complete or missing, never partial.
+        // This record is written last, so that a response is either complete or missing, but never partial.
         self.put(app, scope, key.to_owned(), Some(JsonText::of(&Pieces { pieces })?)).await
     }
 
     /// Deletes a response.
     pub(super) async fn delete(self, app: &App, scope: &Scope, key: &str) -> Result<(), ApiError> {
-        // Probes for pieces instead of using the stored number: a response that was replaced may have had more.
+        // The stored number of pieces is not used, because a response that was replaced may have had more pieces.
         for number in 1.. {
-            let piece = piece(key, number);
+            let piece = piece_key(key, number);
             if self.get(app, scope, &piece).await?.is_none() {
                 break;
             }
@@ -81,7 +83,8 @@ impl ResponseStore {
         }
     }
 
-    /// Returns the responses after a key, in byte order of their keys, and the key to continue after if there may be more.
+    /// Lists the responses after a key, in byte order of their keys. Also returns the value of `after` for the next page, if
+    /// there may be more responses.
     pub(super) async fn list<T: DeserializeOwned>(
         self,
         app: &App,
@@ -106,7 +109,7 @@ impl ResponseStore {
         Ok((responses, next))
     }
 
-    /// Reads a response from its record, and from the records of its pieces if there are any.
+    /// Reads a response from its record, or from the records of its pieces. Returns `None` if a piece is missing.
     async fn read<T: DeserializeOwned>(
         self,
         app: &App,
@@ -120,7 +123,7 @@ impl ResponseStore {
         }
         let mut whole = String::new();
         for number in 1..=pieces {
-            let Some(text) = self.get(app, scope, &piece(key, number)).await? else { return Ok(None) };
+            let Some(text) = self.get(app, scope, &piece_key(key, number)).await? else { return Ok(None) };
             whole.push_str(&text.read::<String>()?);
         }
         Ok(Some(JsonText::new(whole)?.read()?))
@@ -152,11 +155,11 @@ impl ResponseStore {
     }
 }
 
-fn piece(key: &str, number: usize) -> String {
+fn piece_key(key: &str, number: usize) -> String {
     format!("{key}{PIECE_SEPARATOR}{number}")
 }
 
-/// Returns the owner of a caller's records.
+/// Returns the owner of the records that a caller stores.
 pub(super) fn owner(scope: &Scope) -> RecordOwner {
     match scope {
         Scope::User(_, user) => RecordOwner::User(user.clone()),

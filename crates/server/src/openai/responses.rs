@@ -1,8 +1,9 @@
-//! Responses: answers of a model in a conversation, after an earlier response, or without either.
+//! Responses, which are answers by a model. A response is part of a conversation, continues an earlier response, or stands alone.
 //!
-//! A response in a conversation is a turn of its thread (`super::turn`), and its id contains the thread's id. Any other response
-//! is stored as a record of the caller, with its input, for 30 days. A background response has an additional record while it is
-//! in progress. A client resumes an interrupted stream by retrieving the response: it gets the same events with the same numbers.
+//! A response in a conversation is a turn of its thread (`super::turn`), and its id contains the id of the thread. Any other
+//! response is stored for 30 days with its input, as a record of the caller. A background response has an additional record while
+//! it is in progress. A client resumes an interrupted stream by retrieving the response, which returns the same events with the
+//! same numbers.
 
 pub(crate) mod answer;
 mod assistant;
@@ -32,22 +33,24 @@ pub(super) use stored_response::find_item as find_stored_item;
 
 const PREFIX: &str = "resp_";
 
-/// Creates the id of a response: random digits, of which the last distinguish its items (`turn::item_id`), then the digits of its
-/// conversation's thread. `own` replaces the random digits, so that a repeated request gets the same id.
-fn mint_id(memory: &Memory, own: Option<ThreadId>, thread: Option<ThreadId>) -> String {
-    let own = own.unwrap_or_else(|| memory.generate_thread_id());
+/// Creates the id of a response. It consists of random digits, the last of which distinguish the items of the response
+/// (`turn::item_id`), and the digits of the conversation's thread if there is one. `named_id` replaces the random digits, so that a
+/// repeated request gets the same id.
+fn create_id(memory: &Memory, named_id: Option<ThreadId>, thread: Option<ThreadId>) -> String {
+    let own_id = named_id.unwrap_or_else(|| memory.generate_thread_id());
     let thread = thread.map(|thread| thread.0.simple().to_string()).unwrap_or_default();
-    format!("{PREFIX}{}{thread}", turn::id_family(own.0.simple()))
+    format!("{PREFIX}{}{thread}", turn::id_family(own_id.0.simple()))
 }
 
-/// Returns the id of the message with the first text of a response.
+/// Returns the id of the message that contains the first text of a response.
 fn text_message_id(id: &str) -> MessageId {
     let digits = id.strip_prefix(PREFIX).and_then(|digits| digits.get(..32)).and_then(|digits| digits.parse().ok());
     turn::text_message_id(digits.expect("the id of a response starts with 32 digits"))
 }
 
-/// Returns the thread in a response's id; `None` for a response without a conversation. An invalid id is reported as not found.
-fn thread_of(id: &str) -> Result<Option<ThreadId>, ApiError> {
+/// Returns the thread id in the id of a response; `None` for a response without a conversation. An invalid id is reported as not
+/// found.
+fn thread_in_id(id: &str) -> Result<Option<ThreadId>, ApiError> {
     let digits = id.strip_prefix(PREFIX).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     match digits {
         Some(digits) if digits.len() == 32 => Ok(None),

@@ -1,4 +1,4 @@
-//! Responses with server-sent events.
+//! Responses that stream server-sent events.
 
 use std::convert::Infallible;
 
@@ -12,18 +12,22 @@ use tokio::sync::mpsc;
 
 use crate::app::App;
 
-/// Streams events from a channel until it is closed. If the server has to stop earlier, the stream ends with the event that
-/// `last` returns for the number of events sent.
-pub(super) fn from_channel(app: App, events: mpsc::UnboundedReceiver<Bytes>, last: fn(u64) -> String) -> Response {
-    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { app.shutdown_deadline_near().await });
-    let stream = futures::stream::unfold(Some((events, out_of_time, 0)), move |state| async move {
-        let (mut events, mut out_of_time, count) = state?;
+/// Streams events from a channel until the channel is closed. If the server has to stop earlier, the stream ends with the event
+/// that `last_event` returns, given the number of events that have been sent.
+pub(super) fn from_channel(
+    app: App,
+    events: mpsc::UnboundedReceiver<Bytes>,
+    last_event: fn(u64) -> String,
+) -> Response {
+    let shutdown_deadline: BoxFuture<'static, ()> = Box::pin(async move { app.shutdown_deadline_near().await });
+    let stream = futures::stream::unfold(Some((events, shutdown_deadline, 0)), move |state| async move {
+        let (mut events, mut shutdown_deadline, count) = state?;
         let event = tokio::select! {
             biased;
             event = events.recv() => event?,
-            () = &mut out_of_time => return Some((Ok(last(count).into()), None)),
+            () = &mut shutdown_deadline => return Some((Ok(last_event(count).into()), None)),
         };
-        Some((Ok(event), Some((events, out_of_time, count + 1))))
+        Some((Ok(event), Some((events, shutdown_deadline, count + 1))))
     });
     from_stream(stream)
 }

@@ -1,8 +1,8 @@
-//! A turn of a conversation: the model answers the new input, and input and output are stored together or not at all. A repeated
-//! request gets the stored answer.
+//! Turns of conversations. In a turn, the model answers the new input, and input and output are stored either together or not at
+//! all. A repeated request returns the stored answer.
 //!
-//! Content is stored in the thread's messages only. The record of a turn refers to them by id, so that erased messages disappear
-//! from the answer too, and the record is deleted with the thread.
+//! Content is stored only in the messages of the thread. The record of a turn refers to the messages by their ids, so that erased
+//! messages also disappear from the answer, and the record is deleted with the thread.
 
 use std::time::{Duration, Instant};
 
@@ -24,13 +24,14 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::turns;
 
-/// How long records are retained: 30 days.
+/// How long records are retained, in milliseconds: 30 days.
 pub(super) const RETENTION_MS: i64 = 30 * 24 * 60 * 60 * 1000;
-/// How many of the thread's latest messages a model gets verbatim; older ones are summarized.
+/// The number of a thread's latest messages that a model receives verbatim. Older messages are summarized.
 pub(super) const CONTEXT_MESSAGES: usize = 200;
-/// How long a repeated request waits for its first attempt to end.
+/// How long a repeated request waits for the first attempt to end.
 const RETRY_WAIT: Duration = Duration::from_mins(10);
 const NAMESPACE: &str = "openai.turns";
+/// The key of the record of the last turn.
 const LAST_KEY: &str = "last";
 
 /// The data of a turn that is stored in addition to its messages.
@@ -42,18 +43,18 @@ pub(super) struct TurnRecord {
     pub(super) digest: String,
     pub(super) input: Vec<MessageId>,
     pub(super) output: Vec<MessageId>,
-    /// The answer's JSON without its content.
+    /// The JSON of the answer without its content.
     #[serde(rename = "shell")]
     pub(super) envelope: JsonText,
-    /// The id under which the last item was streamed, if it differs from its message's id.
+    /// The id with which the last item was streamed, if it differs from the id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) alias: Option<String>,
-    /// The lengths in bytes of the deltas in which the answer's text was streamed; empty if it was not.
+    /// The lengths in bytes of the deltas in which the text was streamed; empty if the text was not streamed.
     #[serde(rename = "cuts", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) delta_lengths: Vec<u32>,
 }
 
-/// The thread's last turn, stored under [`LAST_KEY`] to recognise repeated requests.
+/// The last turn of a thread, stored under [`LAST_KEY`] to recognise repeated requests.
 #[derive(Debug, Serialize, Deserialize)]
 struct LastTurn {
     id: String,
@@ -65,7 +66,7 @@ struct LastTurn {
 #[derive(Clone, Debug)]
 pub(super) struct ActiveTurn(Completion);
 
-/// A started turn with the data that was prefetched before its thread was locked, if that is still current.
+/// A started turn, and the data that was prefetched before its thread was locked, if the data is still current.
 pub(super) struct StartedTurn {
     pub(super) turn: ActiveTurn,
     prefetched: Option<Box<Prefetched>>,
@@ -79,8 +80,8 @@ pub(super) enum TurnStart {
 }
 
 impl ActiveTurn {
-    /// Locks a conversation for a turn, unless this request was already answered. While another turn has the lock, a repeated
-    /// request waits and any other fails. A turn that a crash interrupted is resumed first.
+    /// Locks a conversation for a turn, unless this request was already answered. While another turn holds the lock, a repeated
+    /// request waits and any other request fails. A turn that a crash interrupted is resumed first.
     pub(super) async fn start(
         app: &App,
         scope: &Scope,
@@ -89,11 +90,11 @@ impl ActiveTurn {
         attempt: &Attempt,
     ) -> Result<TurnStart, ApiError> {
         let (memory, started_at) = (app.memory(), Instant::now());
-        let model = app.model().ok_or_else(no_model)?.name();
-        let mut waiting: Option<TurnWaiter> = None;
+        let model = app.model().ok_or_else(no_model_error)?.name();
+        let mut waiter: Option<TurnWaiter> = None;
         loop {
-            // If prefetching fails, the data is read separately later, and the error is reported then.
-            let prefetched = memory.prefetch(scope, thread, &policy(), &[name(id)], &[]).await.ok();
+            // If prefetching fails, the data is read separately later, and any error is reported then.
+            let prefetched = memory.prefetch(scope, thread, &context_policy(), &[record_name(id)], &[]).await.ok();
             let record = match &prefetched {
                 Some(prefetched) => {
                     prefetched.records.iter().flatten().next().map(|found| found.value.read()).transpose()?
@@ -107,7 +108,7 @@ impl ActiveTurn {
                 LockResult::Acquired(completion) => {
                     let prefetched =
                         prefetched.and_then(|prefetched| prefetched.after(completion.acquired_at())).map(Box::new);
-                    // If the thread changed since the prefetch, the first attempt may have ended in between.
+                    // If the thread has changed since the prefetch, the first attempt may have ended in the meantime.
                     if attempt.may_be_retry()
                         && prefetched.is_none()
                         && let Some(record) = find_answered(app, scope, thread, id, attempt).await.transpose()
@@ -118,18 +119,18 @@ impl ActiveTurn {
                     return Ok(TurnStart::New(StartedTurn { turn: Self(completion), prefetched }));
                 }
                 LockResult::Interrupted(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
-                // The first attempt may still be in progress although its client lost the connection.
-                LockResult::Busy if attempt.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
-                    // The loop reads again before waiting, so that no change before the subscription is missed.
-                    None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
-                    Some(waiting) => waiting.wait(None).await,
+                // The first attempt may still be in progress, although its client has lost the connection.
+                LockResult::Busy if attempt.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiter {
+                    // The loop reads the state again before it waits, so that no change before the subscription is missed.
+                    None => waiter = Some(TurnWaiter::begin(memory, scope, thread).await),
+                    Some(waiter) => waiter.wait(None).await,
                 },
-                LockResult::Busy => return Err(locked()),
+                LockResult::Busy => return Err(locked_error()),
             }
         }
     }
 
-    /// Calls the model while the thread is locked, until it answers or the turn is stopped.
+    /// Calls the model while the thread is locked. Returns when the model has answered or the turn is stopped.
     pub(super) async fn call_model(
         &self,
         app: &App,
@@ -137,13 +138,13 @@ impl ActiveTurn {
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<ChatAnswer, ApiError> {
         match self.0.run(call_model(app, request, deltas)).await {
-            Ok(answered) => answered,
+            Ok(result) => result,
             Err(Interrupted::Stopped) => Err(ApiError::new(StatusCode::CONFLICT, "stopped", "the turn was stopped")),
-            Err(Interrupted::LockLost) => Err(locked()),
+            Err(Interrupted::LockLost) => Err(locked_error()),
         }
     }
 
-    /// Stores input and output, with the turn's record.
+    /// Stores the input, the output and the record of the turn in one commit.
     pub(super) async fn finish(self, app: &App, record: &TurnRecord, drafts: Vec<Draft>) -> Result<(), ApiError> {
         let memory = app.memory();
         let batch = drafts.into_iter().fold(memory.batch(), BatchBuilder::append);
@@ -161,18 +162,19 @@ impl ActiveTurn {
     }
 }
 
-/// The error for a conversation in which another turn is in progress.
-pub(super) fn locked() -> ApiError {
+/// Creates the error for a conversation in which another turn is in progress.
+pub(super) fn locked_error() -> ApiError {
     let message = "Another process is currently operating on this conversation. Please retry in a few seconds.";
     ApiError::new(StatusCode::BAD_REQUEST, "conversation_locked", message).param("conversation")
 }
 
-/// Converts an error of storing an answer; another turn may have taken the lock after this one's lease expired.
+/// Converts an error that occurred while storing an answer. Another turn may have acquired the lock after the lease of this turn
+/// expired.
 fn finish_error(error: MemoryError) -> ApiError {
-    if Completion::is_lock_lost(&error) { locked() } else { error.into() }
+    if Completion::is_lock_lost(&error) { locked_error() } else { error.into() }
 }
 
-/// Resumes the turn that a crash interrupted in a thread. The turn of an assistant that this server does not have is closed.
+/// Resumes a turn that a crash interrupted. If this server does not have the assistant of the turn, the turn is closed.
 async fn resume_interrupted(
     app: &App,
     scope: &Scope,
@@ -188,47 +190,48 @@ async fn resume_interrupted(
     }
 }
 
-/// Rejects input that cannot be stored, before the model is called: its answer would be lost.
-pub(super) fn check(app: &App, input: &[Draft]) -> Result<(), ApiError> {
+/// Rejects input that cannot be stored. This is checked before the model is called, because its answer would be lost.
+pub(super) fn check_input(app: &App, input: &[Draft]) -> Result<(), ApiError> {
     let batch = input.iter().cloned().fold(app.memory().batch(), BatchBuilder::append);
     Ok(batch.check()?)
 }
 
-fn policy() -> ContextPolicy {
+fn context_policy() -> ContextPolicy {
     ContextPolicy { window: Some(CONTEXT_MESSAGES), ..ContextPolicy::default() }
 }
 
 impl StartedTurn {
     /// Assembles the messages from the thread that precede the new input.
-    pub(super) async fn context(
+    pub(super) async fn assemble_context(
         &self,
         app: &App,
         scope: &Scope,
         thread: ThreadId,
         input: &[Draft],
     ) -> Result<Vec<ChatMessage>, ApiError> {
-        let Some(prefetched) = &self.prefetched else { return context(app, scope, thread, input).await };
-        let context = app.memory().context_of(prefetched, None, &policy(), &ContextOptions::default()).await?;
+        let Some(prefetched) = &self.prefetched else { return assemble_context(app, scope, thread, input).await };
+        let context = app.memory().context_of(prefetched, None, &context_policy(), &ContextOptions::default()).await?;
         Ok(without_answered_calls(CachedContext::into_assembled(context), input))
     }
 }
 
 /// Assembles the messages from a thread that precede the new input.
-pub(super) async fn context(
+pub(super) async fn assemble_context(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
     input: &[Draft],
 ) -> Result<Vec<ChatMessage>, ApiError> {
-    Ok(without_answered_calls(app.memory().context(scope, thread, None, &policy()).await?, input))
+    Ok(without_answered_calls(app.memory().context(scope, thread, None, &context_policy()).await?, input))
 }
 
 /// Removes the placeholder results of tool calls whose results are in the input.
 fn without_answered_calls(assembled: AssembledContext, input: &[Draft]) -> Vec<ChatMessage> {
     let mut messages = assembled.context.messages;
-    let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(result_call_id).collect();
+    let answered_ids: Vec<&str> =
+        input.iter().flat_map(|draft| &draft.content.parts).filter_map(result_call_id).collect();
     for message in &mut messages {
-        message.parts.retain(|part| result_call_id(part).is_none_or(|id| !answered.contains(&id)));
+        message.parts.retain(|part| result_call_id(part).is_none_or(|id| !answered_ids.contains(&id)));
     }
     messages.retain(|message| !message.parts.is_empty());
     messages
@@ -238,13 +241,13 @@ fn record_writes(record: &TurnRecord, now: Timestamp) -> Result<[PutRecord; 2], 
     let last = LastTurn { id: record.id.clone(), digest: record.digest.clone(), at: now };
     let expires_at = Some(now.plus_ms(RETENTION_MS));
     Ok([
-        PutRecord { name: name(&record.id), value: JsonText::of(record)?, expires_at },
-        PutRecord { name: name(LAST_KEY), value: JsonText::of(&last)?, expires_at },
+        PutRecord { name: record_name(&record.id), value: JsonText::of(record)?, expires_at },
+        PutRecord { name: record_name(LAST_KEY), value: JsonText::of(&last)?, expires_at },
     ])
 }
 
-/// Stores the record of a turn whose messages are already stored. It is written with the tenant's scope: a user may start a turn
-/// in a shared thread, but may not write the thread's records.
+/// Stores the record of a turn whose messages are already stored. The record is written in the scope of the tenant, because a user
+/// may start a turn in a shared thread but may not write the thread's records.
 pub(super) async fn save_turn_record(
     app: &App,
     scope: &Scope,
@@ -269,7 +272,7 @@ pub(super) async fn find_answered(
     check_answered(app, scope, thread, record, attempt).await
 }
 
-/// Like [`find_answered`], given the record with the request's own id, if there is one.
+/// Like [`find_answered`], but `record` is the record with the id of this request, if there is one.
 async fn check_answered(
     app: &App,
     scope: &Scope,
@@ -284,7 +287,7 @@ async fn check_answered(
     if attempt.is_retry() { find_repeated(app, scope, thread, attempt).await } else { Ok(None) }
 }
 
-/// Returns the id of the call whose result a part is.
+/// Returns the id of the call if a part is the result of a tool call.
 fn result_call_id(part: &Part) -> Option<&str> {
     match part {
         Part::ToolResult(result) => Some(&result.call_id),
@@ -298,47 +301,48 @@ pub(super) async fn call_model(
     request: &ChatRequest,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<ChatAnswer, ApiError> {
-    let model = app.model().ok_or_else(no_model)?;
+    let model = app.model().ok_or_else(no_model_error)?;
     let has_content = |part: &Part| !matches!(part, Part::Text(text) if text.is_empty());
     if !request.messages.iter().flat_map(|message| &message.parts).any(has_content) {
-        // Empty messages are not sent to a model, and a request without messages would fail.
+        // Empty messages are not sent to a model, so the model request would have no messages and fail.
         return Err(ApiError::invalid("input", "Invalid 'input': all messages are empty."));
     }
     model.answer(request, deltas).await.map_err(|error| {
         let is_too_long = matches!(error, ModelError::ContextTooLong { .. });
         let error = ApiError::from(error);
-        // The code that clients of OpenAI check for.
+        // Clients of OpenAI check for this code.
         if is_too_long { error.code("context_length_exceeded") } else { error }
     })
 }
 
-pub(super) fn no_model() -> ApiError {
+pub(super) fn no_model_error() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "no model is configured on this server").param("model")
 }
 
-/// How many of an id's last digits distinguish the items of one answer.
+/// The number of digits at the end of an id that distinguish the items of one answer.
 const ITEM_DIGITS: usize = 4;
 
-/// Replaces the digits that distinguish the items of one answer by zeros. The other digits are the same in the ids of all items
-/// and in the id of their response.
+/// Replaces the digits that distinguish the items of one answer with zeros. The other digits are the same in the ids of all items
+/// and in the id of the response.
 pub(super) fn id_family(id: impl ToString) -> String {
     let digits = id.to_string();
     format!("{}{}", &digits[..digits.len() - ITEM_DIGITS], "0".repeat(ITEM_DIGITS))
 }
 
-/// Returns the id of an answer's first text message, which a stream reports before the rest of the answer is known.
-pub(super) fn text_message_id(of: MessageId) -> MessageId {
-    item_id(of, u16::MAX)
+/// Returns the id of the first text message of an answer, which a stream reports before the rest of the answer is known. The id is
+/// derived from any id of the answer.
+pub(super) fn text_message_id(family: MessageId) -> MessageId {
+    item_id(family, u16::MAX)
 }
 
-fn item_id(of: MessageId, number: u16) -> MessageId {
-    let digits = of.0.simple().to_string();
+fn item_id(family: MessageId, number: u16) -> MessageId {
+    let digits = family.0.simple().to_string();
     let id = format!("{}{number:04x}", &digits[..digits.len() - ITEM_DIGITS]);
     id.parse().expect("32 hexadecimal digits are a UUID")
 }
 
-/// Splits an answer into the messages that are stored: text, reasoning and each call are separate items. The first text gets the
-/// id that a stream has already reported.
+/// Splits an answer into the messages to store. Texts, reasoning and each tool call become separate messages. The message with the
+/// first text gets the id `text_id`, which a stream may have reported already.
 pub(super) fn output_drafts(answer: &ChatAnswer, text_id: MessageId) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     let mut unused_text_id = Some(text_id);
@@ -372,7 +376,7 @@ pub(super) async fn find_turn_record(
     thread: ThreadId,
     id: &str,
 ) -> Result<Option<TurnRecord>, ApiError> {
-    let RecordName { namespace, key } = name(id);
+    let RecordName { namespace, key } = record_name(id);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
     let found = store.find_record(scope, &RecordOwner::Thread(thread), &namespace, &key, now).await?;
     Ok(found.map(|record| record.value.read()).transpose()?)
@@ -380,7 +384,7 @@ pub(super) async fn find_turn_record(
 
 /// Deletes the record of a turn; its messages remain in the conversation.
 pub(super) async fn delete_record(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<(), ApiError> {
-    app.memory().batch().delete(name(id)).commit(scope, thread).await?;
+    app.memory().batch().delete(record_name(id)).commit(scope, thread).await?;
     Ok(())
 }
 
@@ -391,19 +395,20 @@ pub(super) async fn stored_messages(
     thread: ThreadId,
     ids: &[MessageId],
 ) -> Result<Vec<Message>, ApiError> {
-    let names: Vec<_> = ids.iter().copied().map(MessageRef::Id).collect();
-    Ok(app.memory().find_messages(scope, thread, &names).await?)
+    let references: Vec<_> = ids.iter().copied().map(MessageRef::Id).collect();
+    Ok(app.memory().find_messages(scope, thread, &references).await?)
 }
 
-/// Finds the record of an earlier attempt of this request without a common key: the thread's last turn, if it has the same
-/// digest, is recent, and nothing was added since.
+/// Finds the record of an earlier attempt of this request if the attempts have no common key. The record is that of the thread's
+/// last turn, if that turn has the same digest, is recent, and nothing has been added to the thread since.
+
 async fn find_repeated(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
     attempt: &Attempt,
 ) -> Result<Option<TurnRecord>, ApiError> {
-    let RecordName { namespace, key } = name(LAST_KEY);
+    let RecordName { namespace, key } = record_name(LAST_KEY);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
     let owner = RecordOwner::Thread(thread);
     let Some(record) = store.find_record(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
@@ -418,6 +423,6 @@ async fn find_repeated(
     Ok((last_seq == Some(seq)).then_some(record))
 }
 
-fn name(key: &str) -> RecordName {
+fn record_name(key: &str) -> RecordName {
     RecordName { namespace: Namespace::System(NAMESPACE.to_owned()), key: key.to_owned() }
 }

@@ -16,7 +16,7 @@ use crate::security::Caller;
 pub(crate) struct AnalyticsJson {
     threads: u64,
     messages: u64,
-    /// Messages that cannot be decoded; they are not included in the other figures.
+    /// Messages that cannot be decoded. The other figures do not include them.
     corrupt_messages: u64,
     messages_per_thread: f64,
     /// Messages by role.
@@ -25,13 +25,13 @@ pub(crate) struct AnalyticsJson {
     agents: BTreeMap<String, u64>,
     /// Messages by the model that generated them.
     models: BTreeMap<String, u64>,
-    /// Sequences of user messages that were answered.
+    /// Answered user messages. Several user messages in a row count once.
     turns: u64,
     input_tokens: u64,
     output_tokens: u64,
     cost_usd: f64,
     sources: SourcesJson,
-    /// The durations of answers, of those whose duration is stored.
+    /// The durations of the answers whose duration is stored.
     durations: Option<DurationsJson>,
     #[schema(value_type = Option<String>, format = DateTime)]
     first_message_at: Option<Timestamp>,
@@ -108,14 +108,14 @@ impl From<Analytics> for AnalyticsJson {
     security(("key" = []))
 )]
 pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
-    let selection = selection(&mut params)?;
+    let selection = take_thread_selection(&mut params)?;
     params.finish()?;
     let figures = app.memory().analytics(&caller.scope, selection).await?;
     Ok(json(&AnalyticsJson::from(figures)))
 }
 
-/// Reads the parameter `thread`. An invalid id is reported as not found.
-pub(crate) fn selection(params: &mut QueryParams) -> Result<ThreadSelection> {
+/// Takes the parameter `thread`. An invalid id is reported as not found.
+pub(crate) fn take_thread_selection(params: &mut QueryParams) -> Result<ThreadSelection> {
     match params.take("thread")? {
         None => Ok(ThreadSelection::All),
         Some(id) => id.parse().map(ThreadSelection::Thread).map_err(|_| ApiError::not_found("thread")),

@@ -1,4 +1,4 @@
-//! Approvals: calls for which assistants request permission, and the decisions.
+//! Approvals: calls for which assistants request permission, and decisions on them.
 
 pub(crate) mod decide;
 pub(crate) mod get;

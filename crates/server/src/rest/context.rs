@@ -1,4 +1,4 @@
-//! The context that a model gets from a thread.
+//! The context that a model receives from a thread.
 
 pub(crate) mod assemble;
 pub(crate) mod policy;

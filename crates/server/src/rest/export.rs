@@ -7,7 +7,7 @@ use futures::StreamExt;
 use threadkeep::core::json_line;
 use threadkeep::{MemoryError, StoreError, ThreadSelection, exchange::ExportLine};
 
-use super::analytics::selection;
+use super::analytics::take_thread_selection;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::QueryParams;
@@ -15,8 +15,8 @@ use crate::security::Caller;
 
 /// Exports a thread, or all threads to which the caller has full access
 ///
-/// Streams JSON Lines in the export format. Messages that cannot be decoded are left out; any other error closes the connection
-/// before the end of the response.
+/// Streams JSON Lines in the export format. Messages that cannot be decoded are left out. After any other error, the connection is
+/// closed before the end of the response.
 #[utoipa::path(
     get,
     path = "/v1/export",
@@ -29,19 +29,20 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn export(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result<Response> {
-    let selection = selection(&mut params)?;
+    let selection = take_thread_selection(&mut params)?;
     params.finish()?;
     if let ThreadSelection::Thread(thread) = selection {
-        // Reports an unknown thread before the response starts.
+        // An unknown thread must be reported before the response starts.
         app.memory().get_thread(&caller.scope, thread).await?;
     }
     let lines = app.memory().export(&caller.scope, selection);
-    let lines = lines.filter_map(|line| std::future::ready(encode(line)));
+    let lines = lines.filter_map(|line| std::future::ready(encode_line(line)));
     let headers = [(header::CONTENT_TYPE, "application/jsonl")];
     Ok((headers, Body::from_stream(lines)).into_response())
 }
 
-fn encode(line: Result<ExportLine, MemoryError>) -> Option<Result<Bytes, MemoryError>> {
+/// Encodes a line. Returns `None` for a message that cannot be decoded.
+fn encode_line(line: Result<ExportLine, MemoryError>) -> Option<Result<Bytes, MemoryError>> {
     match line {
         Ok(line) => {
             let mut text = json_line(&line).ok()?;

@@ -14,9 +14,9 @@ use crate::input::{QueryParams, read_body};
 use crate::output::json;
 use crate::security::Caller;
 
-/// The most items of one import: a small compressed body can contain very many.
+/// The maximum number of items in one import. A small compressed body can contain very many items.
 const MAX_ITEMS: usize = 1_000_000;
-/// The most problems that are listed.
+/// The maximum number of listed problems.
 const MAX_PROBLEMS: usize = 1_000;
 
 /// The result of an import.
@@ -24,11 +24,11 @@ const MAX_PROBLEMS: usize = 1_000;
 pub(crate) struct ImportedJson {
     /// The format that was detected or requested.
     format: String,
-    /// Includes forks.
+    /// The threads, including forks.
     threads: CountsJson,
     /// Threads for further branches of conversations.
     forks: CountsJson,
-    /// A message that forks share is counted once.
+    /// The messages. A message that forks share is counted once.
     messages: CountsJson,
     #[serde(rename = "documents")]
     records: CountsJson,
@@ -38,7 +38,7 @@ pub(crate) struct ImportedJson {
     problems: Vec<String>,
 }
 
-/// How many were added, and how many existed already.
+/// The number of items that were added, and the number that existed already.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CountsJson {
     new: u64,
@@ -63,7 +63,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: Q
     let bytes = read_body(body, app.options().body_bytes, &app).await?;
     let handle = Handle::current();
     // Parsing would block a thread of the asynchronous runtime.
-    let importing = tokio::task::spawn_blocking(move || {
+    let import = tokio::task::spawn_blocking(move || {
         let mut reader = threadkeep_formats::open_stream(Box::new(Cursor::new(bytes)), format)?;
         let mut invalid = Vec::new();
         let format = reader.format().to_string();
@@ -87,7 +87,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: Q
             problems: problems.into_iter().take(MAX_PROBLEMS).collect(),
         })
     });
-    let imported = importing.await.map_err(|_| ApiError::task_panicked())??;
+    let imported = import.await.map_err(|_| ApiError::task_panicked())??;
     Ok(json(&imported))
 }
 

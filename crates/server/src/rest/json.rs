@@ -1,4 +1,5 @@
-//! JSON types that several actions share. They are separate from the engine's types, so that those can change.
+//! JSON types that several actions share. They are separate from the types of the library, so that the library can change without
+//! changing the API.
 
 pub(crate) mod approval;
 pub(crate) mod message;

@@ -19,7 +19,7 @@ pub(crate) struct PreferenceJson {
     value: JsonText,
 }
 
-/// Checks that a request is for a user: with a key of a whole tenant it must select one.
+/// Checks that a request is for a user. A request with a key of a whole tenant must select a user.
 fn require_user(scope: &Scope) -> Result<()> {
     match scope {
         Scope::User(..) => Ok(()),

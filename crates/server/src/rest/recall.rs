@@ -11,19 +11,19 @@ use crate::output::json;
 use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
 
-/// A question to recall messages for.
+/// A question for which to recall messages.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallJson {
     question: String,
-    /// Only from this thread.
+    /// If set, only messages from this thread are recalled.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Uuid)]
     thread: Option<ThreadId>,
-    /// Only messages before this position of that thread.
+    /// If set, only messages before this position in the thread are recalled. Requires `thread`.
     #[serde(default)]
     before: Option<u64>,
-    /// The most messages: 1 to 1,000. Default: 10.
+    /// The maximum number of messages, from 1 to 1,000. Default: 10.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -45,9 +45,9 @@ pub(crate) struct RecalledJson<'a> {
 pub(crate) struct RecalledTurnJson<'a> {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
-    /// Larger is better; comparable within one response.
+    /// The relevance: larger is better. Scores can be compared only within one response.
     score: f64,
-    /// The similarity of its embedding to the question's, from -1 to 1, if embeddings were used.
+    /// The similarity of the embeddings of the message and the question, from -1 to 1, if embeddings were used.
     similarity: Option<f64>,
     message: MessageJson<'a>,
 }
@@ -87,12 +87,12 @@ pub(crate) async fn recall(
         EmbedderOutcome::Used => "used",
         EmbedderOutcome::Failed(_) => "failed",
     };
-    let turns = results.turns.iter().map(|turn| RecalledTurnJson {
+    let turns = results.messages.iter().map(|turn| RecalledTurnJson {
         thread: turn.thread,
         score: turn.score,
         similarity: turn.similarity,
         message: (&turn.message).into(),
     });
-    let incomplete = results.unsearched.iter().map(|behind| behind.thread).collect();
+    let incomplete = results.unsearched.iter().map(|unsearched| unsearched.thread).collect();
     Ok(json(&RecalledJson { turns: turns.collect(), meaning, incomplete }))
 }

@@ -1,4 +1,4 @@
-//! Key-value records of applications that belong to a user or to the tenant. Threadkeep's own records are not accessible.
+//! Key-value records that applications store for a user or for the tenant. Threadkeep's own records are not accessible.
 
 pub(crate) mod delete;
 pub(crate) mod get;
@@ -19,7 +19,7 @@ pub(crate) struct RecordJson {
     key: String,
     #[schema(value_type = Value)]
     value: JsonText,
-    /// Increases with each write. The ETag has the same number.
+    /// The version, which increases with each write. The ETag contains the same number.
     version: u64,
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
@@ -41,13 +41,13 @@ impl From<Record> for RecordJson {
     }
 }
 
-/// Reads the namespace in the path, which is always one of an application.
-pub(crate) fn namespace(path_params: &PathParams) -> Result<Namespace> {
+/// Reads the namespace in the path, which is always an application's namespace.
+pub(crate) fn read_namespace(path_params: &PathParams) -> Result<Namespace> {
     Ok(Namespace::app(path_params.get("namespace"))?)
 }
 
-/// Reads the parameter `owner`: the caller by default, or `tenant`.
-fn owner(scope: &Scope, params: &mut QueryParams) -> Result<RecordOwner> {
+/// Takes the parameter `owner`: `user` or `tenant`. The default is the user or tenant of the scope.
+fn take_owner(scope: &Scope, params: &mut QueryParams) -> Result<RecordOwner> {
     match (params.take("owner")?.as_deref(), scope) {
         (None | Some("tenant"), Scope::Tenant(_)) | (Some("tenant"), Scope::User(..)) => Ok(RecordOwner::Tenant),
         (None | Some("user"), Scope::User(_, user)) => Ok(RecordOwner::User(user.clone())),
@@ -58,7 +58,7 @@ fn owner(scope: &Scope, params: &mut QueryParams) -> Result<RecordOwner> {
     }
 }
 
-/// Returns the name of a list in cursors.
+/// Returns the name that cursors contain for a list of records.
 pub(crate) fn list_name(owner: &RecordOwner, namespace: &Namespace, prefix: &str) -> String {
     format!("documents {owner:?} {namespace} {prefix:?}")
 }

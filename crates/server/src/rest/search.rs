@@ -16,22 +16,22 @@ use crate::security::Caller;
 pub(crate) struct SearchJson {
     /// The words to search for, in any inflected form. A message matches if it contains any of them.
     query: String,
-    /// Only in this thread.
+    /// If set, only this thread is searched.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Uuid)]
     thread: Option<ThreadId>,
-    /// The most hits: 1 to 1,000. Default: 20.
+    /// The maximum number of hits, from 1 to 1,000. Default: 20.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Only messages of these roles.
+    /// If not empty, only messages with these roles match.
     #[serde(default)]
     roles: Vec<RoleJson>,
-    /// Only messages written at or after this instant.
+    /// If set, only messages written at or after this instant match.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
-    /// Only messages written before this instant.
+    /// If set, only messages written before this instant match.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
@@ -41,7 +41,7 @@ pub(crate) struct SearchJson {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HitsJson<'a> {
     hits: Vec<HitJson<'a>>,
-    /// Whether there were more candidates than can be ranked.
+    /// Whether more messages matched than can be ranked.
     truncated: bool,
     /// Threads whose newest messages are not indexed yet.
     #[schema(value_type = Vec<String>)]
@@ -53,7 +53,7 @@ pub(crate) struct HitsJson<'a> {
 pub(crate) struct HitJson<'a> {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
-    /// Larger is better; comparable within one search.
+    /// The relevance: larger is better. Scores can be compared only within one search.
     score: f64,
     snippet: SnippetJson<'a>,
     message: MessageJson<'a>,
@@ -107,6 +107,6 @@ pub(crate) async fn search(
         };
         HitJson { thread: hit.thread, score: hit.score, snippet, message: (&hit.message).into() }
     });
-    let incomplete = found.unsearched.iter().map(|behind| behind.thread).collect();
+    let incomplete = found.unsearched.iter().map(|unsearched| unsearched.thread).collect();
     Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, incomplete }))
 }

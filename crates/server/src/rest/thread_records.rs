@@ -1,4 +1,4 @@
-//! Key-value records of applications that belong to a thread: they are written by commits of the thread and deleted with it.
+//! Key-value records that applications store for a thread. They are written by commits to the thread and deleted with it.
 
 pub(crate) mod delete;
 pub(crate) mod get;

@@ -136,9 +136,9 @@ pub fn is_minted(text: &str) -> bool {
     random.is_some_and(|random| random.len() == RANDOM_BYTES)
 }
 
-/// Checks that a request without a valid key comes from a local caller. Returns the time at which its cookie expires, in seconds
-/// since 1970; `None` if it is admitted without a cookie. The token is checked first, so that clients without the token get no
-/// other error.
+/// Checks that a request without a valid key comes from a local caller. Returns the time at which the cookie of the request
+/// expires, in seconds since 1970; `None` if the request is admitted without a cookie. The token is checked first, so that
+/// clients without the token receive no other error.
 pub(super) fn check_request(app: &App, request: &Parts, credentials: Option<&str>) -> Result<Option<i64>, ApiError> {
     let peer = peer(&request.extensions)?;
     let expires_at = match (&app.options().local_access, credentials) {

@@ -1,9 +1,10 @@
-//! The hash chain of the audit log. Each record contains the hash of the previous record, so that anyone who has stored the hash of a
-//! record can detect whether that record or an earlier one was changed, removed or inserted.
+//! The hash chain of the audit log. Each record contains the hash of the previous record, so that anyone who has stored the hash
+//! of a record can detect whether that record or an earlier one was changed, removed or inserted.
 //!
-//! All instances append to one thread, each at the position after the last record that the instance read. Of two concurrent appends,
-//! the store rejects one; that instance then reads the last record again and retries. The hash of a record is the SHA-256 of its stored
-//! text, which contains the hash of the previous record. Records of earlier versions are in separate threads, outside the chain.
+//! All instances append to one thread, each at the position after the last record that the instance read. Of two concurrent
+//! appends, the store rejects one; that instance then reads the last record again and retries. The hash of a record is the
+//! SHA-256 of its stored text, which contains the hash of the previous record. Records of earlier versions are in separate
+//! threads, outside the chain.
 
 use std::time::Duration;
 
@@ -68,8 +69,8 @@ impl AuditLog {
         Ok(newest.last().map(|message| hash_record(&message.plain_text())))
     }
 
-    /// Verifies the whole log: that each record contains the hash of the previous record, that no position is missing, and, if `head` is
-    /// given, that a record has this hash. `head` is a hash that [`AuditLog::head`] returned earlier.
+    /// Verifies the whole log: that each record contains the hash of the previous record, that no position is missing, and, if
+    /// `head` is given, that a record has this hash. `head` is a hash that [`AuditLog::head`] returned earlier.
     ///
     /// # Errors
     /// The errors of the store. Inconsistencies in the log are findings, not errors.

@@ -64,7 +64,8 @@ const RSA: [(&str, &RsaParameters); 6] = [
 ];
 
 impl PublicKey {
-    /// Reads a key. Returns `None` if it cannot verify tokens: it has an unsupported type, is for another use, or is a published secret.
+    /// Reads a key. Returns `None` if it cannot verify tokens: it has an unsupported type, is for another use, or is a published
+    /// secret.
     pub(super) fn read(jwk: &serde_json::Value) -> Option<Self> {
         let jwk = Jwk::deserialize(jwk).ok()?;
         let is_for_signing = jwk.usage.as_deref().is_none_or(|usage| usage == "sig")
@@ -108,7 +109,8 @@ impl PublicKey {
     }
 }
 
-/// Returns the key on an elliptic curve, encoded as an uncompressed point. Returns `None` if a coordinate does not have `length` bytes.
+/// Returns the key on an elliptic curve, encoded as an uncompressed point. Returns `None` if a coordinate does not have `length`
+/// bytes.
 fn curve_point(jwk: &Jwk, length: usize, algorithm: &'static dyn VerificationAlgorithm) -> Option<Material> {
     let (x, y) = (decode_member(&jwk.x)?, decode_member(&jwk.y)?);
     let has_valid_length = x.len() == length && y.len() == length;

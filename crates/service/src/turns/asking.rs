@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
+use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_id_for_key};
 use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{
     Agent, AgentError, Conflict, Message, MessageRef, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
@@ -73,14 +73,14 @@ impl AskRequest {
         Box::pin(self.ask(events)).await
     }
 
-    /// Returns the id that the turn will have. It is derived from the key of the request. If the request has no key, `default_key` is
-    /// set as its idempotency key.
+    /// Returns the id that the turn will have. It is derived from the key of the request. If the request has no key,
+    /// `default_key` is set as its idempotency key.
     pub fn determine_turn_id(&mut self, default_key: String) -> String {
         let key = match self.attempt.key() {
             Some(key) => self.user_key(key),
             None => self.ask.idempotency_key.insert(default_key).clone(),
         };
-        turn_of_key(self.thread, &key)
+        turn_id_for_key(self.thread, &key)
     }
 
     /// Makes a key specific to the user, because users who share a thread may choose the same key.
@@ -135,7 +135,7 @@ impl AskRequest {
     async fn find_first_attempt(&self) -> Result<Option<TurnResult>> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let deadline = tokio::time::Instant::now() + RETRY_WAIT;
-        let mut waiting: Option<TurnWaiter> = None;
+        let mut waiter: Option<TurnWaiter> = None;
         loop {
             let newest = memory.newest(scope, thread, NEWEST_MESSAGES).await?;
             let is_user_message = |message: &&Message| {
@@ -158,10 +158,10 @@ impl AskRequest {
             }
             // If the task that drove the turn has ended, the turn is resumed here.
             resume(&self.service, &self.agent, scope, thread, &running.turn).await?;
-            match &mut waiting {
+            match &mut waiter {
                 // The first iteration only subscribes to changes; the next one reads the state again, so that none is missed.
-                None => waiting = Some(TurnWaiter::begin(memory, scope, thread).await),
-                Some(waiting) => waiting.wait(None).await,
+                None => waiter = Some(TurnWaiter::begin(memory, scope, thread).await),
+                Some(waiter) => waiter.wait(None).await,
             }
         }
     }

@@ -40,8 +40,8 @@ pub struct DecisionRequest {
 }
 
 impl DecisionRequest {
-    /// Decides and resumes the turn. If the approval is already decided and the request may be a retry, returns the turn that the first
-    /// decision resumed.
+    /// Decides and resumes the turn. If the approval is already decided and the request may be a retry, returns the turn that the
+    /// first decision resumed.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
         let stop = Stop::new();
@@ -67,7 +67,7 @@ impl DecisionRequest {
         let found = find_approval(memory, scope, thread, &self.approval).await?;
         let Some(approval) = found.filter(|approval| self.agrees_with(approval)) else { return Err(closed) };
         let wait_for_turn = tokio::time::timeout(RETRY_WAIT, async {
-            let mut waiting = TurnWaiter::begin(memory, scope, thread).await;
+            let mut waiter = TurnWaiter::begin(memory, scope, thread).await;
             loop {
                 match find_turn_state(memory, scope, thread, &approval.turn).await? {
                     Some(TurnState::Running(_)) => {}
@@ -75,7 +75,7 @@ impl DecisionRequest {
                     _ => return Ok(None),
                 }
                 resume(&self.service, &self.agent, scope, thread, &approval.turn).await?;
-                waiting.wait(None).await;
+                waiter.wait(None).await;
             }
         });
         let turn = wait_for_turn.await.map_err(|_| Error::from(AgentError::Busy))??;

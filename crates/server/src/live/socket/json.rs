@@ -1,4 +1,4 @@
-//! The messages of a client of the WebSocket, and those of the server other than updates.
+//! The messages that a WebSocket client sends, and the messages of the server other than updates.
 
 use axum::extract::ws::Message;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,14 +9,14 @@ use crate::error::ApiError;
 use crate::rest::json::message::RoleJson;
 use crate::rest::json::thread::OwnerJson;
 
-/// A message of the client.
+/// A message from the client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ClientMessage {
-    /// Subscribes to a thread, replacing an earlier subscription to it.
+    /// Subscribes to a thread. Replaces an earlier subscription to the thread.
     Subscribe {
         thread: String,
-        #[serde(default, deserialize_with = "position")]
+        #[serde(default, deserialize_with = "read_position")]
         after: Option<TaggedNumber>,
         #[serde(default)]
         last: Option<usize>,
@@ -26,8 +26,8 @@ pub(super) enum ClientMessage {
     Unsubscribe {
         thread: String,
     },
-    /// Subscribes to the list of the caller's threads that change and, with `follow`, to the updates of each. Replaces an earlier
-    /// such subscription.
+    /// Subscribes to the list of the caller's threads that change and, with `follow`, to the updates of each thread. Replaces an
+    /// earlier subscription to the list.
     SubscribeThreads {
         #[serde(default)]
         cursor: Option<String>,
@@ -39,8 +39,8 @@ pub(super) enum ClientMessage {
     UnsubscribeThreads,
 }
 
-/// Reads an event's id, or the number of a change.
-fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TaggedNumber>, D::Error> {
+/// Reads the id of an event, or the number of a change.
+fn read_position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TaggedNumber>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected an event's id or the number of a change")]
     enum Position {
@@ -54,7 +54,7 @@ fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TaggedN
     })
 }
 
-/// A message of the server.
+/// A message from the server.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ServerMessage<'a> {
@@ -87,7 +87,7 @@ pub(super) struct ErrorJson<'a> {
     param: Option<&'a str>,
 }
 
-/// A changed thread; one without `change` was deleted.
+/// A changed thread. If `change` is null, the thread was deleted.
 #[derive(Debug, Serialize)]
 pub(super) struct ChangedThreadJson {
     id: ThreadId,
@@ -106,9 +106,9 @@ impl From<ChangedThread> for ChangedThreadJson {
 
 pub(super) fn error_message(thread: Option<&str>, error: &ApiError) -> Message {
     let error = ErrorJson { code: error.code, message: &error.message, param: error.param.as_deref() };
-    text(&ServerMessage::Error { r#type: "error", thread, error })
+    encode_message(&ServerMessage::Error { r#type: "error", thread, error })
 }
 
-pub(super) fn text(message: &ServerMessage<'_>) -> Message {
+pub(super) fn encode_message(message: &ServerMessage<'_>) -> Message {
     Message::Text(serde_json::to_string(message).unwrap_or_default().into())
 }

@@ -1,4 +1,4 @@
-//! The subscriptions of a client of the WebSocket: each has its own task, all send through one queue.
+//! The subscriptions of a WebSocket client. Each subscription has its own task; all of them send through one queue.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadId};
 use tokio::sync::mpsc;
 
 use super::Client;
-use super::json::{ServerMessage, error_message, text};
+use super::json::{ServerMessage, encode_message, error_message};
 use crate::cursor;
 use crate::error::{ApiError, Result};
 use crate::live::encoding::EncodedUpdate;
@@ -18,7 +18,7 @@ use crate::live::followed_threads::FollowedThreads;
 use crate::live::subscription::Subscription;
 use crate::rest::json::message::RoleJson;
 
-/// The most threads that one socket can subscribe to.
+/// The maximum number of threads to which one socket can subscribe.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
 /// The name of the list in cursors of `subscribe_threads`.
 const LIST: &str = "live threads";
@@ -56,7 +56,7 @@ impl Client {
             heartbeat: None,
         };
         let task = tokio::spawn(async move {
-            let subscribed = text(&ServerMessage::Subscribed { r#type: "subscribed", thread });
+            let subscribed = encode_message(&ServerMessage::Subscribed { r#type: "subscribed", thread });
             if subscription.outgoing.send(subscribed).await.is_ok() {
                 subscription.run(updates).await;
             }
@@ -92,7 +92,7 @@ impl Client {
         let (outgoing, app) = (self.outgoing.clone(), self.app.clone());
         let task = tokio::spawn(async move {
             let cursor = cursor::encode(&scope, LIST, &cursor.0);
-            let subscribed = text(&ServerMessage::SubscribedThreads { r#type: "subscribed_threads", cursor });
+            let subscribed = encode_message(&ServerMessage::SubscribedThreads { r#type: "subscribed_threads", cursor });
             if outgoing.send(subscribed).await.is_ok() {
                 let mut stopped = std::pin::pin!(app.stopped());
                 tokio::select! {
@@ -108,8 +108,8 @@ impl Client {
     }
 }
 
-/// Sends the list of changed threads after the updates of those that are followed: a client that has a cursor has received all
-/// updates before it.
+/// Sends the list of changed threads whenever threads change. If the client follows the threads, their updates are sent before the
+/// list, so that a client that has received a cursor has also received all updates before it.
 async fn send_changes(
     scope: &Scope,
     mut updates: ThreadsUpdates,
@@ -135,7 +135,7 @@ async fn send_changes(
         }
         let cursor = cursor::encode(scope, LIST, &cursor.0);
         let threads = threads.into_iter().map(Into::into).collect();
-        outgoing.send(text(&ServerMessage::Threads { r#type: "threads", threads, cursor, reset })).await?;
+        outgoing.send(encode_message(&ServerMessage::Threads { r#type: "threads", threads, cursor, reset })).await?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Completions of assistants.
+//! Chat completions by assistants.
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
@@ -6,7 +6,9 @@ use threadkeep::core::ChatDelta;
 use threadkeep::{Agent, Part, Turn, TurnEvent};
 use tokio::sync::mpsc;
 
-use super::complete::{Answer, CompleteJson, Envelope, PREFIX, THREAD_HEADER, completion_json, thread, usage};
+use super::complete::{
+    Answer, CompleteJson, Envelope, PREFIX, THREAD_HEADER, completion_json, selected_thread, usage_json,
+};
 use super::messages;
 use super::stream::{ChunkWriter, response};
 use crate::app::App;
@@ -18,8 +20,8 @@ use crate::output::json;
 use crate::security::Caller;
 use crate::turns::{self, AskRequest, TurnTask, TurnUpdate, TurnUpdates};
 
-/// Answers a request to an assistant. With a thread, the last message starts a turn in it. Without one, the messages are put into
-/// an ephemeral thread.
+/// Answers a request to an assistant. If the request selects a thread, its last message starts a turn in the thread. Otherwise the
+/// messages are put into an ephemeral thread.
 pub(super) async fn complete(
     app: App,
     caller: Caller,
@@ -29,13 +31,13 @@ pub(super) async fn complete(
     agent: Agent,
 ) -> Result<Response> {
     assistant::reject_tools(body.tools.as_ref().map_or(0, Vec::len))?;
-    let (earlier, ask) = assistant::split_question(messages::read(&body.messages)?, "messages")?;
-    let named = thread(headers, body.metadata.as_ref())?;
-    let thread_name = named.map(|thread| thread.to_string()).unwrap_or_default();
+    let (earlier, ask) = assistant::split_question(messages::read_messages(&body.messages)?, "messages")?;
+    let selected = selected_thread(headers, body.metadata.as_ref())?;
+    let thread_name = selected.map(|thread| thread.to_string()).unwrap_or_default();
     let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let (scope, memory) = (caller.scope, app.memory());
     let id = attempt.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
-    let thread = match named {
+    let thread = match selected {
         Some(thread) => memory.get_thread(&scope, thread).await?.id,
         None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, true).await?,
     };
@@ -45,18 +47,18 @@ pub(super) async fn complete(
         model: body.model.unwrap_or_default(),
         include_usage: body.stream_options.unwrap_or_default().include_usage,
     };
-    let is_ephemeral = named.is_none();
-    let app_of_stream = app.clone();
-    let waiting = turns::start(
+    let is_ephemeral = selected.is_none();
+    let stream_app = app.clone();
+    let updates = turns::start(
         connection,
         TurnTask::Ask(AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral }),
     );
     let mut response = if body.stream == Some(true) {
-        respond(app_of_stream, envelope, waiting).await?
+        respond_with_stream(stream_app, envelope, updates).await?
     } else {
-        let turn = turns::wait_for_result(waiting).await?.turn;
+        let turn = turns::wait_for_result(updates).await?.turn;
         let mut body = completion_json(&envelope, &answer(&turn));
-        body["threadkeep"] = assistant::extension(&turn);
+        body["threadkeep"] = assistant::extension_json(&turn);
         json(&body)
     };
     if let Ok(thread) = HeaderValue::from_str(&thread.to_string()) {
@@ -69,40 +71,40 @@ fn answer(turn: &Turn) -> Answer {
     Answer {
         parts: vec![Part::Text(turn.reply.clone())],
         finish: "stop".to_owned(),
-        usage: usage(Some(&assistant::usage(turn))),
+        usage: usage_json(Some(&assistant::answer_usage(turn))),
     }
 }
 
-/// Streams an assistant's answer. An error before its first event is returned as an ordinary error response.
-async fn respond(app: App, envelope: Envelope, mut waiting: TurnUpdates) -> Result<Response> {
-    let mut next = match waiting.recv().await {
+/// Streams an assistant's answer. If the turn fails before its first event, an ordinary error response is returned.
+async fn respond_with_stream(app: App, envelope: Envelope, mut updates: TurnUpdates) -> Result<Response> {
+    let mut next = match updates.recv().await {
         Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
         next => next,
     };
     let (chunks, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut writer = ChunkWriter::new(chunks, envelope);
-        let mut sent = String::new();
-        while let Some(event) = next {
-            match event {
+        let mut sent_text = String::new();
+        while let Some(update) = next {
+            match update {
                 TurnUpdate::Event(TurnEvent::Token { text }) => {
-                    sent.push_str(&text);
+                    sent_text.push_str(&text);
                     writer.write_delta(ChatDelta::Text(text));
                 }
                 TurnUpdate::Event(_) => {}
-                TurnUpdate::End(Ok(answered)) => return finish(&mut writer, &sent, &answered.turn),
+                TurnUpdate::End(Ok(result)) => return finish(&mut writer, &sent_text, &result.turn),
                 TurnUpdate::End(Err(error)) => return writer.fail(&error.into()),
             }
-            next = waiting.recv().await;
+            next = updates.recv().await;
         }
         writer.fail(&ApiError::internal("the turn ended without a result"));
     });
     Ok(response(app, receiver))
 }
 
-/// Sends the part of the reply that was not streamed, because no model wrote it, such as a request for approval.
-fn finish(writer: &mut ChunkWriter, sent: &str, turn: &Turn) {
-    if !sent.is_empty() && !sent.ends_with(&turn.reply) {
+/// Sends the final chunks. If the reply was not streamed because no model wrote it, as in a request for approval, it is sent first.
+fn finish(writer: &mut ChunkWriter, sent_text: &str, turn: &Turn) {
+    if !sent_text.is_empty() && !sent_text.ends_with(&turn.reply) {
         writer.write_delta(ChatDelta::Text(format!("\n\n{}", turn.reply)));
     }
     writer.finish(&answer(turn));

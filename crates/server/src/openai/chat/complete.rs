@@ -94,17 +94,17 @@ pub(super) struct PendingCompletion {
     attempt: Attempt,
     request: ChatRequest,
     turn: Option<ActiveTurn>,
-    /// The new messages in the thread.
+    /// The messages of the request that are not in the thread yet.
     new: Vec<Draft>,
     pub(super) envelope: Envelope,
-    /// The stored answer of an earlier attempt of the request.
+    /// The stored answer, if an earlier attempt of the request was answered.
     answered: Option<Answer>,
-    /// Set if the completion is to be stored.
-    to_store: Option<ToStore>,
+    /// The data to store with the completion, if the client wants it to be stored.
+    store: Option<StoreRequest>,
 }
 
-/// The data that is stored with a completion.
-struct ToStore {
+/// The data that is stored together with a completion.
+struct StoreRequest {
     messages: Vec<Box<RawValue>>,
     metadata: Map<String, Value>,
 }
@@ -118,7 +118,7 @@ pub(super) struct Envelope {
     pub(super) include_usage: bool,
 }
 
-/// The answer of the model.
+/// The model's answer.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) parts: Vec<Part>,
@@ -129,12 +129,12 @@ pub(super) struct Answer {
 /// Creates a chat completion, optionally in a thread
 ///
 /// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id or by a conversation id. The model
-/// gets the thread's context before the messages of the request; new messages are stored in the thread together with the answer.
-/// Messages that the thread already has, up to an answer, may be sent again and are not stored twice. Without a thread nothing is
-/// stored, unless `store` is set.
+/// receives the thread's context before the messages of the request. New messages are stored in the thread together with the
+/// answer. A client may send messages that the thread already contains again; those up to the last known answer are not stored
+/// twice. Without a thread nothing is stored, unless `store` is set.
 ///
 /// The model `threadkeep/NAME` is an assistant: the last message starts a turn in the thread. The header `Threadkeep-Thread` of
-/// the response has the thread's id.
+/// the response contains the thread's id.
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",
@@ -163,7 +163,7 @@ pub(crate) async fn complete(
         return Ok(stream::respond(completion));
     }
     let envelope = completion.envelope.clone();
-    // Spawned, so that the completion is finished even if the client disconnects.
+    // The completion runs in its own task, so that it is finished even if the client disconnects.
     let answering = tokio::spawn(in_current_span(async move { completion.answer(&mut |_| {}).await }));
     let answer = answering.await.map_err(|_| ApiError::task_panicked())??;
     Ok(json(&completion_json(&envelope, &answer)))
@@ -176,9 +176,9 @@ async fn prepare(
     mut body: CompleteJson,
     digest: &str,
 ) -> Result<PendingCompletion> {
-    let model = app.model().ok_or_else(turn::no_model)?.name().to_owned();
-    let drafts = messages::read(&body.messages)?;
-    let thread = thread(headers, body.metadata.as_ref())?;
+    let model = app.model().ok_or_else(turn::no_model_error)?.name().to_owned();
+    let drafts = messages::read_messages(&body.messages)?;
+    let thread = selected_thread(headers, body.metadata.as_ref())?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
     let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let memory = app.memory();
@@ -190,30 +190,30 @@ async fn prepare(
         include_usage: body.stream_options.take().unwrap_or_default().include_usage,
     };
     let mut request = chat_request(&mut body)?;
-    let to_store = match body.store {
-        // In a thread the messages are stored anyway, and deleted with the thread.
+    let store = match body.store {
+        // In a thread, the messages are stored in any case, and are deleted with the thread.
         Some(true) if thread.is_none() => {
-            Some(ToStore { messages: body.messages, metadata: check_metadata(body.metadata)? })
+            Some(StoreRequest { messages: body.messages, metadata: check_metadata(body.metadata)? })
         }
         _ => None,
     };
     let Some(thread) = thread else {
-        request.messages = requests::chat_messages(&drafts);
+        request.messages = requests::to_chat_messages(&drafts);
         let (new, turn, answered) = (Vec::new(), None, None);
-        return Ok(PendingCompletion { app, scope, attempt, request, turn, new, envelope, answered, to_store });
+        return Ok(PendingCompletion { app, scope, attempt, request, turn, new, envelope, answered, store });
     };
     prepare_in_thread(app, scope, thread, attempt, (request, envelope), drafts).await
 }
 
-/// Returns the model request without its messages.
+/// Converts the parameters of the body into a model request without messages.
 fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
     Ok(ChatRequest {
         messages: Vec::new(),
-        tools: requests::tools(body.tools.take())?,
-        tool_choice: requests::tool_choice(body.tool_choice.as_ref())?,
+        tools: requests::read_tools(body.tools.take())?,
+        tool_choice: requests::read_tool_choice(body.tool_choice.as_ref())?,
         temperature: body.temperature,
         max_tokens: body.max_completion_tokens.or(body.max_tokens),
-        format: requests::format(body.response_format.as_ref(), "response_format")?,
+        format: requests::read_format(body.response_format.as_ref(), "response_format")?,
         parallel_tool_calls: body.parallel_tool_calls,
         reasoning_effort: body.reasoning_effort.take(),
         sampling: Sampling {
@@ -221,12 +221,12 @@ fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
             frequency_penalty: body.frequency_penalty,
             presence_penalty: body.presence_penalty,
             seed: body.seed,
-            stop: requests::stop(body.stop.as_ref())?,
+            stop: requests::read_stop_sequences(body.stop.as_ref())?,
         },
     })
 }
 
-/// Starts a turn in a thread, unless the request was already answered.
+/// Starts a turn in a thread, unless an earlier attempt of the request was answered.
 async fn prepare_in_thread(
     app: App,
     scope: Scope,
@@ -249,17 +249,17 @@ async fn prepare_in_thread(
                 new,
                 envelope,
                 answered: Some(answer),
-                to_store: None,
+                store: None,
             });
         }
         TurnStart::New(started) => started,
     };
     match read_thread(&app, &scope, thread, &started, new).await {
         Ok((new, context)) => {
-            request.messages = requests::chat_messages(&system)
+            request.messages = requests::to_chat_messages(&system)
                 .into_iter()
                 .chain(context)
-                .chain(requests::chat_messages(&new))
+                .chain(requests::to_chat_messages(&new))
                 .collect();
             Ok(PendingCompletion {
                 app,
@@ -270,7 +270,7 @@ async fn prepare_in_thread(
                 new,
                 envelope,
                 answered: None,
-                to_store: None,
+                store: None,
             })
         }
         Err(error) => {
@@ -280,7 +280,7 @@ async fn prepare_in_thread(
     }
 }
 
-/// Returns the new messages in the thread, and the context that precedes them.
+/// Returns the messages that are not in the thread yet, and the context from the thread that precedes them.
 async fn read_thread(
     app: &App,
     scope: &Scope,
@@ -290,15 +290,15 @@ async fn read_thread(
 ) -> Result<(Vec<Draft>, Vec<ChatMessage>)> {
     let new = resent::without_resent(app, scope, thread, new).await?;
     requests::check_new_items(new.len(), "messages")?;
-    turn::check(app, &new)?;
-    let context = started.context(app, scope, thread, &new).await?;
+    turn::check_input(app, &new)?;
+    let context = started.assemble_context(app, scope, thread, &new).await?;
     Ok((new, context))
 }
 
 impl PendingCompletion {
-    /// Calls the model, and stores the turn if there is a thread.
+    /// Calls the model, stores the turn if there is a thread, and stores the completion if the client wants that.
     pub(super) async fn answer(self, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<Answer> {
-        let Self { app, scope, attempt, request, turn, new, envelope, answered, to_store } = self;
+        let Self { app, scope, attempt, request, turn, new, envelope, answered, store } = self;
         if let Some(answer) = answered {
             return Ok(answer);
         }
@@ -317,8 +317,8 @@ impl PendingCompletion {
         };
         let completed = Answer {
             parts: answer.parts.clone(),
-            finish: finish(answer.finish).to_owned(),
-            usage: usage(answer.usage.as_ref()),
+            finish: finish_reason(answer.finish).to_owned(),
+            usage: usage_json(answer.usage.as_ref()),
         };
         if let Some(turn) = turn {
             let output = turn::output_drafts(&answer, turn::text_message_id(app.memory().generate_message_id()));
@@ -339,14 +339,14 @@ impl PendingCompletion {
             let drafts = input.into_iter().chain(output).collect();
             turn.finish(&app, &record, drafts).await?;
         }
-        if let Some(ToStore { messages, metadata }) = to_store {
+        if let Some(StoreRequest { messages, metadata }) = store {
             stored::write(&app, &scope, &completion_json(&envelope, &completed), &messages, metadata).await?;
         }
         Ok(completed)
     }
 }
 
-/// Returns the stored answer of an earlier attempt of a request.
+/// Reads the stored answer of an earlier attempt of the request.
 async fn read_answered(
     app: &App,
     scope: &Scope,
@@ -363,15 +363,15 @@ async fn read_answered(
     Ok((Envelope { id: record.id.clone(), created, model: text("model"), ..envelope }, answer))
 }
 
-/// Returns the thread that a request selects in the header or in its metadata.
-pub(super) fn thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ThreadId>> {
+/// Returns the thread that a request selects in the header or in its metadata; `None` if it selects no thread.
+pub(super) fn selected_thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ThreadId>> {
     let header = headers.get(THREAD_HEADER).map(|value| value.to_str().unwrap_or_default());
-    let named = header.or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
-    let Some(named) = named else { return Ok(None) };
-    let id = if named.starts_with("conv_") {
-        ids::thread(named)?
+    let name = header.or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
+    let Some(name) = name else { return Ok(None) };
+    let id = if name.starts_with("conv_") {
+        ids::parse_conversation_id(name)?
     } else {
-        named.parse().map_err(|_| ApiError::not_found("thread"))?
+        name.parse().map_err(|_| ApiError::not_found("thread"))?
     };
     Ok(Some(id))
 }
@@ -381,7 +381,7 @@ pub(super) fn completion_json(envelope: &Envelope, answer: &Answer) -> Value {
     let text: Vec<&str> = answer.parts.iter().filter_map(Part::text).collect();
     let content = if text.is_empty() { Value::Null } else { text.concat().into() };
     let mut message = value!({ "role": "assistant", "content": content, "refusal": null });
-    let calls = calls(answer);
+    let calls = tool_calls_json(answer);
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
@@ -396,7 +396,7 @@ pub(super) fn completion_json(envelope: &Envelope, answer: &Answer) -> Value {
 }
 
 /// Returns the JSON of an answer's tool calls.
-pub(super) fn calls(answer: &Answer) -> Vec<Value> {
+pub(super) fn tool_calls_json(answer: &Answer) -> Vec<Value> {
     let calls = answer.parts.iter().filter_map(|part| match part {
         Part::ToolCall(call) => {
             let function = value!({ "name": call.name, "arguments": call.arguments.as_str() });
@@ -407,7 +407,7 @@ pub(super) fn calls(answer: &Answer) -> Vec<Value> {
     calls.collect()
 }
 
-fn finish(finish: Finish) -> &'static str {
+fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::ToolCalls => "tool_calls",
         Finish::Length => "length",
@@ -417,7 +417,7 @@ fn finish(finish: Finish) -> &'static str {
 }
 
 /// Returns the JSON of an answer's token usage.
-pub(super) fn usage(usage: Option<&Usage>) -> Value {
+pub(super) fn usage_json(usage: Option<&Usage>) -> Value {
     let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
     let details = usage.map_or_else(TokenDetails::default, |usage| usage.details);
     value!({

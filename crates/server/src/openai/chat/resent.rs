@@ -1,5 +1,5 @@
-//! Recognises messages that a client sends again: agents store the messages of a run themselves and send all of them with each
-//! request.
+//! Recognises messages that a client sends again. Agent libraries, for example, keep the messages of a run themselves, and send all
+//! of them with each request.
 
 use threadkeep::core::limits::PAGE;
 use threadkeep::{Bound, Draft, Message, MessageQuery, Part, Role, Scope, ThreadId, ToolCall, Value};
@@ -7,17 +7,18 @@ use threadkeep::{Bound, Draft, Message, MessageQuery, Part, Role, Scope, ThreadI
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The most pages of the thread that are searched: together they have more messages than one request can have.
+/// The maximum number of pages of the thread that are searched. Together they contain more messages than one request can contain.
 const MAX_PAGES: usize = 3;
 
-/// Returns the new messages of a request: without the longest prefix that ends with an answer and is in the thread as well.
+/// Removes the messages that the thread already contains from a request: the longest prefix that ends with an answer and also
+/// occurs in the thread.
 pub(super) async fn without_resent(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
     mut drafts: Vec<Draft>,
 ) -> Result<Vec<Draft>, ApiError> {
-    // Up to each answer: the number of pieces, and of messages.
+    // For each answer: the number of pieces and the number of messages up to and including the answer.
     let (mut sent, mut answers) = (Vec::new(), Vec::new());
     for (index, draft) in drafts.iter().enumerate() {
         sent.extend(pieces(draft.content.role, &draft.content.parts));
@@ -28,7 +29,7 @@ pub(super) async fn without_resent(
     if answers.is_empty() {
         return Ok(drafts);
     }
-    let messages = newest(app, scope, thread, sent.len()).await?;
+    let messages = newest_messages(app, scope, thread, sent.len()).await?;
     let stored: Vec<Piece<'_>> =
         messages.iter().flat_map(|message| pieces(message.content.role, &message.content.parts)).collect();
     let ends: Vec<usize> = answers.iter().map(|(length, _)| *length).collect();
@@ -37,14 +38,15 @@ pub(super) async fn without_resent(
     Ok(drafts.split_off(count))
 }
 
-/// Returns a thread's latest messages, oldest first: twice as many as were sent, because others may have been added since.
-async fn newest(app: &App, scope: &Scope, thread: ThreadId, sent: usize) -> Result<Vec<Message>, ApiError> {
+/// Returns a thread's latest messages, oldest first. Their number is about twice `sent`, the number of pieces in the request,
+/// because other messages may have been added since.
+async fn newest_messages(app: &App, scope: &Scope, thread: ThreadId, sent: usize) -> Result<Vec<Message>, ApiError> {
     let (mut pages, mut before) = (Vec::new(), None);
-    let mut left = sent.saturating_mul(2);
-    while left > 0 && pages.len() < MAX_PAGES {
-        let query = MessageQuery { before, ..MessageQuery::newest(left.min(PAGE)) };
+    let mut remaining = sent.saturating_mul(2);
+    while remaining > 0 && pages.len() < MAX_PAGES {
+        let query = MessageQuery { before, ..MessageQuery::newest(remaining.min(PAGE)) };
         let page = app.memory().messages(scope, thread, &query).await?;
-        left = left.saturating_sub(page.messages.len());
+        remaining = remaining.saturating_sub(page.messages.len());
         before = page.messages.first().map(|message| Bound::Seq(message.seq));
         let is_last = !page.more || before.is_none();
         pages.push(page.messages);
@@ -55,12 +57,13 @@ async fn newest(app: &App, scope: &Scope, thread: ThreadId, sent: usize) -> Resu
     Ok(pages.into_iter().rev().flatten().collect())
 }
 
-/// A part of the content, independent of how parts are divided into messages: the calls of an answer may be in one message or in
-/// one message each.
+/// A part of the content. Pieces are compared instead of messages, because clients divide content into messages differently: the
+/// tool calls of an answer may be in one message, or each in its own.
 #[derive(Debug, PartialEq)]
 enum Piece<'a> {
     Text(Role, String),
-    /// A call's id, name and arguments. The arguments are compared as values, because clients may format their JSON differently.
+    /// The id, the name and the arguments of a call. The arguments are compared as values, because clients may format JSON
+    /// differently.
     Call(&'a str, &'a str, Value),
     Other(Role, &'a Part),
 }
@@ -83,32 +86,33 @@ fn pieces(role: Role, parts: &[Part]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Returns the length of the longest prefix of `sent` that ends at one of `ends` and occurs anywhere in `stored`. Takes time
-/// linear in both lengths (Knuth-Morris-Pratt search).
+/// Returns the length of the longest prefix of `sent` that ends at one of `ends` and occurs anywhere in `stored`; 0 if there is
+/// none. Takes time linear in both lengths (Knuth-Morris-Pratt search).
 fn known_prefix(sent: &[Piece<'_>], ends: &[usize], stored: &[Piece<'_>]) -> usize {
     if sent.is_empty() {
         return 0;
     }
-    // For each prefix: the longest shorter prefix that is its suffix (the failure function), and the longest suffix of it that is
-    // a prefix ending at one of `ends`.
+    // For each prefix, by its length: `shorter` is the length of the longest shorter prefix that is also a suffix of it (the
+    // failure function), and `ending` is the length of its longest suffix that is also a prefix ending at one of `ends`.
     let (mut shorter, mut ending) = (vec![0; sent.len() + 1], vec![0; sent.len() + 1]);
     for length in 1..=sent.len() {
         if length > 1 {
-            shorter[length] = extended(sent, &shorter, shorter[length - 1], &sent[length - 1]);
+            shorter[length] = extend_match(sent, &shorter, shorter[length - 1], &sent[length - 1]);
         }
         ending[length] = if ends.binary_search(&length).is_ok() { length } else { ending[shorter[length]] };
     }
-    let (mut length, mut most) = (0, 0);
+    let (mut length, mut longest) = (0, 0);
     for piece in stored {
         let from = if length == sent.len() { shorter[length] } else { length };
-        length = extended(sent, &shorter, from, piece);
-        most = most.max(ending[length]);
+        length = extend_match(sent, &shorter, from, piece);
+        longest = longest.max(ending[length]);
     }
-    most
+    longest
 }
 
-/// Returns the length of the longest prefix that matches up to and including a piece, after a match of `length` before it.
-fn extended(sent: &[Piece<'_>], shorter: &[usize], mut length: usize, piece: &Piece<'_>) -> usize {
+/// Returns the length of the longest prefix of `sent` that matches up to and including `piece`, if a prefix of `length` matches
+/// before it.
+fn extend_match(sent: &[Piece<'_>], shorter: &[usize], mut length: usize, piece: &Piece<'_>) -> usize {
     while length > 0 && sent[length] != *piece {
         length = shorter[length];
     }
@@ -124,8 +128,8 @@ mod tests {
         texts.chars().map(|text| Piece::Text(role(text), text.to_string())).collect()
     }
 
-    /// Each letter is a message; capitals are answers.
-    fn known_of(sent: &str, stored: &str) -> usize {
+    /// Calls [`known_prefix`] with messages of one letter each. Capital letters are answers.
+    fn known_prefix_of_letters(sent: &str, stored: &str) -> usize {
         let ends: Vec<usize> = (1..=sent.len()).filter(|end| sent.as_bytes()[end - 1].is_ascii_uppercase()).collect();
         known_prefix(&pieces_of(sent), &ends, &pieces_of(stored))
     }
@@ -146,12 +150,12 @@ mod tests {
             ("aA", "", 0),
             ("", "aA", 0),
         ] {
-            assert_eq!(known_of(sent, stored), known, "{sent} in {stored}");
+            assert_eq!(known_prefix_of_letters(sent, stored), known, "{sent} in {stored}");
         }
     }
 
     #[test]
-    fn the_linear_search_finds_the_same_as_trying_every_position() {
+    fn linear_search_finds_the_same_prefix_as_trying_every_position() {
         let letters = |mut number: usize, length: usize| -> String {
             let mut letter = || {
                 let letter = ['a', 'A', 'b', 'B'][number % 4];
@@ -163,7 +167,8 @@ mod tests {
         for (sent, stored) in (0..4096).flat_map(|sent| (0..4096).step_by(331).map(move |stored| (sent, stored))) {
             let (sent, stored) = (letters(sent, 6), letters(stored, 6));
             let is_end = |end: &usize| sent.as_bytes()[end - 1].is_ascii_uppercase() && stored.contains(&sent[..*end]);
-            assert_eq!(known_of(&sent, &stored), (1..=6).filter(is_end).max().unwrap_or(0), "{sent} in {stored}");
+            let expected = (1..=6).filter(is_end).max().unwrap_or(0);
+            assert_eq!(known_prefix_of_letters(&sent, &stored), expected, "{sent} in {stored}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Completions that are stored on request (`store`).
+//! Completions that are stored because the client requested it (`store`).
 
 pub(crate) mod delete;
 pub(crate) mod list;
@@ -49,6 +49,7 @@ pub(super) async fn write(
     STORE.write(app, scope, id, &stored).await
 }
 
+/// Finds a stored completion. An invalid id is reported as not found.
 async fn find(app: &App, scope: &Scope, id: &str) -> Result<StoredCompletion> {
     let digits = id.strip_prefix(PREFIX).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let found = match digits.filter(|digits| digits.len() == 32) {

@@ -7,7 +7,7 @@ use threadkeep::Part;
 use threadkeep::core::ChatDelta;
 use tokio::sync::mpsc;
 
-use super::complete::{Answer, Envelope, PendingCompletion, calls};
+use super::complete::{Answer, Envelope, PendingCompletion, tool_calls_json};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::limits;
@@ -17,7 +17,7 @@ use crate::openai::sse;
 pub(super) fn respond(completion: PendingCompletion) -> Response {
     let (chunks, receiver) = mpsc::unbounded_channel::<Bytes>();
     let app = completion.app.clone();
-    // Spawned, so that the completion is finished even if the client disconnects.
+    // The completion runs in its own task, so that it is finished even if the client disconnects.
     tokio::spawn(threadkeep_service::in_current_span(async move {
         let mut writer = ChunkWriter::new(chunks, completion.envelope.clone());
         match completion.answer(&mut |delta| writer.write_delta(delta)).await {
@@ -50,7 +50,7 @@ pub(super) struct ChunkWriter {
 impl ChunkWriter {
     pub(super) fn new(chunks: mpsc::UnboundedSender<Bytes>, envelope: Envelope) -> Self {
         let writer = Self { chunks, envelope, has_text: false };
-        writer.write(&json!({ "role": "assistant", "content": "" }), None);
+        writer.write_choice(&json!({ "role": "assistant", "content": "" }), None);
         writer
     }
 
@@ -59,11 +59,11 @@ impl ChunkWriter {
         drop(self.chunks.send(format!("data: {data}\n\n").into()));
     }
 
-    fn write(&self, delta: &Value, finish: Option<&str>) {
-        self.chunk(&json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]), None);
+    fn write_choice(&self, delta: &Value, finish: Option<&str>) {
+        self.write_chunk(&json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]), None);
     }
 
-    fn chunk(&self, choices: &Value, usage: Option<&Value>) {
+    fn write_chunk(&self, choices: &Value, usage: Option<&Value>) {
         let Envelope { id, created, model, include_usage } = &self.envelope;
         let mut chunk = json!({
             "id": id, "object": "chat.completion.chunk", "created": created, "model": model, "choices": choices
@@ -77,26 +77,26 @@ impl ChunkWriter {
     pub(super) fn write_delta(&mut self, delta: ChatDelta) {
         if let ChatDelta::Text(text) = delta {
             self.has_text = true;
-            self.write(&json!({ "content": text }), None);
+            self.write_choice(&json!({ "content": text }), None);
         }
     }
 
     pub(super) fn finish(&self, answer: &Answer) {
         if !self.has_text {
             for text in answer.parts.iter().filter_map(Part::text) {
-                self.write(&json!({ "content": text }), None);
+                self.write_choice(&json!({ "content": text }), None);
             }
         }
-        for (index, call) in calls(answer).into_iter().enumerate() {
+        for (index, call) in tool_calls_json(answer).into_iter().enumerate() {
             let (id, function) = (&call["id"], &call["function"]);
             let start = json!({ "index": index, "id": id, "type": "function", "function": { "name": function["name"], "arguments": "" } });
-            self.write(&json!({ "tool_calls": [start] }), None);
+            self.write_choice(&json!({ "tool_calls": [start] }), None);
             let rest = json!({ "index": index, "function": { "arguments": function["arguments"] } });
-            self.write(&json!({ "tool_calls": [rest] }), None);
+            self.write_choice(&json!({ "tool_calls": [rest] }), None);
         }
-        self.write(&json!({}), Some(&answer.finish));
+        self.write_choice(&json!({}), Some(&answer.finish));
         if self.envelope.include_usage {
-            self.chunk(&json!([]), Some(&answer.usage));
+            self.write_chunk(&json!([]), Some(&answer.usage));
         }
         self.send("[DONE]");
     }

@@ -24,10 +24,11 @@ pub(crate) struct CreateItemsJson {
     items: Vec<Box<RawValue>>,
 }
 
-/// Adds items to a conversation, all or none
+/// Adds items to a conversation
 ///
-/// A repeated request adds the items only once if it has the same Idempotency-Key, or if the client marks it as a retry and the
-/// items are still the last of the conversation. An item whose id already exists is not added again.
+/// If an item cannot be added, none is. A repeated request does not add the items again if it has the same Idempotency-Key, or if
+/// the client marks it as a retry and the items are still the last ones of the conversation. An item whose id already exists is not
+/// added again.
 #[utoipa::path(
     post,
     path = "/v1/conversations/{id}/items",
@@ -45,7 +46,7 @@ pub(crate) async fn create(
     JsonBody { value: body, digest }: JsonBody<CreateItemsJson>,
 ) -> Result {
     let (scope, id) = (&caller.scope, path_params.get("id"));
-    let thread = ids::thread(id)?;
+    let thread = ids::parse_conversation_id(id)?;
     let items = items::read_all(&body.items)?;
     let attempt = input::read_attempt(&headers, "items", &digest)?;
     let drafts = references::resolve_all(&app, scope, Some(thread), items).await?;
@@ -54,7 +55,8 @@ pub(crate) async fn create(
     Ok(with_replay(list_response(&items, false), replayed))
 }
 
-/// Adds the items that do not exist yet. Returns the messages in the order of the drafts.
+/// Adds the items that do not exist yet. Returns the messages in the order of the drafts, and whether the response has to be marked
+/// as a repetition.
 async fn add(
     app: &App,
     scope: &Scope,
@@ -72,7 +74,7 @@ async fn add(
     Ok((appended_messages(app, scope, thread, &appended).await?, appended.replayed))
 }
 
-/// Adds the items that do not exist yet, after adding all of them failed because some exist.
+/// Adds the items that do not exist yet, after an attempt to add all of them failed with `conflict` because some exist.
 async fn add_missing(
     app: &App,
     scope: &Scope,
@@ -81,24 +83,24 @@ async fn add_missing(
     attempt: &Attempt,
     conflict: ApiError,
 ) -> Result<(Vec<Message>, bool)> {
-    let name = |draft: &Draft| {
+    let reference = |draft: &Draft| {
         let external = draft.external_id.clone().map(MessageRef::External);
         draft.id.map(MessageRef::Id).or(external)
     };
-    let requested: Vec<_> = drafts.iter().filter_map(name).collect();
+    let requested: Vec<_> = drafts.iter().filter_map(reference).collect();
     let found = app.memory().find_messages(scope, thread, &requested).await?;
-    let is_draft = |draft: &Draft, message: &Message| {
+    let has_id_of = |draft: &Draft, message: &Message| {
         draft.id == Some(message.id) || (draft.external_id.is_some() && draft.external_id == message.external_id)
     };
     let mut existing: HashMap<usize, Message> = HashMap::new();
     let mut missing = Vec::new();
     for (index, draft) in drafts.iter().enumerate() {
-        match found.iter().find(|message| is_draft(draft, message)) {
+        match found.iter().find(|message| has_id_of(draft, message)) {
             None => missing.push(draft.clone()),
             Some(message) if message.content == draft.content => {
                 existing.insert(index, message.clone());
             }
-            // The id is taken by an item with different content.
+            // The conversation has an item with the same id but different content.
             Some(_) => return Err(conflict),
         }
     }

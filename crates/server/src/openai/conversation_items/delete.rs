@@ -1,6 +1,6 @@
 use axum::extract::State;
 
-use super::{find, thread_of};
+use super::{find, find_thread};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
@@ -20,7 +20,7 @@ use crate::security::Caller;
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
-    let thread = thread_of(&app, scope, path_params.get("id")).await?;
+    let thread = find_thread(&app, scope, path_params.get("id")).await?;
     let (message, _) = find(&app, scope, thread, path_params.get("item")).await?;
     if items_of(&message).len() > 1 {
         let message =

@@ -2,7 +2,7 @@ use axum::extract::State;
 use threadkeep::core::{ChangePage, Effect, RangeEnd};
 use threadkeep::{Bound, MessageQuery, MessageRef, Scope, ThreadId};
 
-use super::{find, list_response, thread_of};
+use super::{find, find_thread, list_response};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
@@ -11,12 +11,12 @@ use crate::openai::items::{Item, items_of};
 use crate::security::Caller;
 
 const DEFAULT_LIMIT: usize = 20;
-/// The most items on a page, in all lists of this API.
+/// The maximum number of items on a page, in all lists of this API.
 pub(crate) const MAX_LIMIT: usize = 100;
-/// How many of a thread's latest changes are searched for the deletion of an item.
+/// The number of a thread's latest changes that are searched for the deletion of an item.
 const SEARCHED_CHANGES: usize = 1_000;
 
-/// Which page of a list is requested.
+/// A query for a page of a list.
 #[derive(Debug)]
 pub(crate) struct PageQuery {
     pub(crate) after: Option<String>,
@@ -25,18 +25,18 @@ pub(crate) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Reads the parameters of all lists of this API. The default order is newest first.
+    /// Takes the parameters that all lists of this API have. The default order is newest first.
     pub(crate) fn read(params: &mut QueryParams) -> Result<Self> {
         Self::read_with(params, RangeEnd::Newest)
     }
 
-    /// Like [`Self::read`], with oldest first as the default order.
+    /// Like [`Self::read`], but the default order is oldest first.
     pub(crate) fn read_ascending(params: &mut QueryParams) -> Result<Self> {
         Self::read_with(params, RangeEnd::Oldest)
     }
 
     fn read_with(params: &mut QueryParams, default: RangeEnd) -> Result<Self> {
-        // Ignored: items always include everything that is stored of them.
+        // This parameter is ignored, because items always include everything that is stored.
         params.take_all("include");
         let limit: i64 = params.parse("limit", "a whole number")?.unwrap_or(DEFAULT_LIMIT as i64);
         let (bound, code) = match limit {
@@ -81,20 +81,20 @@ pub(crate) async fn list(
     mut params: QueryParams,
 ) -> Result {
     let query = PageQuery::read(&mut params)?;
-    let thread = thread_of(&app, &caller.scope, path_params.get("id")).await?;
-    let (items, has_more) = page(&app, &caller.scope, thread, &query).await?;
+    let thread = find_thread(&app, &caller.scope, path_params.get("id")).await?;
+    let (items, has_more) = read_page(&app, &caller.scope, thread, &query).await?;
     Ok(list_response(&items, has_more))
 }
 
-/// Returns a page of a thread's items, and whether more follow.
-async fn page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> Result<(Vec<Item>, bool)> {
-    let from = match &query.after {
+/// Reads a page of a thread's items. Returns the items, and whether more items follow.
+async fn read_page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> Result<(Vec<Item>, bool)> {
+    let after = match &query.after {
         Some(after) => Some(position_of(app, scope, thread, after).await?),
         None => None,
     };
-    // Each message has at least one item, but all items of the message at `after` may be on earlier pages.
+    // Each message has at least one item, but all items of the message that contains `after` may be on earlier pages.
     let mut messages = MessageQuery { take: query.take, ..MessageQuery::newest(query.limit + 2) };
-    if let Some((seq, _)) = from {
+    if let Some((seq, _)) = after {
         match query.take {
             RangeEnd::Newest => messages.before = Some(Bound::Seq(seq + 1)),
             RangeEnd::Oldest => messages.after = Some(Bound::Seq(seq - 1)),
@@ -102,9 +102,9 @@ async fn page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> 
     }
     let page = app.memory().messages(scope, thread, &messages).await?;
     let is_listed = |seq: u64, index: usize| {
-        from.is_some_and(|(from, last)| match query.take {
-            RangeEnd::Newest => from == seq && index >= last,
-            RangeEnd::Oldest => from == seq && index <= last,
+        after.is_some_and(|(after_seq, after_index)| match query.take {
+            RangeEnd::Newest => after_seq == seq && index >= after_index,
+            RangeEnd::Oldest => after_seq == seq && index <= after_index,
         })
     };
     let mut items: Vec<Item> = Vec::new();
@@ -120,14 +120,14 @@ async fn page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> 
     Ok((items, has_more))
 }
 
-/// Returns the position of an item's message, and the item's index within it. The position of a recently deleted item is still
-/// known, because a client may delete the items of a page before it requests the next one.
+/// Returns the position of the message that contains an item, and the index of the item in the message. Recently deleted items are
+/// found too, because a client may delete the items of a page before it requests the next page.
 async fn position_of(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> Result<(u64, usize)> {
     let not_found = match find(app, scope, thread, item).await {
         Ok((message, index)) => return Ok((message.seq, index)),
         Err(error) => error,
     };
-    let Some((MessageRef::Id(id), index)) = ids::message(item) else { return Err(not_found) };
+    let Some((MessageRef::Id(id), index)) = ids::parse_item_id(item) else { return Err(not_found) };
     let memory = app.memory();
     let newest = memory.get_thread(scope, thread).await?.positions.change;
     let after = newest.saturating_sub(SEARCHED_CHANGES as u64);
@@ -140,8 +140,8 @@ async fn position_of(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> 
     erased.map(|seq| (seq, index)).ok_or(not_found)
 }
 
-/// Returns a page of items that are all in memory, oldest first.
-pub(crate) fn page_of(mut items: Vec<Item>, query: &PageQuery) -> Result {
+/// Responds with a page of `items`, which are all items of the list, oldest first.
+pub(crate) fn page_response(mut items: Vec<Item>, query: &PageQuery) -> Result {
     if query.take == RangeEnd::Newest {
         items.reverse();
     }

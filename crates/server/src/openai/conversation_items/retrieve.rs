@@ -1,6 +1,6 @@
 use axum::extract::State;
 
-use super::{find, json_response, thread_of};
+use super::{find, find_thread, json_response};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::PathParams;
@@ -17,7 +17,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let thread = thread_of(&app, &caller.scope, path_params.get("id")).await?;
+    let thread = find_thread(&app, &caller.scope, path_params.get("id")).await?;
     let (message, index) = find(&app, &caller.scope, thread, path_params.get("item")).await?;
     let item = items_of(&message).swap_remove(index);
     Ok(json_response(item.json))

@@ -48,7 +48,7 @@ pub(crate) async fn create(
     let attempt = input::read_attempt(&headers, "conversations", &digest)?;
     let items = items::read_all(&body.items.unwrap_or_default())?;
     let drafts = references::resolve_all(&app, scope, None, items).await?;
-    // Checked before the thread is created: an invalid item must not leave an empty thread behind.
+    // The items are checked before the thread is created, because an invalid item must not leave an empty thread behind.
     AppendOptions::default().check(&drafts)?;
     let id = attempt.thread_id(&app, scope);
     let open = OpenThread { metadata: check_metadata(body.metadata)?, ..OpenThread::new(scope, id) };

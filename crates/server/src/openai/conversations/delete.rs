@@ -19,7 +19,7 @@ use crate::security::Caller;
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let id = path_params.get("id");
-    let deleted = app.memory().delete_thread(&caller.scope, ids::thread(id)?).await;
+    let deleted = app.memory().delete_thread(&caller.scope, ids::parse_conversation_id(id)?).await;
     deleted.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&value!({ "id": id, "object": "conversation.deleted", "deleted": true })))
 }

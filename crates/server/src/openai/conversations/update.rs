@@ -18,7 +18,7 @@ pub(crate) struct UpdateConversationJson {
     metadata: Option<Map>,
 }
 
-/// Replaces a conversation's metadata
+/// Replaces the metadata of a conversation
 #[utoipa::path(
     post,
     path = "/v1/conversations/{id}",
@@ -35,7 +35,7 @@ pub(crate) async fn update(
     JsonBody { value: body, .. }: JsonBody<UpdateConversationJson>,
 ) -> Result {
     let (id, scope) = (path_params.get("id"), &caller.scope);
-    let (thread, metadata) = (ids::thread(id)?, Some(check_metadata(body.metadata)?));
+    let (thread, metadata) = (ids::parse_conversation_id(id)?, Some(check_metadata(body.metadata)?));
     let patch = ThreadPatch { metadata, ..ThreadPatch::default() };
     let patched = app.memory().patch_thread(scope, thread, patch, None).await;
     patched.map_err(ApiError::from).map_err(ids::not_found_as(id))?;

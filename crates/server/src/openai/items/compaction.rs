@@ -1,4 +1,5 @@
-//! Compaction items: notes that replace older items. A client stores and returns them without reading them.
+//! Compaction items, which contain notes that replace older items. A client stores these items and sends them back without reading
+//! them.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -7,7 +8,7 @@ use threadkeep::{MessageId, Part, Role};
 
 use super::write::Item;
 
-/// Marks notes of this server; the content of other servers' compaction items is opaque.
+/// The prefix of notes that this server wrote. The content of compaction items from other servers is opaque.
 const MARK: &str = "threadkeep:";
 const HEADING: &str = "Notes on the conversation before:\n";
 
@@ -19,7 +20,7 @@ pub(crate) fn compaction_item(id: MessageId, notes: &str) -> Item {
     Item { id, json: item.to_string() }
 }
 
-/// Converts an item's content for a model; `None` if another server wrote it.
+/// Converts the content of an item into a message part for a model. Returns `None` if another server wrote the content.
 pub(super) fn read_notes(content: &str) -> Option<(Role, Part)> {
     let text = String::from_utf8(BASE64_STANDARD.decode(content).ok()?).ok()?;
     let notes = text.strip_prefix(MARK)?;

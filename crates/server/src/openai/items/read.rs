@@ -2,11 +2,12 @@ use serde_json::value::RawValue;
 use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall, ToolResult, Value};
 
 use super::super::ids;
-use super::super::members::{Members, quoted};
-use super::{DATA, FORMAT, PART_FORMAT, ROLE, image_part, is_same, prefix, text_part};
+use super::super::members::{Members, json_string};
+use super::{DATA, FORMAT, PART_FORMAT, ROLE, id_prefix, image_part_json, is_same_json, text_part_json};
 use crate::error::ApiError;
 
-/// The most items in one request. OpenAI allows 20, but the Agents SDK for JavaScript sends all items of a run in one request.
+/// The maximum number of items in one request. OpenAI allows 20, but the Agents SDK for JavaScript sends all items of a run in one
+/// request.
 const MAX_ITEMS: usize = 500;
 
 /// An item of a request.
@@ -28,32 +29,32 @@ pub(crate) fn read_all(items: &[Box<RawValue>]) -> Result<Vec<InputItem>, ApiErr
     read_each(items, "items")
 }
 
-/// Reads any number of items and references to items. `param` is the name of the parameter, for errors.
+/// Reads any number of items and references to items. Errors name the parameter `param`.
 pub(crate) fn read_each(items: &[Box<RawValue>], param: &str) -> Result<Vec<InputItem>, ApiError> {
-    let each = items.iter().enumerate().map(|(index, item)| match reference(item) {
+    let each = items.iter().enumerate().map(|(index, item)| match referenced_id(item) {
         Some(id) => Ok(InputItem::Reference(id)),
-        None => Ok(InputItem::Item(Box::new(read(item, &format!("{param}[{index}]"))?))),
+        None => Ok(InputItem::Item(Box::new(read_item(item, &format!("{param}[{index}]"))?))),
     });
     each.collect()
 }
 
-/// Returns the id of the item that is referenced, if this is a reference: an object with only an id, or with the type
+/// Returns the id of the referenced item if `item` is a reference: an object that contains only an id, or has the type
 /// `item_reference`.
-fn reference(item: &RawValue) -> Option<String> {
+fn referenced_id(item: &RawValue) -> Option<String> {
     let members = Members::read(item.get()).ok()?;
     let is_reference = match members.get("type") {
         None | Some("null") => members.has_only(&["id", "type"]),
-        Some(_) => members.text("type").is_some_and(|kind| kind == "item_reference"),
+        Some(_) => members.get_string("type").is_some_and(|kind| kind == "item_reference"),
     };
-    members.text("id").filter(|_| is_reference)
+    members.get_string("id").filter(|_| is_reference)
 }
 
-/// Reads an item into a message.
-pub(crate) fn read(item: &RawValue, param: &str) -> Result<Draft, ApiError> {
+/// Converts an item into a message.
+pub(crate) fn read_item(item: &RawValue, param: &str) -> Result<Draft, ApiError> {
     let invalid = |what: &str| ApiError::invalid(param, format!("Invalid '{param}': {what}"));
     let members = Members::read(item.get()).map_err(|_| invalid("expected an object"))?;
     let kind = match members.get("type") {
-        Some(_) => members.text("type").ok_or_else(|| invalid("'type' is not a string"))?,
+        Some(_) => members.get_string("type").ok_or_else(|| invalid("'type' is not a string"))?,
         None if members.get("role").is_some() => "message".to_owned(),
         None => {
             return Err(ApiError::invalid(format!("{param}.type"), "Missing required parameter: 'type'.")
@@ -62,34 +63,37 @@ pub(crate) fn read(item: &RawValue, param: &str) -> Result<Draft, ApiError> {
     };
     let id = match members.get("id") {
         None | Some("null") => None,
-        Some(_) => {
-            Some(members.text("id").filter(|id| ids::is_item_id(id)).ok_or_else(|| invalid("'id' is not a valid id"))?)
-        }
+        Some(_) => Some(
+            members
+                .get_string("id")
+                .filter(|id| ids::is_item_id(id))
+                .ok_or_else(|| invalid("'id' is not a valid id"))?,
+        ),
     };
     let content = match kind.as_str() {
-        "message" => message(members, param)?,
-        "function_call" => function_call(members, param)?,
-        "function_call_output" => function_call_output(members, param)?,
-        "reasoning" => reasoning(members)?,
-        "compaction" => compaction(members, item)?,
+        "message" => read_message(members, param)?,
+        "function_call" => read_function_call(members, param)?,
+        "function_call_output" => read_function_call_output(members, param)?,
+        "reasoning" => read_reasoning(members)?,
+        "compaction" => read_compaction(members, item)?,
         "item_reference" => return Err(invalid("a reference requires the 'id' of an item")),
-        _ => unknown_item(&kind, item)?,
+        _ => read_unknown_item(&kind, item)?,
     };
     let draft = Draft::new(content);
     Ok(match id {
         None => draft,
-        Some(id) => match ids::own_message_id(prefix(&kind), &id) {
-            Some(own) => draft.with_id(own),
+        Some(id) => match ids::generated_message_id(id_prefix(&kind), &id) {
+            Some(message_id) => draft.with_id(message_id),
             None => draft.with_external_id(id),
         },
     })
 }
 
-fn message(mut members: Members, param: &str) -> Result<Content, ApiError> {
+fn read_message(mut members: Members, param: &str) -> Result<Content, ApiError> {
     let invalid = |member: &str, what: &str| {
         ApiError::invalid(format!("{param}.{member}"), format!("Invalid '{param}.{member}': {what}"))
     };
-    let name = members.text("role").ok_or_else(|| invalid("role", "expected a string"))?;
+    let name = members.get_string("role").ok_or_else(|| invalid("role", "expected a string"))?;
     let role = match name.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -102,23 +106,23 @@ fn message(mut members: Members, param: &str) -> Result<Content, ApiError> {
         ApiError::invalid(format!("{param}.content"), message).code("missing_required_parameter")
     })?;
     let is_output = role == Role::Assistant;
-    let (parts, normalized) = match serde_json::from_str::<String>(value) {
-        Ok(text) => (vec![Part::Text(text.clone())], format!("[{}]", text_part(is_output, &text))),
+    let (parts, content_json) = match serde_json::from_str::<String>(value) {
+        Ok(text) => (vec![Part::Text(text.clone())], format!("[{}]", text_part_json(is_output, &text))),
         Err(_) => {
             let list: Vec<Box<RawValue>> = serde_json::from_str(value)
                 .map_err(|_| invalid("content", "expected a string or an array of parts"))?;
-            let parts = list.iter().map(|part| content_part(part)).collect::<Option<Vec<Part>>>();
+            let parts = list.iter().map(|part| read_content_part(part)).collect::<Option<Vec<Part>>>();
             (parts.ok_or_else(|| invalid("content", "a part must be an object with a 'type'"))?, value.to_owned())
         }
     };
     members.set("type", "\"message\"");
-    members.set("content", normalized.clone());
+    members.set("content", content_json.clone());
     members.set_if_absent("status", "\"completed\"");
     members.remove("id");
-    let plain = plain_content(&parts, is_output);
+    let plain_json = plain_content_json(&parts, is_output);
     let is_plain = members.has_only(&["type", "role", "content", "status"])
         && members.get("status") == Some("\"completed\"")
-        && plain.is_some_and(|plain| is_same(&plain, &normalized));
+        && plain_json.is_some_and(|plain_json| is_same_json(&plain_json, &content_json));
     let mut content = Content { parts, ..Content::empty(role) };
     if name == "developer" {
         content.metadata.insert(ROLE.to_owned(), name.into());
@@ -129,22 +133,24 @@ fn message(mut members: Members, param: &str) -> Result<Content, ApiError> {
     Ok(content)
 }
 
-/// Returns the JSON of content that consists of text and images only; `None` for any other content.
-fn plain_content(parts: &[Part], is_output: bool) -> Option<String> {
+/// Returns the JSON of content that contains only text and images; `None` for any other content.
+fn plain_content_json(parts: &[Part], is_output: bool) -> Option<String> {
     let parts = parts.iter().map(|part| match part {
-        Part::Text(text) => Some(text_part(is_output, text)),
-        Part::Image(image) if !is_output => Some(image_part(&image.url)),
+        Part::Text(text) => Some(text_part_json(is_output, text)),
+        Part::Image(image) if !is_output => Some(image_part_json(&image.url)),
         _ => None,
     });
     Some(format!("[{}]", parts.collect::<Option<Vec<_>>>()?.join(",")))
 }
 
-fn content_part(json: &RawValue) -> Option<Part> {
+fn read_content_part(json: &RawValue) -> Option<Part> {
     let members = Members::read(json.get()).ok()?;
-    let known = match members.text("type")?.as_str() {
-        "input_text" | "output_text" | "text" => members.text("text").map(Part::Text),
-        "refusal" => members.text("refusal").map(Part::Text),
-        "input_image" => members.text("image_url").map(|url| Part::Image(ImageReference { url, description: None })),
+    let known = match members.get_string("type")?.as_str() {
+        "input_text" | "output_text" | "text" => members.get_string("text").map(Part::Text),
+        "refusal" => members.get_string("refusal").map(Part::Text),
+        "input_image" => {
+            members.get_string("image_url").map(|url| Part::Image(ImageReference { url, description: None }))
+        }
         _ => None,
     };
     // Any other part is returned as it was received.
@@ -152,14 +158,14 @@ fn content_part(json: &RawValue) -> Option<Part> {
     known.map_or_else(raw, Some)
 }
 
-/// Converts arguments that are not JSON into a JSON string, or `{}` if they are empty: a call must not be dropped, because its
-/// result refers to it.
+/// Converts arguments that are not JSON into a JSON string, or into `{}` if they are empty. A call with such arguments must not be
+/// dropped, because its result refers to it.
 pub(crate) fn arguments_json(arguments: &str) -> Result<JsonText, ApiError> {
-    Ok(if arguments.trim().is_empty() { JsonText::new("{}")? } else { JsonText::new(quoted(arguments))? })
+    Ok(if arguments.trim().is_empty() { JsonText::new("{}")? } else { JsonText::new(json_string(arguments))? })
 }
 
-fn function_call(mut members: Members, param: &str) -> Result<Content, ApiError> {
-    let [id, name, arguments] = ["call_id", "name", "arguments"].map(|member| required(&members, param, member));
+fn read_function_call(mut members: Members, param: &str) -> Result<Content, ApiError> {
+    let [id, name, arguments] = ["call_id", "name", "arguments"].map(|member| required_string(&members, param, member));
     let (id, name, arguments) = (id?, name?, arguments?);
     members.set("type", "\"function_call\"");
     members.set_if_absent("status", "\"completed\"");
@@ -174,13 +180,14 @@ fn function_call(mut members: Members, param: &str) -> Result<Content, ApiError>
     Ok(content)
 }
 
-fn function_call_output(mut members: Members, param: &str) -> Result<Content, ApiError> {
-    let call_id = required(&members, param, "call_id")?;
-    let output = members.get("output").ok_or_else(|| missing(param, "output"))?;
+fn read_function_call_output(mut members: Members, param: &str) -> Result<Content, ApiError> {
+    let call_id = required_string(&members, param, "call_id")?;
+    let output = members.get("output").ok_or_else(|| missing_error(param, "output"))?;
     let text = serde_json::from_str::<String>(output);
     let is_text = text.is_ok();
-    // A model gets the parts as one text. The parts themselves are stored in the data, because the text does not separate them.
-    let output = text.unwrap_or_else(|_| joined_text(output).unwrap_or_else(|| output.to_owned()));
+    // A model receives the parts as one text. The parts themselves are stored in the message's data, because the text does not
+    // separate them.
+    let output = text.unwrap_or_else(|_| join_text_parts(output).unwrap_or_else(|| output.to_owned()));
     members.set("type", "\"function_call_output\"");
     members.set_if_absent("status", "\"completed\"");
     members.remove("id");
@@ -191,14 +198,14 @@ fn function_call_output(mut members: Members, param: &str) -> Result<Content, Ap
     Ok(content)
 }
 
-/// Joins an output of text parts; `None` if there are other parts.
-fn joined_text(output: &str) -> Option<String> {
+/// Joins the text parts of an output. Returns `None` if the output has other parts.
+fn join_text_parts(output: &str) -> Option<String> {
     let parts: Vec<Value> = serde_json::from_str(output).ok()?;
     let text = |part: &Value| part["text"].as_str().filter(|_| part["type"] == "input_text").map(str::to_owned);
     Some(parts.iter().map(text).collect::<Option<Vec<_>>>()?.join("\n"))
 }
 
-fn reasoning(mut members: Members) -> Result<Content, ApiError> {
+fn read_reasoning(mut members: Members) -> Result<Content, ApiError> {
     let summary: Vec<Value> =
         members.get("summary").and_then(|summary| serde_json::from_str(summary).ok()).unwrap_or_default();
     let texts: Vec<&str> = summary.iter().filter_map(|part| part["text"].as_str()).collect();
@@ -211,20 +218,20 @@ fn reasoning(mut members: Members) -> Result<Content, ApiError> {
     Ok(content)
 }
 
-fn compaction(mut members: Members, item: &RawValue) -> Result<Content, ApiError> {
-    let notes = members.text("encrypted_content").and_then(|content| super::compaction::read_notes(&content));
-    let Some((role, part)) = notes else { return unknown_item("compaction", item) };
+fn read_compaction(mut members: Members, item: &RawValue) -> Result<Content, ApiError> {
+    let notes = members.get_string("encrypted_content").and_then(|content| super::compaction::read_notes(&content));
+    let Some((role, part)) = notes else { return read_unknown_item("compaction", item) };
     members.remove("id");
     Ok(Content { parts: vec![part], data: Some(exact_data(&members)?), ..Content::empty(role) })
 }
 
-fn unknown_item(kind: &str, item: &RawValue) -> Result<Content, ApiError> {
+fn read_unknown_item(kind: &str, item: &RawValue) -> Result<Content, ApiError> {
     let role = if kind.ends_with("_output") || kind.ends_with("_response") { Role::Tool } else { Role::Assistant };
     let json = JsonText::new(item.get())?;
     Ok(Content { parts: vec![Part::Raw { format: FORMAT.to_owned(), json }], ..Content::empty(role) })
 }
 
-/// Stores the exact item in the data, if it has other members than these or is not completed.
+/// Stores the exact item in the message's data if it has members other than `known` or is not completed.
 fn keep_other_members(content: &mut Content, members: &Members, known: &[&str]) -> Result<(), ApiError> {
     if !members.has_only(known) || members.get("status") != Some("\"completed\"") {
         content.data = Some(exact_data(members)?);
@@ -232,16 +239,16 @@ fn keep_other_members(content: &mut Content, members: &Members, known: &[&str]) 
     Ok(())
 }
 
-/// Returns the message data that contains the exact item, without its id.
+/// Returns the message data that contains the exact item without its id.
 fn exact_data(members: &Members) -> Result<JsonText, ApiError> {
-    Ok(JsonText::new(format!("{{{}:{}}}", quoted(DATA), members.to_json()))?)
+    Ok(JsonText::new(format!("{{{}:{}}}", json_string(DATA), members.to_json()))?)
 }
 
-fn required(members: &Members, param: &str, member: &str) -> Result<String, ApiError> {
-    members.text(member).ok_or_else(|| missing(param, member))
+fn required_string(members: &Members, param: &str, member: &str) -> Result<String, ApiError> {
+    members.get_string(member).ok_or_else(|| missing_error(param, member))
 }
 
-fn missing(param: &str, member: &str) -> ApiError {
+fn missing_error(param: &str, member: &str) -> ApiError {
     let message = format!("Missing required parameter: '{param}.{member}'.");
     ApiError::invalid(format!("{param}.{member}"), message).code("missing_required_parameter")
 }

@@ -1,4 +1,4 @@
-//! Prepares a request for a response, answers it and stores the answer.
+//! Prepares a request for a response, answers the request, and stores the answer.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +11,7 @@ use super::assistant::AssistantRun;
 use super::create::CreateResponseJson;
 use super::stored_response::{self, StoredResponse};
 use super::text_deltas::TextDeltas;
-use super::{body, chain, mint_id, text_message_id};
+use super::{body, chain, create_id, text_message_id};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
@@ -20,14 +20,16 @@ use crate::openai::items::{InputItem, Item, items_of};
 use crate::openai::turn::{self, ActiveTurn, StartedTurn, TurnRecord, TurnStart};
 use crate::openai::{assistant, ids, references, requests};
 
-/// How a client requests the response.
+/// How the client wants to receive the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
+    /// As one JSON object, when it is finished.
     Whole,
+    /// As a stream of events.
     Streamed,
-    /// Retrieved later.
+    /// By retrieving it later.
     Background,
-    /// Streamed, and retrievable later.
+    /// As a stream of events, and by retrieving it later.
     BackgroundStreamed,
 }
 
@@ -39,34 +41,37 @@ pub(super) struct PendingResponse {
     pub(super) id: String,
     /// The response without its output.
     pub(super) envelope: Map<String, Value>,
-    /// The id of the message with the first text.
+    /// The id of the message that contains the first text.
     pub(super) text_id: MessageId,
     pub(super) is_streamed: bool,
     pub(super) work: Work,
 }
 
+/// The work that is necessary to answer a request.
 pub(super) enum Work {
     CallModel(Box<ModelCall>),
     RunAssistant(Box<AssistantRun>),
-    /// An earlier attempt of the request was answered: the response as JSON, and its output.
+    /// None, because an earlier attempt of the request was answered. Contains the response as JSON and its output.
     Answered {
         response: String,
         output: Vec<Item>,
     },
 }
 
+/// A model call and the data that is stored with its answer.
 pub(super) struct ModelCall {
     /// The turn, if the response is in a conversation.
     pub(super) turn: Option<ActiveTurn>,
     input: Vec<Draft>,
     request: ChatRequest,
     store: bool,
+    /// The id of the response that this one continues.
     previous: Option<String>,
 }
 
 impl ModelCall {
-    /// Makes this a turn of a conversation. Returns the context that precedes the input.
-    async fn in_conversation(
+    /// Makes the call a turn of a conversation. Returns the context that precedes the input. Abandons the turn on errors.
+    async fn set_conversation(
         &mut self,
         app: &App,
         scope: &Scope,
@@ -74,12 +79,12 @@ impl ModelCall {
         started: StartedTurn,
         input: Vec<InputItem>,
     ) -> Result<Vec<ChatMessage>> {
-        let prepared = async {
+        let context = async {
             self.input = references::resolve_new(app, scope, Some(thread), input).await?;
-            turn::check(app, &self.input)?;
-            started.context(app, scope, thread, &self.input).await
+            turn::check_input(app, &self.input)?;
+            started.assemble_context(app, scope, thread, &self.input).await
         };
-        match prepared.await {
+        match context.await {
             Ok(context) => {
                 self.turn = Some(started.turn);
                 Ok(context)
@@ -91,8 +96,8 @@ impl ModelCall {
         }
     }
 
-    /// Makes this the continuation of an earlier response. Returns the messages that precede the input.
-    async fn continue_from(
+    /// Makes the call the continuation of an earlier response. Returns the messages that precede the input.
+    async fn set_previous(
         &mut self,
         app: &App,
         scope: &Scope,
@@ -105,21 +110,21 @@ impl ModelCall {
         self.input = references::resolve_new(app, scope, None, input).await?;
         self.input.retain(|draft| !is_in_chain(draft));
         self.previous = Some(previous);
-        Ok(requests::chat_messages(&chain))
+        Ok(requests::to_chat_messages(&chain))
     }
 }
 
 /// A finished response.
 pub(super) struct FinishedResponse {
-    /// The whole response as JSON.
+    /// The response as JSON.
     pub(super) response: String,
     pub(super) output: Vec<Item>,
-    /// `completed` or `incomplete`; from an assistant, also `failed` or `cancelled`.
+    /// `completed` or `incomplete`. The response of an assistant can also be `failed` or `cancelled`.
     pub(super) status: &'static str,
 }
 
 impl PendingResponse {
-    /// Checks a request and starts a turn in its conversation.
+    /// Checks a request, and starts a turn in its conversation if it has one.
     pub(super) async fn prepare(
         app: App,
         scope: Scope,
@@ -131,18 +136,18 @@ impl PendingResponse {
             return super::assistant::prepare(app, scope, connection, agent, request, attempt).await;
         }
         if app.model().is_none() {
-            return Err(turn::no_model());
+            return Err(turn::no_model_error());
         }
-        let conversation = conversation(&request)?;
+        let conversation = read_conversation_id(&request)?;
         let mut chat = chat_request(&request)?;
         check_metadata(request.metadata.clone())?;
-        let input = requests::input(request.input.as_deref())?;
+        let input = requests::read_input(request.input.as_deref())?;
         if input.is_empty() && conversation.is_none() && request.previous_response_id.is_none() {
             let message = "Missing required parameter: 'input'.";
             return Err(ApiError::invalid("input", message).code("missing_required_parameter"));
         }
-        let thread = conversation.as_deref().map(ids::thread).transpose()?;
-        let id = mint_id(app.memory(), attempt.named_id(&scope), thread);
+        let thread = conversation.as_deref().map(ids::parse_conversation_id).transpose()?;
+        let id = create_id(app.memory(), attempt.named_id(&scope), thread);
         let created_at = app.memory().now().as_millis().div_euclid(1000);
         let mut envelope = body::envelope(&id, created_at, &request, conversation.as_deref());
         if request.model.is_none() {
@@ -161,12 +166,12 @@ impl PendingResponse {
                 let start = ActiveTurn::start(&app, &scope, thread, &id, &attempt).await;
                 match start.map_err(ids::not_found_as(name))? {
                     TurnStart::Answered(record) => return read_answered(app, scope, attempt, thread, record).await,
-                    TurnStart::New(started) => call.in_conversation(&app, &scope, thread, started, input).await?,
+                    TurnStart::New(started) => call.set_conversation(&app, &scope, thread, started, input).await?,
                 }
             }
             (_, _, Some(previous)) => {
                 let may_truncate = request.truncation.as_deref() == Some("auto");
-                call.continue_from(&app, &scope, previous, may_truncate, input).await?
+                call.set_previous(&app, &scope, previous, may_truncate, input).await?
             }
             _ => {
                 call.input = references::resolve_new(&app, &scope, None, input).await?;
@@ -175,22 +180,23 @@ impl PendingResponse {
         };
         let answered = if thread.is_none() { find_answered(&app, &scope, &attempt, &id).await? } else { None };
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
-        chat.messages = instructions.into_iter().chain(context).chain(requests::chat_messages(&call.input)).collect();
+        chat.messages =
+            instructions.into_iter().chain(context).chain(requests::to_chat_messages(&call.input)).collect();
         call.request = chat;
         let work = answered.unwrap_or_else(|| Work::CallModel(Box::new(call)));
         Ok(Self { text_id: text_message_id(&id), is_streamed: false, app, scope, attempt, id, envelope, work })
     }
 
-    /// Answers with the whole response.
+    /// Answers the request, and responds with the finished response.
     pub(super) async fn respond(self) -> Result<Response> {
-        // Spawned, so that the response is finished even if the client disconnects.
+        // The answer is generated in its own task, so that it is finished even if the client disconnects.
         let answering = tokio::spawn(in_current_span(async move { self.answer(&mut |_| {}).await }));
-        let answered = answering.await.map_err(|_| ApiError::task_panicked())?;
-        let answered = answered.map_err(|(error, _)| error)?;
-        Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())
+        let result = answering.await.map_err(|_| ApiError::task_panicked())?;
+        let finished = result.map_err(|(error, _)| error)?;
+        Ok(([(header::CONTENT_TYPE, "application/json")], finished.response).into_response())
     }
 
-    /// Answers the request and stores the answer. An error comes with the JSON of the failed response.
+    /// Answers the request and stores the answer. An error is returned together with the JSON of the failed response.
     pub(super) async fn answer(
         self,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
@@ -231,7 +237,7 @@ impl PendingResponse {
         let status = if envelope["status"] == "incomplete" { "incomplete" } else { "completed" };
         let response = body::with_output(&envelope, &output);
         let lengths = text_deltas.lengths(&output);
-        let stored = store(&app, &scope, &attempt, &id, &envelope, &response, call, drafts, lengths).await;
+        let stored = store_answer(&app, &scope, &attempt, &id, &envelope, &response, call, drafts, lengths).await;
         match stored {
             Ok(()) => Ok(FinishedResponse { response, output, status }),
             Err(error) => Err(failed_response(&mut envelope, error)),
@@ -239,7 +245,7 @@ impl PendingResponse {
     }
 }
 
-/// Returns an error with the JSON of the failed response.
+/// Returns an error together with the JSON of the failed response.
 pub(super) fn failed_response(envelope: &mut Map<String, Value>, error: ApiError) -> (ApiError, String) {
     body::set_failed(envelope, error.code, &error.message);
     let text = body::with_output(envelope, &[]);
@@ -247,7 +253,7 @@ pub(super) fn failed_response(envelope: &mut Map<String, Value>, error: ApiError
 }
 
 #[expect(clippy::too_many_arguments, reason = "a part of one function, separated because of its length")]
-async fn store(
+async fn store_answer(
     app: &App,
     scope: &Scope,
     attempt: &Attempt,
@@ -259,7 +265,7 @@ async fn store(
     delta_lengths: Vec<u32>,
 ) -> Result<()> {
     let ModelCall { turn, input, store, previous, .. } = call;
-    // Ids are created here, because the record refers to the messages.
+    // The messages get their ids here, because the record refers to them.
     let with_id =
         |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().generate_message_id()) };
     let input: Vec<Draft> = input.into_iter().map(with_id).collect();
@@ -302,7 +308,7 @@ async fn find_answered(app: &App, scope: &Scope, attempt: &Attempt, id: &str) ->
     Ok(Some(Work::Answered { response: stored.response.as_str().to_owned(), output }))
 }
 
-/// Returns the stored answer of an earlier attempt of a request in a conversation.
+/// Reads the stored answer of an earlier attempt of a request in a conversation.
 pub(super) async fn read_answered(
     app: App,
     scope: Scope,
@@ -317,7 +323,7 @@ pub(super) async fn read_answered(
     Ok(PendingResponse { app, scope, attempt, id: record.id, envelope, text_id, is_streamed: false, work })
 }
 
-/// Reads a response of a conversation, without messages that were erased since.
+/// Reads a response in a conversation. Messages that have been erased since are missing.
 pub(super) async fn read_response(
     app: &App,
     scope: &Scope,
@@ -352,8 +358,8 @@ pub(super) fn stored_item(json: &JsonText) -> Item {
     Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
 }
 
-/// Returns the id of the conversation in a request.
-pub(super) fn conversation(request: &CreateResponseJson) -> Result<Option<String>> {
+/// Returns the conversation id in a request; `None` without a conversation.
+pub(super) fn read_conversation_id(request: &CreateResponseJson) -> Result<Option<String>> {
     let id = match &request.conversation {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id.clone()),
@@ -382,11 +388,11 @@ fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
     let effort = request.reasoning.as_ref().and_then(|reasoning| reasoning.get("effort")?.as_str());
     Ok(ChatRequest {
         messages: Vec::new(),
-        tools: requests::tools(Some(tools))?,
-        tool_choice: requests::tool_choice(request.tool_choice.as_ref())?,
+        tools: requests::read_tools(Some(tools))?,
+        tool_choice: requests::read_tool_choice(request.tool_choice.as_ref())?,
         temperature: request.temperature,
         max_tokens: request.max_output_tokens,
-        format: requests::format(request.text.as_ref().and_then(|text| text.get("format")), "text.format")?,
+        format: requests::read_format(request.text.as_ref().and_then(|text| text.get("format")), "text.format")?,
         parallel_tool_calls: request.parallel_tool_calls,
         reasoning_effort: effort.map(str::to_owned),
         sampling: Sampling { top_p: request.top_p, ..Sampling::default() },

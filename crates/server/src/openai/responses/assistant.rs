@@ -1,4 +1,5 @@
-//! Responses of assistants: turns in the request's conversation, or in a new thread that later responses continue.
+//! Responses by assistants. Such a response is a turn in the conversation of the request, or in a new thread that later responses
+//! continue.
 
 use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
@@ -7,18 +8,18 @@ use threadkeep::{Agent, MessageId, MessageRef, Role, Scope, ThreadId, Turn as Ag
 use threadkeep_service::{Attempt, in_current_span};
 use tokio::sync::oneshot;
 
-use super::answer::{FinishedResponse, PendingResponse, Work, conversation, failed_response, read_answered};
+use super::answer::{FinishedResponse, PendingResponse, Work, failed_response, read_answered, read_conversation_id};
 use super::create::CreateResponseJson;
 use super::retrieve::ResponseState;
 use super::text_deltas::TextDeltas;
-use super::{body, chain, mint_id, text_message_id, thread_of};
+use super::{body, chain, create_id, text_message_id, thread_in_id};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::assistant;
 use crate::openai::conversations::check_metadata;
 use crate::openai::items::{Item, items_of};
-use crate::openai::members::{Members, quoted};
+use crate::openai::members::{Members, json_string};
 use crate::openai::turn::{self, TurnRecord};
 use crate::openai::{ids, references, requests};
 use crate::security::MayResume;
@@ -29,7 +30,7 @@ pub(super) struct AssistantRun {
     app: App,
     pub(super) request: AskRequest,
     connection: ConnectionGuard,
-    /// Notified when the question is stored. From then on the turn survives a restart of the server.
+    /// Notified when the question is stored, after which the turn survives a restart of the server.
     pub(super) started: Option<oneshot::Sender<()>>,
 }
 
@@ -44,22 +45,22 @@ pub(super) async fn prepare(
 ) -> Result<PendingResponse> {
     assistant::reject_tools(request.raw_tools.len())?;
     check_metadata(request.metadata.clone())?;
-    let input = references::resolve_new(&app, &scope, None, requests::input(request.input.as_deref())?).await?;
+    let input = references::resolve_new(&app, &scope, None, requests::read_input(request.input.as_deref())?).await?;
     let (earlier, ask) = assistant::split_question(input, "input")?;
     let is_stored = request.store != Some(false);
-    let has_conversation = request.conversation.as_ref().is_some_and(|given| !given.is_null());
+    let has_conversation = request.conversation.as_ref().is_some_and(|conversation| !conversation.is_null());
     let is_ephemeral = !is_stored && !has_conversation && request.previous_response_id.is_none();
     let thread = match existing_thread(&app, &scope, &request).await? {
         Some(thread) => thread,
         None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, is_ephemeral).await?,
     };
     let memory = app.memory();
-    let id = mint_id(memory, attempt.named_id(&scope), Some(thread));
+    let id = create_id(memory, attempt.named_id(&scope), Some(thread));
     if let Some(record) = turn::find_answered(&app, &scope, thread, &id, &attempt).await? {
         return read_answered(app, scope, attempt, thread, record).await;
     }
     let created_at = memory.now().as_millis().div_euclid(1000);
-    let envelope = body::envelope(&id, created_at, &request, Some(&ids::conversation(thread)));
+    let envelope = body::envelope(&id, created_at, &request, Some(&ids::conversation_id(thread)));
     let text_id = text_message_id(&id);
     let ask_request = AskRequest {
         service: app.service().clone(),
@@ -79,16 +80,16 @@ pub(super) async fn prepare(
     Ok(PendingResponse { app, scope, attempt, id, envelope, text_id, is_streamed: false, work })
 }
 
-/// Returns the thread of the request's conversation or previous response.
+/// Returns the thread of the conversation or the previous response in a request; `None` if the request has neither.
 async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson) -> Result<Option<ThreadId>> {
-    if let Some(name) = conversation(request)? {
-        let thread = ids::thread(&name)?;
+    if let Some(id) = read_conversation_id(request)? {
+        let thread = ids::parse_conversation_id(&id)?;
         let found = app.memory().get_thread(scope, thread).await;
-        return Ok(Some(found.map_err(|error| ids::not_found_as(&name)(error.into()))?.id));
+        return Ok(Some(found.map_err(|error| ids::not_found_as(&id)(error.into()))?.id));
     }
     let Some(previous) = &request.previous_response_id else { return Ok(None) };
     let not_found = || chain::not_found(previous);
-    let thread = thread_of(previous).ok().flatten().ok_or_else(not_found)?;
+    let thread = thread_in_id(previous).ok().flatten().ok_or_else(not_found)?;
     let record = turn::find_turn_record(app, scope, thread, previous).await?.ok_or_else(not_found)?;
     let last: Vec<_> = record.output.last().copied().into_iter().collect();
     let last_seq = turn::stored_messages(app, scope, thread, &last).await?.pop().map(|message| message.seq);
@@ -101,7 +102,7 @@ async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson)
     Ok(Some(thread))
 }
 
-/// Runs an assistant's turn, and stores the record under which the response is found.
+/// Runs the turn of an assistant, and stores the record with which the response can be retrieved.
 pub(super) async fn run(
     run: AssistantRun,
     id: &str,
@@ -113,7 +114,7 @@ pub(super) async fn run(
     let AssistantRun { app, request, connection, started } = run;
     let (scope, digest, is_ephemeral) =
         (request.scope.clone(), request.attempt.digest().to_owned(), request.is_ephemeral);
-    let waiting = turns::start(connection, turns::TurnTask::Ask(request));
+    let updates = turns::start(connection, turns::TurnTask::Ask(request));
     let mut text_deltas = TextDeltas::default();
     let mut on_delta = |delta: ChatDelta| {
         if is_streamed {
@@ -121,12 +122,12 @@ pub(super) async fn run(
         }
         deltas(delta);
     };
-    let turn = match wait_for_end(waiting, started, &mut on_delta).await {
+    let turn = match wait_for_end(updates, started, &mut on_delta).await {
         Ok(turn) => turn,
         Err(error) => return Err(failed_response(&mut envelope, error)),
     };
     let identity = ResponseIdentity { id, digest: &digest, text_id, is_ephemeral };
-    let response = response_of(&app, &scope, identity, &mut envelope, &turn, &text_deltas, MayResume::Yes).await;
+    let response = build_response(&app, &scope, identity, &mut envelope, &turn, &text_deltas, MayResume::Yes).await;
     response.map_err(|error| failed_response(&mut envelope, error))
 }
 
@@ -136,33 +137,33 @@ pub(super) struct ResponseIdentity<'a> {
     pub(super) id: &'a str,
     /// The digest of the request.
     pub(super) digest: &'a str,
-    /// The id of the message with the text.
+    /// The id of the message that contains the text.
     pub(super) text_id: MessageId,
     /// Whether nothing of the response is retained.
     pub(super) is_ephemeral: bool,
 }
 
-/// Returns the state of a response whose server stopped, from the state of its turn, which any server can resume. `None` if the
-/// turn was never started.
+/// Returns the state of a response whose server has stopped. The state is derived from the turn, which any server can resume.
+/// Returns `None` if the turn was never started.
 pub(super) async fn recover(
     app: &App,
     scope: &Scope,
     identity: ResponseIdentity<'_>,
     mut envelope: Map<String, Value>,
     turn: &str,
-    may_drive: MayResume,
+    may_resume: MayResume,
 ) -> Result<Option<ResponseState>> {
-    let Some(thread) = thread_of(identity.id)? else { return Ok(None) };
+    let Some(thread) = thread_in_id(identity.id)? else { return Ok(None) };
     match find_turn_state(app.memory(), scope, thread, turn).await? {
         Some(TurnState::Running(running)) => {
-            if may_drive == MayResume::Yes {
+            if may_resume == MayResume::Yes {
                 resume(app, scope, thread, running);
             }
             Ok(Some(ResponseState::InProgress { envelope, text_id: None, deltas: Vec::new() }))
         }
         Some(TurnState::Settled(turn)) => {
             let deltas = TextDeltas::default();
-            let finished = response_of(app, scope, identity, &mut envelope, &turn, &deltas, may_drive).await?;
+            let finished = build_response(app, scope, identity, &mut envelope, &turn, &deltas, may_resume).await?;
             Ok(Some(ResponseState::Ended { envelope, output: finished.output, delta_lengths: Vec::new() }))
         }
         _ => Ok(None),
@@ -183,35 +184,35 @@ fn resume(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
     }));
 }
 
-/// Builds the response of a finished turn, and stores its record if the caller has write access.
-async fn response_of(
+/// Builds the response of a finished turn. Also stores the record of the response if the caller has write access.
+async fn build_response(
     app: &App,
     scope: &Scope,
     ResponseIdentity { id, digest, text_id, is_ephemeral }: ResponseIdentity<'_>,
     envelope: &mut Map<String, Value>,
     turn: &AgentTurn,
     deltas: &TextDeltas,
-    may_drive: MayResume,
+    may_resume: MayResume,
 ) -> Result<FinishedResponse> {
     let status = set_outcome(envelope, turn);
     let alias = format!("msg_{}", text_id.0.simple());
-    let stored = if is_ephemeral { None } else { stored_reply(app, scope, turn).await? };
+    let stored = if is_ephemeral { None } else { find_stored_reply(app, scope, turn).await? };
     let (item, message) = match stored {
         Some((item, message)) => (with_id(item, &alias), Some(message)),
         None => (message_item(&alias, &turn.reply), None),
     };
     let output = vec![item];
-    if let Some(message) = message.filter(|_| may_drive == MayResume::Yes) {
+    if let Some(message) = message.filter(|_| may_resume == MayResume::Yes) {
         let record = TurnRecord {
             id: id.to_owned(),
             digest: digest.to_owned(),
-            input: first_message(app, scope, turn).await.unwrap_or_default(),
+            input: find_question(app, scope, turn).await.unwrap_or_default(),
             output: vec![message],
             envelope: threadkeep::JsonText::from(&Value::Object(envelope.clone())),
             alias: Some(alias),
             delta_lengths: deltas.lengths(&output),
         };
-        // The turn itself is stored: without the record, only this response cannot be retrieved.
+        // The turn itself is stored already. Without the record, the response cannot be retrieved, but nothing else is lost.
         if let Err(error) = turn::save_turn_record(app, scope, turn.thread, &record).await {
             tracing::warn!(code = error.code, "failed to store the record of a response");
         }
@@ -219,31 +220,31 @@ async fn response_of(
     Ok(FinishedResponse { response: body::with_output(envelope, &output), output, status })
 }
 
-/// Passes on the deltas of a turn until it ends.
+/// Waits until a turn ends and returns it. Meanwhile, forwards the deltas of the turn.
 async fn wait_for_end(
-    mut waiting: turns::TurnUpdates,
+    mut updates: turns::TurnUpdates,
     mut started: Option<oneshot::Sender<()>>,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<AgentTurn> {
-    while let Some(event) = waiting.recv().await {
-        match event {
+    while let Some(update) = updates.recv().await {
+        match update {
             TurnUpdate::Event(TurnEvent::Token { text }) => deltas(ChatDelta::Text(text)),
             TurnUpdate::Event(TurnEvent::Restarted) => deltas(ChatDelta::Restarted),
             TurnUpdate::Event(TurnEvent::Started { .. }) => {
-                // The receiver may have timed out.
+                // Sending fails if the receiver has timed out.
                 started.take().map(|started| started.send(()));
             }
             TurnUpdate::Event(_) => {}
-            TurnUpdate::End(ended) => return Ok(ended?.turn),
+            TurnUpdate::End(result) => return Ok(result?.turn),
         }
     }
     Err(ApiError::internal("the turn ended without a result"))
 }
 
-/// Sets the members that describe how the turn ended. Returns the response's status.
+/// Sets the members that describe how the turn ended. Returns the status of the response.
 fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn) -> &'static str {
-    body::set_finished(envelope, Finish::Stop, Some(&assistant::usage(turn)));
-    envelope.insert("threadkeep".to_owned(), assistant::extension(turn));
+    body::set_finished(envelope, Finish::Stop, Some(&assistant::answer_usage(turn)));
+    envelope.insert("threadkeep".to_owned(), assistant::extension_json(turn));
     let status = match (turn.status, &turn.error) {
         (TurnStatus::Failed, Some(error)) if error.code == "stopped" => "cancelled",
         (TurnStatus::Failed, Some(error)) => {
@@ -256,8 +257,8 @@ fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn) -> &'static 
     status
 }
 
-/// Returns the turn's reply from the thread, with the id of its message.
-async fn stored_reply(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Option<(Item, MessageId)>> {
+/// Reads the reply of a turn from the thread. Returns the item and the id of the message; `None` if the message no longer exists.
+async fn find_stored_reply(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Option<(Item, MessageId)>> {
     let is_answer = |stored: &&threadkeep::agent::StoredMessage| stored.role == Role::Assistant;
     let Some(stored) = turn.stored.iter().rfind(is_answer) else { return Ok(None) };
     let found = app.memory().find_messages(scope, turn.thread, &[MessageRef::Seq(stored.seq)]).await?;
@@ -265,17 +266,17 @@ async fn stored_reply(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Opti
     Ok(items_of(message).pop().map(|item| (item, message.id)))
 }
 
-/// Returns the id of the turn's first message: the question.
-async fn first_message(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Vec<MessageId>> {
+/// Returns the id of the first message of a turn, which is the question. Returns no id if the message no longer exists.
+async fn find_question(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Vec<MessageId>> {
     let first = turn.stored.first().map(|stored| MessageRef::Seq(stored.seq));
     let found = app.memory().find_messages(scope, turn.thread, first.as_slice()).await?;
     Ok(found.iter().map(|message| message.id).collect())
 }
 
-/// Replaces an item's id by the one that a stream has already reported.
+/// Replaces the id of an item with `alias`, which a stream has already reported.
 pub(super) fn with_id(item: Item, alias: &str) -> Item {
     let Ok(mut members) = Members::read(&item.json) else { return item };
-    members.set("id", quoted(alias));
+    members.set("id", json_string(alias));
     Item { id: alias.to_owned(), json: members.to_json() }
 }
 

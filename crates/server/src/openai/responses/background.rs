@@ -1,7 +1,7 @@
-//! Background responses: a client retrieves them later, and may cancel them.
+//! Background responses, which a client retrieves later and may cancel.
 //!
-//! The state of each is a record in the store, so any instance can return and cancel it. A stored answer takes precedence over
-//! the state: a cancellation has no effect if the answer was stored first.
+//! The state of each response is a record in the store, so that any instance can return and cancel the response. A stored answer
+//! takes precedence over the state: a cancellation has no effect if the answer was stored first.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use super::assistant::{self, ResponseIdentity};
 use super::retrieve::{self, ResponseState};
 use super::stream::{self, LiveResponse};
 use super::text_deltas::TextDeltas;
-use super::{body, text_message_id, thread_of};
+use super::{body, text_message_id, thread_in_id};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
@@ -33,11 +33,11 @@ use crate::security::MayResume;
 
 /// How often new deltas are written to the state.
 const WRITE_INTERVAL: Duration = Duration::from_millis(250);
-/// The most bytes of deltas in the state; later text is only available when the response has ended.
+/// The maximum number of bytes of the deltas in the state. Text after these is available only when the response has ended.
 const MAX_DELTA_BYTES: usize = 256 * 1024;
-/// How long a request waits until an assistant has stored the question; another turn of the thread may have to end first.
+/// How long a request waits for an assistant to store the question. Another turn of the thread may have to end first.
 const START_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a change is attempted when other changes conflict with it.
+/// The maximum number of attempts of a change that conflicts with other changes.
 const MAX_ATTEMPTS: usize = 16;
 
 /// The stored state of a background response.
@@ -50,16 +50,17 @@ struct BackgroundState {
     envelope: Map<String, Value>,
     #[serde(rename = "state")]
     status: Status,
-    /// When the lease of the server that makes the response expires.
+    /// When the lease of the server that generates the response expires. The server renews the lease periodically.
     #[serde(rename = "until")]
     lease_until: Timestamp,
-    /// The id of the message with the first text.
+    /// The id of the message that contains the first text.
     #[serde(rename = "words", default)]
     text_id: Option<MessageId>,
-    /// The assistant's turn, if an assistant answers: a server that resumes the turn completes the response too.
+    /// The turn, if an assistant answers. A server that resumes the turn also completes the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     turn: Option<String>,
-    /// The process that makes the response, by which others on the same machine detect whether it is still running.
+    /// The name of the process that generates the response. Other processes on the same machine use the name to detect whether the
+    /// process is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     driver: Option<String>,
     /// The deltas of the first text so far, if the response is streamed.
@@ -72,15 +73,15 @@ struct BackgroundState {
 enum Status {
     InProgress,
     Cancelled,
-    /// The envelope has the error.
+    /// The envelope contains the error.
     Failed,
 }
 
-/// Starts a response. Returns when an assistant's question is stored, so that a response reported as in progress survives a
-/// restart of the server.
+/// Starts a response. If an assistant answers, waits until the question is stored, so that a response that is reported as in
+/// progress survives a restart of the server.
 pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGuard) -> Result<Response> {
     let (app, scope, id) = (pending.app.clone(), pending.scope.clone(), pending.id.clone());
-    if let Some((state, _)) = find(&app, &scope, &id).await? {
+    if let Some((state, _)) = read_state(&app, &scope, &id).await? {
         return respond_again(pending, state).await;
     }
     if matches!(pending.work, Work::Answered { .. }) {
@@ -102,14 +103,14 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
         driver: Some(driver.name().to_owned()),
         deltas: Vec::new(),
     };
-    if let Err(error) = write(&app, &scope, &id, Some(&state), Some(0)).await {
+    if let Err(error) = write_state(&app, &scope, &id, Some(&state), Some(0)).await {
         // Another attempt of the same request was stored first.
         if error.code == "changed_meanwhile"
-            && let Some((state, _)) = find(&app, &scope, &id).await?
+            && let Some((state, _)) = read_state(&app, &scope, &id).await?
         {
             return respond_again(pending, state).await;
         }
-        abandon(&pending).await;
+        abandon_turn(&pending).await;
         return Err(error);
     }
     let mut started = None;
@@ -120,7 +121,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     let is_streamed = pending.is_streamed;
     let (live, events) = LiveResponse::start(&pending);
     tokio::spawn(in_current_span(async move {
-        drive(pending, live).await;
+        run(pending, live).await;
         drop((driver, connection));
     }));
     if let Some(started) = started {
@@ -130,48 +131,48 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     Ok(if is_streamed { stream::response(app, events) } else { json_response(body::with_output(&state.envelope, &[])) })
 }
 
-/// Returns the response that an earlier attempt of the request started.
+/// Responds with the response that an earlier attempt of the request started.
 async fn respond_again(pending: PendingResponse, state: BackgroundState) -> Result<Response> {
-    abandon(&pending).await;
+    abandon_turn(&pending).await;
     pending.attempt.check_same(&state.digest)?;
     let PendingResponse { app, scope, id, is_streamed, .. } = pending;
     match is_streamed {
         true => stream::subscribe(&app, &scope, &id, None, MayResume::Yes).await,
-        false => Ok(json_response(response_state(&app, &scope, &id, state, MayResume::Yes).await?.to_json())),
+        false => Ok(json_response(to_response_state(&app, &scope, &id, state, MayResume::Yes).await?.to_json())),
     }
 }
 
-/// Finds the state of a background response that has no stored answer.
+/// Finds the state of a background response for which no answer is stored.
 pub(super) async fn find_state(
     app: &App,
     scope: &Scope,
     id: &str,
-    may_drive: MayResume,
+    may_resume: MayResume,
 ) -> Result<Option<ResponseState>> {
-    match find(app, scope, id).await? {
-        Some((state, _)) => response_state(app, scope, id, state, may_drive).await.map(Some),
+    match read_state(app, scope, id).await? {
+        Some((state, _)) => to_response_state(app, scope, id, state, may_resume).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Cancels a response that is in progress. Has no effect on one that has ended.
+/// Cancels a response that is in progress. Has no effect on a response that has ended.
 pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
     for _ in 0..MAX_ATTEMPTS {
-        let Some((state, version)) = find(app, scope, id).await? else { return Ok(()) };
+        let Some((state, version)) = read_state(app, scope, id).await? else { return Ok(()) };
         if state.status != Status::InProgress {
             return Ok(());
         }
         let is_orphaned = state.is_orphaned(app.memory());
         let cancelled = BackgroundState { status: Status::Cancelled, ..state };
-        match write(app, scope, id, Some(&cancelled), Some(version)).await {
-            // A server that resumes the turn of an orphaned response does not read the state.
-            Ok(()) => match (thread_of(id)?, &cancelled.turn) {
+        match write_state(app, scope, id, Some(&cancelled), Some(version)).await {
+            // A server that resumes the turn of an orphaned response does not read the state, so the turn has to be stopped.
+            Ok(()) => match (thread_in_id(id)?, &cancelled.turn) {
                 (Some(thread), Some(turn)) if is_orphaned => {
                     return Ok(request_stop(app.memory(), scope, thread, turn).await?);
                 }
                 _ => return Ok(()),
             },
-            // The server that makes the response updated the state in between.
+            // The server that generates the response has updated the state in the meantime.
             Err(error) if error.code == "changed_meanwhile" => {}
             Err(error) => return Err(error),
         }
@@ -181,11 +182,11 @@ pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
 
 /// Deletes the state of a response.
 pub(super) async fn delete(app: &App, scope: &Scope, id: &str) -> Result<()> {
-    write(app, scope, id, None, None).await
+    write_state(app, scope, id, None, None).await
 }
 
-/// Makes a response, until it ends or is cancelled.
-async fn drive(pending: PendingResponse, mut live: LiveResponse) {
+/// Generates a response until it ends or is cancelled.
+async fn run(pending: PendingResponse, mut live: LiveResponse) {
     let (app, scope, id) = (pending.app.clone(), pending.scope.clone(), pending.id.clone());
     let deltas = pending.is_streamed.then(|| live.deltas());
     let (turn, stop) = match &pending.work {
@@ -206,7 +207,7 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
             None => None,
         },
     };
-    // Closes the connection to the model.
+    // Dropping the future closes the connection to the model.
     drop(answer);
     let stored = match &result {
         None => {
@@ -216,13 +217,13 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
             Ok(())
         }
         Some(Ok(_)) => delete(&app, &scope, &id).await,
-        Some(Err((error, response))) => fail(&app, &scope, &id, error, response).await,
+        Some(Err((error, response))) => store_failure(&app, &scope, &id, error, response).await,
     };
     match result {
         Some(result) => live.end(&result),
         None => match retrieve::find_json(&app, &scope, &id, MayResume::Yes).await {
             Ok(Some(response)) => live.cancel(&response),
-            // The response was deleted: the stream ends without a final event.
+            // The response was deleted, so the stream ends without a final event.
             _ => drop(live),
         },
     }
@@ -237,7 +238,7 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
 
 /// Watches the state of a background response.
 pub(super) async fn watch(app: &App, scope: &Scope, id: &str) -> Watch {
-    app.memory().watch_record(scope, &name(id)).await
+    app.memory().watch_record(scope, &record_name(id)).await
 }
 
 /// Waits until the response is cancelled or deleted. Meanwhile, renews the lease and writes new deltas to the state.
@@ -245,21 +246,21 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
     let mut watch = watch(app, scope, id).await;
     let (mut renewed_at, mut written) = (Instant::now(), 0);
     loop {
-        // The writes below wake the watch as well, so the state is read once for each change.
-        match find(app, scope, id).await {
-            // Deleted.
+        // The writes below wake the watch too, so the state is read once for each change.
+        match read_state(app, scope, id).await {
+            // The response was deleted.
             Ok(None) => return,
             Ok(Some((state, _))) if state.status == Status::Cancelled => return,
-            // A read error does not end the response: the store may be available again later.
+            // A read error does not end the response, because the store may become available again.
             Ok(Some(_)) | Err(_) => {}
         }
         loop {
             let is_renewal_due = renewed_at.elapsed() >= LEASE_RENEWAL_INTERVAL;
-            let new = deltas.map(deltas_to_store).filter(|new| is_renewal_due || new.len() > written);
-            if is_renewal_due || new.is_some() {
-                let new = new.unwrap_or_default();
-                (renewed_at, written) = (if is_renewal_due { Instant::now() } else { renewed_at }, new.len());
-                renew(app, scope, id, new).await;
+            let unwritten = deltas.map(deltas_to_store).filter(|deltas| is_renewal_due || deltas.len() > written);
+            if is_renewal_due || unwritten.is_some() {
+                let deltas = unwritten.unwrap_or_default();
+                (renewed_at, written) = (if is_renewal_due { Instant::now() } else { renewed_at }, deltas.len());
+                renew(app, scope, id, deltas).await;
             }
             // Checking for new deltas does not access the store.
             let next = if deltas.is_some() {
@@ -275,14 +276,14 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
     }
 }
 
-/// Writes the deltas so far and renews the lease. Errors are ignored: a conflicting change wakes the watch, and other failures
-/// are retried with the next write.
+/// Writes the deltas so far and renews the lease. Errors are ignored, because a conflicting change wakes the watch, and other
+/// failures are retried with the next write.
 async fn renew(app: &App, scope: &Scope, id: &str, deltas: Vec<String>) {
-    if let Ok(Some((state, version))) = find(app, scope, id).await
+    if let Ok(Some((state, version))) = read_state(app, scope, id).await
         && state.status == Status::InProgress
     {
         let state = BackgroundState { lease_until: lease_until(app.memory()), deltas, ..state };
-        drop(write(app, scope, id, Some(&state), Some(version)).await);
+        drop(write_state(app, scope, id, Some(&state), Some(version)).await);
     }
 }
 
@@ -290,20 +291,20 @@ fn deltas_to_store(deltas: &Mutex<TextDeltas>) -> Vec<String> {
     deltas.lock().unwrap_or_else(PoisonError::into_inner).first(MAX_DELTA_BYTES)
 }
 
-/// Stores that a response failed.
-async fn fail(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &str) -> Result<()> {
+/// Stores the failure of a response, unless the response has been cancelled or deleted.
+async fn store_failure(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &str) -> Result<()> {
     tracing::error!(code = error.code, internal = error.internal, "a background response failed");
-    let Some((state, version)) = find(app, scope, id).await? else { return Ok(()) };
+    let Some((state, version)) = read_state(app, scope, id).await? else { return Ok(()) };
     if state.status != Status::InProgress {
         return Ok(());
     }
     let envelope = serde_json::from_str(response).unwrap_or(state.envelope);
     let state = BackgroundState { envelope, status: Status::Failed, ..state };
-    write(app, scope, id, Some(&state), Some(version)).await
+    write_state(app, scope, id, Some(&state), Some(version)).await
 }
 
-/// Unlocks the conversation of a response that is not going to be made.
-async fn abandon(pending: &PendingResponse) {
+/// Unlocks the conversation of a response that will not be generated.
+async fn abandon_turn(pending: &PendingResponse) {
     if let Work::CallModel(call) = &pending.work
         && let Some(turn) = call.turn.clone()
     {
@@ -312,7 +313,7 @@ async fn abandon(pending: &PendingResponse) {
 }
 
 impl BackgroundState {
-    /// Whether the server that made the response stopped before the end.
+    /// Whether the server that generated the response stopped before the response ended.
     fn is_orphaned(&self, memory: &Memory) -> bool {
         let is_running = match &self.driver {
             Some(driver) => is_alive(memory, driver, self.lease_until),
@@ -322,13 +323,13 @@ impl BackgroundState {
     }
 }
 
-/// Converts the stored state. The response of an assistant is recovered from its turn, if another server resumed that.
-async fn response_state(
+/// Converts the stored state. The response of an assistant whose server has stopped is recovered from its turn.
+async fn to_response_state(
     app: &App,
     scope: &Scope,
     id: &str,
     state: BackgroundState,
-    may_drive: MayResume,
+    may_resume: MayResume,
 ) -> Result<ResponseState> {
     let is_orphaned = state.is_orphaned(app.memory());
     let BackgroundState { digest, mut envelope, status, text_id, turn, deltas, .. } = state;
@@ -341,7 +342,7 @@ async fn response_state(
             let identity = ResponseIdentity { id, digest: &digest, text_id, is_ephemeral: false };
             if let Some(turn) = &turn
                 && let Some(recovered) =
-                    assistant::recover(app, scope, identity, envelope.clone(), turn, may_drive).await?
+                    assistant::recover(app, scope, identity, envelope.clone(), turn, may_resume).await?
             {
                 return Ok(recovered);
             }
@@ -357,20 +358,20 @@ fn json_response(response: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], response).into_response()
 }
 
-async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<(BackgroundState, u64)>> {
-    let (memory, RecordName { namespace, key }) = (app.memory(), name(id));
+async fn read_state(app: &App, scope: &Scope, id: &str) -> Result<Option<(BackgroundState, u64)>> {
+    let (memory, RecordName { namespace, key }) = (app.memory(), record_name(id));
     let found = memory.backend().store.find_record(scope, &owner(scope), &namespace, &key, memory.now()).await?;
     Ok(found.map(|record| record.value.read().map(|state| (state, record.version))).transpose()?)
 }
 
-async fn write(
+async fn write_state(
     app: &App,
     scope: &Scope,
     id: &str,
     state: Option<&BackgroundState>,
     expected: Option<u64>,
 ) -> Result<()> {
-    let (memory, RecordName { namespace, key }) = (app.memory(), name(id));
+    let (memory, RecordName { namespace, key }) = (app.memory(), record_name(id));
     let write = RecordWrite {
         owner: owner(scope),
         namespace,
@@ -387,6 +388,6 @@ fn owner(scope: &Scope) -> RecordOwner {
     response_store::owner(scope)
 }
 
-fn name(id: &str) -> RecordName {
+fn record_name(id: &str) -> RecordName {
     RecordName { namespace: Namespace::System("openai.background".to_owned()), key: id.to_owned() }
 }

@@ -7,15 +7,16 @@ use threadkeep::{TokenDetails, Usage};
 use super::create::CreateResponseJson;
 use crate::openai::items::Item;
 
-/// Returns the members of a response, with those that depend on the answer empty.
+/// Returns the members of a response. Members that depend on the answer are empty.
 pub(super) fn envelope(
     id: &str,
     created_at: i64,
     request: &CreateResponseJson,
     conversation: Option<&str>,
 ) -> Map<String, Value> {
-    let or = |value: &Option<Value>, other: Value| value.clone().unwrap_or(other);
-    let object_or = |members: &Option<Map<String, Value>>, other: Value| members.clone().map_or(other, Value::Object);
+    let value_or = |value: &Option<Value>, default: Value| value.clone().unwrap_or(default);
+    let object_or =
+        |members: &Option<Map<String, Value>>, default: Value| members.clone().map_or(default, Value::Object);
     let tools: Vec<Value> = request.raw_tools.iter().map(with_defaults).collect();
     let envelope = json!({
         "id": id,
@@ -41,7 +42,7 @@ pub(super) fn envelope(
         "store": request.store.unwrap_or(true),
         "temperature": request.temperature.unwrap_or(1.0),
         "text": object_or(&request.text, json!({ "format": { "type": "text" } })),
-        "tool_choice": or(&request.tool_choice, json!("auto")),
+        "tool_choice": value_or(&request.tool_choice, json!("auto")),
         "tools": tools,
         "top_logprobs": request.top_logprobs,
         "top_p": request.top_p.unwrap_or(1.0),
@@ -55,7 +56,7 @@ pub(super) fn envelope(
     }
 }
 
-/// Returns a tool as OpenAI's API returns it, with default values: strict unless the request sets it.
+/// Adds default values to a tool, as OpenAI's API does. A tool is strict unless the request says otherwise.
 fn with_defaults(tool: &Value) -> Value {
     let mut tool = tool.clone();
     if let Some(members) = tool.as_object_mut() {
@@ -78,11 +79,11 @@ pub(super) fn set_finished(envelope: &mut Map<String, Value>, finish: Finish, us
     if let Some(reason) = reason {
         envelope.insert("incomplete_details".to_owned(), json!({ "reason": reason }));
     }
-    envelope.insert("usage".to_owned(), self::usage(usage));
+    envelope.insert("usage".to_owned(), usage_json(usage));
 }
 
-/// Returns the JSON of an answer's token usage.
-pub(super) fn usage(usage: Option<&Usage>) -> Value {
+/// Returns the JSON of the token usage of an answer.
+pub(super) fn usage_json(usage: Option<&Usage>) -> Value {
     let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
     let details = usage.map_or_else(TokenDetails::default, |usage| usage.details);
     json!({
@@ -101,7 +102,7 @@ pub(super) fn set_failed(envelope: &mut Map<String, Value>, code: &str, message:
     envelope.insert("error".to_owned(), json!({ "code": code, "message": message }));
 }
 
-/// Returns the JSON text of a response: the envelope with the output items, each with its exact text.
+/// Returns the JSON text of a response: the members of the envelope and the exact text of each output item.
 pub(super) fn with_output(envelope: &Map<String, Value>, output: &[Item]) -> String {
     let mut members = Vec::with_capacity(envelope.len());
     for (name, value) in envelope {

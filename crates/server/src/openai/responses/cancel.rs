@@ -33,7 +33,7 @@ pub(crate) async fn cancel(State(app): State<App>, caller: Caller, path_params: 
     if parsed["status"] != "in_progress" {
         return json_response(response);
     }
-    // Has no effect if the response ended in between.
+    // This has no effect if the response has ended in the meantime.
     background::cancel(&app, scope, id).await?;
     json_response(find().await?)
 }

@@ -20,15 +20,15 @@ use crate::openai::items::{Item, compaction_item, items_of};
 use crate::openai::turn;
 use crate::security::Caller;
 
-/// The most items in one request.
+/// The maximum number of items in one request.
 const MAX_ITEMS: usize = 2_000;
-/// The most model calls for one compaction.
+/// The maximum number of model calls for one compaction.
 const MAX_CALLS: usize = 50;
 
 /// Compacts a long input
 ///
-/// The user's messages are kept; all other items are replaced by one item with notes that the model writes about them. The output
-/// can be used as input of the next request. Nothing is stored.
+/// The user's messages are kept. All other items are replaced with one item, which contains notes that the model writes about them.
+/// The output can be used as the input of the next request. Nothing is stored.
 #[utoipa::path(
     post,
     path = "/v1/responses/compact",
@@ -42,8 +42,8 @@ pub(crate) async fn compact(
     caller: Caller,
     JsonBody { value: body, .. }: JsonBody<CreateResponseJson>,
 ) -> Result<Response> {
-    let model = Arc::clone(app.model().ok_or_else(turn::no_model)?);
-    if body.conversation.as_ref().is_some_and(|given| !given.is_null()) {
+    let model = Arc::clone(app.model().ok_or_else(turn::no_model_error)?);
+    if body.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {
         let message =
             "Invalid 'conversation': a conversation cannot be compacted; its context is shortened automatically.";
         return Err(ApiError::invalid("conversation", message));
@@ -60,26 +60,27 @@ pub(crate) async fn compact(
             format!("Invalid 'input': at most {MAX_ITEMS} items can be compacted in one request."),
         ));
     }
-    let (from_user, rest): (Vec<Draft>, Vec<Draft>) =
+    let (user_drafts, other_drafts): (Vec<Draft>, Vec<Draft>) =
         items.into_iter().partition(|draft| draft.content.role == Role::User);
-    let from_user: Vec<Message> = from_user.iter().map(|draft| unstored_message(&app, draft)).collect();
-    let rest: Vec<Message> = rest.iter().map(|draft| unstored_message(&app, &calls_as_text(draft))).collect();
-    let (notes, usage) = write_notes(&*model, &rest).await?;
+    let user_messages: Vec<Message> = user_drafts.iter().map(|draft| unstored_message(&app, draft)).collect();
+    let other_messages: Vec<Message> =
+        other_drafts.iter().map(|draft| unstored_message(&app, &calls_as_text(draft))).collect();
+    let (notes, usage) = write_notes(&*model, &other_messages).await?;
     let memory = app.memory();
-    let mut output: Vec<Item> = from_user.iter().flat_map(items_of).collect();
+    let mut output: Vec<Item> = user_messages.iter().flat_map(items_of).collect();
     output.extend(notes.map(|notes| compaction_item(memory.generate_message_id(), &notes)));
     let compaction = value!({
         "id": format!("resp_{}", memory.generate_thread_id().0.simple()),
         "object": "response.compaction",
         "created_at": memory.now().as_millis().div_euclid(1000),
         "output": [],
-        "usage": body::usage(Some(&usage)),
+        "usage": body::usage_json(Some(&usage)),
     });
     let envelope = compaction.as_object().cloned().unwrap_or_default();
     Ok(([(header::CONTENT_TYPE, "application/json")], body::with_output(&envelope, &output)).into_response())
 }
 
-/// Returns a message with its tool calls as text, because notes are written about text.
+/// Converts the tool calls of a message into text, because notes are written about text.
 fn calls_as_text(draft: &Draft) -> Draft {
     let mut converted = draft.clone();
     for part in &mut converted.content.parts {
@@ -90,7 +91,8 @@ fn calls_as_text(draft: &Draft) -> Draft {
     converted
 }
 
-/// Lets the model write notes, one piece of the messages after the other; `None` if there are no messages.
+/// Lets the model write notes about messages. Long input is divided into pieces; each model call extends the notes by one piece.
+/// Returns the notes, `None` if there are no messages, and the token usage of all calls.
 async fn write_notes(model: &dyn ChatModel, messages: &[Message]) -> Result<(Option<String>, Usage)> {
     let (mut pieces, mut left) = (Vec::new(), messages);
     while !left.is_empty() {

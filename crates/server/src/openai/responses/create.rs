@@ -35,7 +35,7 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub(super) tools: Option<Vec<Value>>,
-    /// A copy of `tools`, which is kept when `tools` is taken.
+    /// A copy of `tools`, which remains available after `tools` is taken.
     #[serde(skip)]
     pub(super) raw_tools: Vec<Value>,
     #[serde(default)]
@@ -92,14 +92,14 @@ pub(crate) struct CreateResponseJson {
 
 /// Creates a response
 ///
-/// In a conversation, input and output are stored together when the model has answered. A repeated request gets the first answer
+/// In a conversation, input and output are stored together when the model has answered. A repeated request returns the first answer
 /// if it has the same Idempotency-Key, or if the client marks it as a retry and the conversation ends with that answer.
 ///
-/// With `background`, the response is returned immediately with the status `in_progress`. It can be retrieved and cancelled. With
-/// `stream` its events are sent immediately, and can be received again by retrieving the response.
+/// With `background`, the response is returned immediately with the status `in_progress`, and can be retrieved and cancelled. With
+/// `stream`, the events of the response are sent immediately, and can be received again by retrieving the response.
 ///
-/// The model `threadkeep/NAME` is an assistant: it answers with a turn in the conversation, or in a new one that later responses
-/// continue.
+/// The model `threadkeep/NAME` is an assistant, which answers with a turn in the conversation, or in a new conversation that later
+/// responses continue.
 #[utoipa::path(
     post,
     path = "/v1/responses",
@@ -121,7 +121,7 @@ pub(crate) async fn create(
     }
     let attempt = input::read_attempt(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.clone().unwrap_or_default();
-    let mode = mode(&body)?;
+    let mode = read_mode(&body)?;
     let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, attempt).await?;
     pending.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
@@ -131,7 +131,7 @@ pub(crate) async fn create(
     }
 }
 
-fn mode(body: &CreateResponseJson) -> Result<Mode> {
+fn read_mode(body: &CreateResponseJson) -> Result<Mode> {
     match (body.background == Some(true), body.stream == Some(true)) {
         (true, _) if body.store == Some(false) => {
             Err(ApiError::invalid("store", "Invalid 'store': a background response is always stored."))

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use serde_json::json as value;
 
-use super::{background, not_found, stored_response, thread_of};
+use super::{background, not_found, stored_response, thread_in_id};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::PathParams;
@@ -11,7 +11,7 @@ use crate::security::{Caller, MayResume};
 
 /// Deletes a response
 ///
-/// Its messages remain in the conversation.
+/// The messages of the response remain in the conversation.
 #[utoipa::path(
     delete,
     path = "/v1/responses/{id}",
@@ -22,7 +22,7 @@ use crate::security::{Caller, MayResume};
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let (id, scope) = (path_params.get("id"), &caller.scope);
-    match thread_of(id)? {
+    match thread_in_id(id)? {
         Some(thread) if turn::find_turn_record(&app, scope, thread, id).await?.is_some() => {
             turn::delete_record(&app, scope, thread, id).await?;
         }
@@ -30,7 +30,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: 
             stored_response::delete(&app, scope, id).await?;
         }
         _ => {
-            // A response in progress is cancelled, because no client can retrieve it any more.
+            // A response in progress is also cancelled, because no client will be able to retrieve it.
             background::find_state(&app, scope, id, MayResume::Yes).await?.ok_or_else(|| not_found(id))?;
             background::cancel(&app, scope, id).await?;
         }

@@ -1,4 +1,4 @@
-//! Writes the events of a response in the order of OpenAI's API. The same response with the same deltas always has the same
+//! Writes the events of a response in the order of OpenAI's API. The same response with the same deltas always results in the same
 //! events, regardless of which server writes them.
 
 use bytes::Bytes;
@@ -7,20 +7,21 @@ use threadkeep::core::on_one_line;
 
 use super::answer::FinishedResponse;
 use super::body;
-use crate::openai::members::{Members, quoted};
+use crate::openai::members::{Members, json_string};
 
 #[derive(Debug, Default)]
 pub(super) struct EventWriter {
     events: Vec<Bytes>,
     /// The number of the next event.
     number: u64,
-    /// The number of the last event that the client already has.
+    /// The number of the last event that the client has already received; `None` if it has received none.
     after: Option<u64>,
     /// The id of the message whose text is being streamed.
     open_message: Option<String>,
 }
 
 impl EventWriter {
+    /// Creates a writer that leaves out the events up to the number `after`.
     pub(super) fn after(after: Option<u64>) -> Self {
         Self { after, ..Self::default() }
     }
@@ -30,8 +31,8 @@ impl EventWriter {
         std::mem::take(&mut self.events)
     }
 
-    /// The number of the next event.
-    pub(super) fn number(&self) -> u64 {
+    /// Returns the number of the next event.
+    pub(super) fn next_number(&self) -> u64 {
         self.number
     }
 
@@ -52,8 +53,8 @@ impl EventWriter {
 
     /// Writes the remaining events of all items, and the final event.
     pub(super) fn write_finished(&mut self, finished: &FinishedResponse) {
-        // A text that was streamed is the first item.
-        let text = finished.output.iter().position(|item| kind(&item.json) == "message");
+        // If a text was streamed, its events precede those of all other items.
+        let text = finished.output.iter().position(|item| item_type(&item.json) == "message");
         let first = text.filter(|_| self.open_message.is_some());
         let order = first.into_iter().chain((0..finished.output.len()).filter(|position| Some(*position) != first));
         for (index, position) in order.enumerate() {
@@ -63,7 +64,7 @@ impl EventWriter {
         self.write_end(finished.status, &finished.response);
     }
 
-    /// Writes the final event. Its number is always greater than `after`, so that every client receives it.
+    /// Writes the final event. The number of the event is always greater than `after`, so that every client receives the event.
     pub(super) fn write_end(&mut self, status: &str, response: &str) {
         if let Some(after) = self.after {
             self.number = self.number.max(after.saturating_add(1));
@@ -71,7 +72,7 @@ impl EventWriter {
         self.write(&format!("response.{status}"), &format!("\"response\":{response}"));
     }
 
-    /// Writes an event, unless the client already has it.
+    /// Writes an event, unless the client has already received it.
     fn write(&mut self, kind: &str, members: &str) {
         let number = self.number;
         self.number = self.number.saturating_add(1);
@@ -86,14 +87,14 @@ impl EventWriter {
         let item = json!({ "id": id, "type": "message", "status": "in_progress", "role": "assistant", "content": [] });
         self.write("response.output_item.added", &format!("\"output_index\":{index},\"item\":{item}"));
         let part = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
-        let location = location(id, index);
+        let location = location_members(id, index);
         self.write("response.content_part.added", &format!("{location},\"content_index\":0,\"part\":{part}"));
     }
 
     fn write_text_delta(&mut self, text: &str, index: usize) {
         let Some(id) = self.open_message.clone() else { return };
-        let delta = quoted(text);
-        let location = location(&id, index);
+        let delta = json_string(text);
+        let location = location_members(&id, index);
         self.write(
             "response.output_text.delta",
             &format!("{location},\"content_index\":0,\"delta\":{delta},\"logprobs\":[]"),
@@ -101,7 +102,7 @@ impl EventWriter {
     }
 
     fn write_item(&mut self, id: &str, json: &str, index: usize, is_open: bool) {
-        match kind(json).as_str() {
+        match item_type(json).as_str() {
             "message" => self.write_message(id, json, index, is_open),
             "function_call" => self.write_function_call(id, json, index),
             _ => self.write("response.output_item.added", &format!("\"output_index\":{index},\"item\":{json}")),
@@ -118,7 +119,7 @@ impl EventWriter {
             self.write_message_start(&id, index);
             self.write_text_delta(text, index);
         }
-        let (location, text) = (location(&id, index), quoted(text));
+        let (location, text) = (location_members(&id, index), json_string(text));
         self.write(
             "response.output_text.done",
             &format!("{location},\"content_index\":0,\"text\":{text},\"logprobs\":[]"),
@@ -129,14 +130,14 @@ impl EventWriter {
     fn write_function_call(&mut self, id: &str, json: &str, index: usize) {
         let mut members = Members::read(json).unwrap_or_default();
         let (name, arguments) =
-            (members.text("name").unwrap_or_default(), members.text("arguments").unwrap_or_default());
+            (members.get_string("name").unwrap_or_default(), members.get_string("arguments").unwrap_or_default());
         members.set("arguments", "\"\"");
         members.set("status", "\"in_progress\"");
         let added = members.to_json();
         self.write("response.output_item.added", &format!("\"output_index\":{index},\"item\":{added}"));
-        let (location, arguments) = (location(id, index), quoted(&arguments));
+        let (location, arguments) = (location_members(id, index), json_string(&arguments));
         self.write("response.function_call_arguments.delta", &format!("{location},\"delta\":{arguments}"));
-        let name = quoted(&name);
+        let name = json_string(&name);
         self.write(
             "response.function_call_arguments.done",
             &format!("{location},\"name\":{name},\"arguments\":{arguments}"),
@@ -144,13 +145,13 @@ impl EventWriter {
     }
 }
 
-/// Returns the members that locate an item.
-fn location(id: &str, index: usize) -> String {
-    format!("\"item_id\":{},\"output_index\":{index}", quoted(id))
+/// Returns the members of an event that identify an item.
+fn location_members(id: &str, index: usize) -> String {
+    format!("\"item_id\":{},\"output_index\":{index}", json_string(id))
 }
 
-fn kind(json: &str) -> String {
-    Members::read(json).ok().and_then(|members| members.text("type")).unwrap_or_default()
+fn item_type(json: &str) -> String {
+    Members::read(json).ok().and_then(|members| members.get_string("type")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 use axum::extract::State;
 use threadkeep::Value;
 
-use super::{not_found, stored_response, thread_of};
+use super::{not_found, stored_response, thread_in_id};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
-use crate::openai::conversation_items::list::{PageQuery, page_of};
+use crate::openai::conversation_items::list::{PageQuery, page_response};
 use crate::openai::items::{Item, items_of};
 use crate::openai::turn;
 use crate::security::Caller;
@@ -32,7 +32,7 @@ pub(crate) async fn list(
 ) -> Result {
     let query = PageQuery::read(&mut params)?;
     let (id, scope) = (path_params.get("id"), &caller.scope);
-    let items: Vec<Item> = match thread_of(id)? {
+    let items: Vec<Item> = match thread_in_id(id)? {
         Some(thread) => {
             let record = turn::find_turn_record(&app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
             turn::stored_messages(&app, scope, thread, &record.input).await?.iter().flat_map(items_of).collect()
@@ -46,5 +46,5 @@ pub(crate) async fn list(
             stored.input.iter().map(item).collect()
         }
     };
-    page_of(items, &query)
+    page_response(items, &query)
 }

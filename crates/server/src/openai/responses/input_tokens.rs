@@ -14,7 +14,7 @@ use crate::security::Caller;
 
 /// Counts the input tokens of a response
 ///
-/// Uses the tokenizer of the model if it is known.
+/// If the tokenizer of the model is known, it is used; otherwise the count is an approximation.
 #[utoipa::path(
     post,
     path = "/v1/responses/input_tokens",
@@ -34,9 +34,9 @@ pub(crate) async fn count(
     let tools = body.tools.take().unwrap_or_default();
     let tools: TokenCount = tools.iter().map(|tool: &Value| counter.count(&tool.to_string())).sum();
     let messages = resolved.messages(body.instructions.take());
-    // Counting takes time proportional to the text's length.
-    let counted = tokio::task::spawn_blocking(move || count_tokens(&messages, &*counter));
-    let counted = counted.await.map_err(|error| crate::error::ApiError::internal(error.to_string()))?;
-    let tokens = counted + tools;
+    // Counting blocks for a time that is proportional to the length of the text.
+    let count = tokio::task::spawn_blocking(move || count_tokens(&messages, &*counter));
+    let message_tokens = count.await.map_err(|error| crate::error::ApiError::internal(error.to_string()))?;
+    let tokens = message_tokens + tools;
     Ok(json(&value!({ "object": "response.input_tokens", "input_tokens": tokens.0 })))
 }

@@ -1,9 +1,9 @@
-//! Resolves the messages of a model call from a request, without making the call.
+//! Determines the messages of the model call for a request without making the call.
 
 use threadkeep::core::ChatMessage;
 use threadkeep::{Draft, Role, Scope};
 
-use super::answer::conversation;
+use super::answer::read_conversation_id;
 use super::chain;
 use super::create::CreateResponseJson;
 use crate::app::App;
@@ -13,34 +13,34 @@ use crate::openai::{ids, references, requests, turn};
 /// The context and the new input of a request.
 pub(super) struct ResolvedInput {
     pub(super) context: Vec<ChatMessage>,
-    /// The context as items, if the request continues an earlier response; otherwise empty.
+    /// The context as drafts, if the request continues an earlier response; otherwise empty.
     pub(super) chain: Vec<Draft>,
     pub(super) input: Vec<Draft>,
 }
 
 impl ResolvedInput {
     pub(super) async fn read(app: &App, scope: &Scope, request: &CreateResponseJson) -> Result<Self> {
-        let input = requests::input(request.input.as_deref())?;
-        let Some(conversation) = conversation(request)? else {
+        let input = requests::read_input(request.input.as_deref())?;
+        let Some(conversation) = read_conversation_id(request)? else {
             let may_truncate = request.truncation.as_deref() == Some("auto");
             let chain = match &request.previous_response_id {
                 Some(previous) => chain::read(app, scope, previous, may_truncate).await?,
                 None => Vec::new(),
             };
             let input = references::resolve_new(app, scope, None, input).await?;
-            return Ok(Self { context: requests::chat_messages(&chain), chain, input });
+            return Ok(Self { context: requests::to_chat_messages(&chain), chain, input });
         };
-        let thread = ids::thread(&conversation)?;
+        let thread = ids::parse_conversation_id(&conversation)?;
         let found = app.memory().get_thread(scope, thread).await;
         found.map_err(ApiError::from).map_err(ids::not_found_as(&conversation))?;
         let input = references::resolve_new(app, scope, Some(thread), input).await?;
-        let context = turn::context(app, scope, thread, &input).await?;
+        let context = turn::assemble_context(app, scope, thread, &input).await?;
         Ok(Self { context, chain: Vec::new(), input })
     }
 
     /// Returns all messages of the model call.
     pub(super) fn messages(self, instructions: Option<String>) -> Vec<ChatMessage> {
         let instructions = instructions.map(|text| ChatMessage::text(Role::System, text));
-        instructions.into_iter().chain(self.context).chain(requests::chat_messages(&self.input)).collect()
+        instructions.into_iter().chain(self.context).chain(requests::to_chat_messages(&self.input)).collect()
     }
 }

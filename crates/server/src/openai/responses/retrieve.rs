@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use threadkeep::{MessageId, Scope};
 
 use super::answer::{read_response, stored_item};
-use super::{background, body, not_found, stored_response, stream, thread_of};
+use super::{background, body, not_found, stored_response, stream, thread_in_id};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
@@ -17,12 +17,12 @@ use crate::security::{Caller, MayResume};
 pub(super) enum ResponseState {
     InProgress {
         envelope: Map<String, Value>,
-        /// The id of the message with the first text.
+        /// The id of the message that contains the first text.
         text_id: Option<MessageId>,
         /// The deltas of the first text so far, if they are stored.
         deltas: Vec<String>,
     },
-    /// The envelope has the final status.
+    /// The response has ended. The envelope contains the final status.
     Ended {
         envelope: Map<String, Value>,
         output: Vec<Item>,
@@ -42,8 +42,8 @@ impl ResponseState {
 
 /// Retrieves a response
 ///
-/// With `stream`, the response is a stream of all its events after `starting_after`, past and future, with the same
-/// `sequence_number`s as in the original stream. If the lengths of the original deltas are not stored, the text is one delta.
+/// With `stream`, all events after `starting_after` are streamed, past and future, with the same `sequence_number`s as in the
+/// original stream. If the lengths of the original deltas are not stored, the text is one delta.
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}",
@@ -72,19 +72,19 @@ pub(crate) async fn retrieve(
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
-/// Finds a response, and returns its JSON.
-pub(super) async fn find_json(app: &App, scope: &Scope, id: &str, may_drive: MayResume) -> Result<Option<String>> {
-    Ok(find_state(app, scope, id, may_drive).await?.map(|state| state.to_json()))
+/// Finds a response and returns its JSON; `None` if it does not exist.
+pub(super) async fn find_json(app: &App, scope: &Scope, id: &str, may_resume: MayResume) -> Result<Option<String>> {
+    Ok(find_state(app, scope, id, may_resume).await?.map(|state| state.to_json()))
 }
 
-/// Finds the state of a response.
+/// Finds the state of a response; `None` if the response does not exist.
 pub(super) async fn find_state(
     app: &App,
     scope: &Scope,
     id: &str,
-    may_drive: MayResume,
+    may_resume: MayResume,
 ) -> Result<Option<ResponseState>> {
-    let stored = match thread_of(id)? {
+    let stored = match thread_in_id(id)? {
         Some(thread) => match turn::find_turn_record(app, scope, thread, id).await? {
             Some(record) => {
                 let (envelope, output) = read_response(app, scope, thread, &record).await?;
@@ -108,6 +108,6 @@ pub(super) async fn find_state(
     };
     match stored {
         Some(stored) => Ok(Some(stored)),
-        None => background::find_state(app, scope, id, may_drive).await,
+        None => background::find_state(app, scope, id, may_resume).await,
     }
 }

@@ -21,8 +21,9 @@ pub(super) struct StoredResponse {
     pub(super) response: JsonText,
     pub(super) input: Vec<JsonText>,
     pub(super) output: Vec<JsonText>,
+    /// The id of the response that this one continues.
     pub(super) previous: Option<String>,
-    /// The lengths in bytes of the deltas in which its text was streamed; empty if it was not.
+    /// The lengths in bytes of the deltas in which the text was streamed; empty if the text was not streamed.
     #[serde(rename = "cuts", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) delta_lengths: Vec<u32>,
 }
@@ -45,18 +46,18 @@ pub(super) async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<St
 
 /// Finds an output item of a stored response by its id.
 pub(in crate::openai) async fn find_item(app: &App, scope: &Scope, item: &str) -> Result<Option<Draft>, ApiError> {
-    let Some((MessageRef::Id(message), _)) = ids::message(item) else { return Ok(None) };
+    let Some((MessageRef::Id(message), _)) = ids::parse_item_id(item) else { return Ok(None) };
     let response_id = format!("{PREFIX}{}", turn::id_family(message.0.simple()));
     let Some(response) = find(app, scope, &response_id).await? else { return Ok(None) };
     let is_item = |json: &&JsonText| json.read::<Value>().is_ok_and(|stored| stored["id"] == item);
-    response.output.iter().find(is_item).map(draft).transpose()
+    response.output.iter().find(is_item).map(read_draft).transpose()
 }
 
 /// Converts a stored item into a message.
-pub(super) fn draft(item: &JsonText) -> Result<Draft, ApiError> {
+pub(super) fn read_draft(item: &JsonText) -> Result<Draft, ApiError> {
     let raw: &RawValue =
         serde_json::from_str(item.as_str()).map_err(|_| ApiError::internal("a stored item is not valid JSON"))?;
-    items::read(raw, "input")
+    items::read_item(raw, "input")
 }
 
 /// Converts items for storage.

@@ -1,4 +1,4 @@
-//! Streams the events of a response: while it is made, and again for a client that resumes an interrupted stream.
+//! Streams the events of a response while it is generated, and again for a client that resumes an interrupted stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,21 +18,22 @@ use super::answer::{FinishedResponse, PendingResponse};
 use super::event_writer::EventWriter;
 use super::retrieve::{ResponseState, find_state};
 use super::text_deltas::{TextDeltas, first_text, split};
-use super::{background, body, not_found, thread_of};
+use super::{background, body, not_found, thread_in_id};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::limits;
 use crate::openai::sse;
 use crate::security::MayResume;
 
-/// How long to wait after a change of a response that is made elsewhere, so that changes in quick succession cause one read.
+/// How long to wait after a change to a response that another task generates, so that several changes in quick succession cause
+/// only one read.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// Streams the answer while the model generates it.
 pub(super) fn respond(pending: PendingResponse) -> Response {
     let app = pending.app.clone();
     let (mut live, events) = LiveResponse::start(&pending);
-    // Spawned, so that the response is finished even if the client disconnects.
+    // The answer is generated in its own task, so that it is finished even if the client disconnects.
     tokio::spawn(threadkeep_service::in_current_span(async move {
         let result = pending.answer(&mut |delta| live.write_delta(&delta)).await;
         live.end(&result);
@@ -40,13 +41,13 @@ pub(super) fn respond(pending: PendingResponse) -> Response {
     response(app, events)
 }
 
-/// Streams the events of a response that is made by this process.
+/// Returns a response that streams the events from a channel.
 pub(super) fn response(app: App, events: mpsc::UnboundedReceiver<Bytes>) -> Response {
     sse::from_channel(app, events, stopping_event)
 }
 
-/// Returns the last event of a stream that ends because the server stops, with its sequence number. The client can resume the
-/// stream.
+/// Returns the last event of a stream that ends because the server is stopping. `number` is the sequence number of the event. The
+/// client can resume the stream.
 fn stopping_event(number: u64) -> String {
     let error = limits::stopping_error();
     let event = json!({
@@ -55,21 +56,21 @@ fn stopping_event(number: u64) -> String {
     format!("event: error\ndata: {event}\n\n")
 }
 
-/// Streams a response that another request started, from the event after `after`.
+/// Streams the events after the number `after` of a response that another request started.
 pub(super) async fn subscribe(
     app: &App,
     scope: &Scope,
     id: &str,
     after: Option<u64>,
-    may_drive: MayResume,
+    may_resume: MayResume,
 ) -> Result<Response> {
     let watches = Watches::start(app, scope, id).await?;
-    let state = find_state(app, scope, id, may_drive).await?.ok_or_else(|| not_found(id))?;
+    let state = find_state(app, scope, id, may_resume).await?.ok_or_else(|| not_found(id))?;
     let mut subscription = ResponseSubscription {
         app: app.clone(),
         scope: scope.clone(),
         id: id.to_owned(),
-        may_drive,
+        may_resume,
         watches,
         writer: EventWriter::after(after),
         unsent: VecDeque::new(),
@@ -83,7 +84,7 @@ pub(super) async fn subscribe(
     })))
 }
 
-/// A response that is made by this process.
+/// A response that this process generates.
 pub(super) struct LiveResponse {
     writer: EventWriter,
     events: mpsc::UnboundedSender<Bytes>,
@@ -102,14 +103,14 @@ impl LiveResponse {
         (live, receiver)
     }
 
-    /// Returns the deltas so far; the shared value is updated with each new one.
+    /// Returns the deltas so far. The shared value is updated with each new delta.
     pub(super) fn deltas(&self) -> Arc<Mutex<TextDeltas>> {
         Arc::clone(&self.deltas)
     }
 
     pub(super) fn write_delta(&mut self, delta: &ChatDelta) {
         self.deltas.lock().unwrap_or_else(PoisonError::into_inner).add(delta);
-        // Deltas cannot be revoked after a restart of the model; the finished item has the final text.
+        // Deltas cannot be revoked if the model restarts its answer, but the finished item contains the final text.
         if let ChatDelta::Text(text) = delta {
             self.writer.write_delta(text, &self.message_id);
             self.send();
@@ -146,16 +147,16 @@ struct ResponseSubscription {
     app: App,
     scope: Scope,
     id: String,
-    may_drive: MayResume,
+    may_resume: MayResume,
     watches: Watches,
     writer: EventWriter,
     unsent: VecDeque<Bytes>,
-    /// How many deltas were written; `None` before the first event.
+    /// The number of deltas that were written; `None` before the first event.
     written_deltas: Option<usize>,
     is_ended: bool,
 }
 
-/// Watches everything that changes with a response: its background state, and the thread in which the answer is stored.
+/// Watches for changes to a response: to its background state, and to the thread in which the answer is stored.
 struct Watches {
     state: Watch,
     thread: Option<Watch>,
@@ -163,7 +164,7 @@ struct Watches {
 
 impl Watches {
     async fn start(app: &App, scope: &Scope, id: &str) -> Result<Self> {
-        let thread = match thread_of(id)? {
+        let thread = match thread_in_id(id)? {
             Some(thread) => Some(app.memory().watch_thread(scope, thread).await),
             None => None,
         };
@@ -197,7 +198,7 @@ impl ResponseSubscription {
             tokio::select! {
                 () = self.app.stopped() => {
                     self.is_ended = true;
-                    return Some(stopping_event(self.writer.number()).into());
+                    return Some(stopping_event(self.writer.next_number()).into());
                 }
                 () = self.watches.changed() => {}
                 () = tokio::time::sleep_until(silent_since + self.app.options().heartbeat) => {
@@ -205,17 +206,17 @@ impl ResponseSubscription {
                 }
             }
             tokio::time::sleep(DEBOUNCE).await;
-            match find_state(&self.app, &self.scope, &self.id, self.may_drive).await {
+            match find_state(&self.app, &self.scope, &self.id, self.may_resume).await {
                 Ok(Some(state)) => self.write_events(state),
-                // Deleted.
+                // The response was deleted.
                 Ok(None) => return None,
-                // The store may be available again later.
+                // The error is not returned, because the store may become available again.
                 Err(error) => tracing::debug!(code = error.code, "failed to read a response; will retry"),
             }
         }
     }
 
-    /// Writes the events that the state adds.
+    /// Writes the events of the state that were not written yet.
     fn write_events(&mut self, state: ResponseState) {
         match state {
             ResponseState::InProgress { envelope, text_id, deltas } => {
@@ -247,7 +248,7 @@ impl ResponseSubscription {
         self.unsent.extend(self.writer.take());
     }
 
-    /// Writes the first events, if that was not done yet. Returns how many deltas were written.
+    /// Writes the first events if they were not written yet. Returns the number of deltas that were already written.
     fn write_start(&mut self, envelope: &Map<String, Value>) -> usize {
         if self.written_deltas.is_none() {
             self.writer.write_start(envelope);
@@ -256,7 +257,7 @@ impl ResponseSubscription {
     }
 }
 
-/// Returns the envelope as it was when the response was started.
+/// Returns the envelope as it was when the response started.
 fn initial_envelope(envelope: &Map<String, Value>) -> Map<String, Value> {
     let mut envelope = envelope.clone();
     envelope.shift_remove("threadkeep");

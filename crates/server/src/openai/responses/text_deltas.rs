@@ -1,16 +1,16 @@
-//! The deltas in which the text of a response was streamed. Only their lengths are stored, so that an interrupted stream can be
-//! resumed with the same event numbers, while erased text is stored nowhere else.
+//! The deltas in which the text of a response was streamed. Only their lengths are stored. With the lengths, an interrupted
+//! stream can be resumed with the same event numbers, and no copy remains of text that is erased.
 
 use serde_json::Value;
 use threadkeep::core::ChatDelta;
 
 use crate::openai::items::Item;
 
-/// The text deltas of a response that were streamed so far.
+/// The text deltas of a response that have been streamed so far.
 #[derive(Debug, Default)]
 pub(super) struct TextDeltas {
     deltas: Vec<String>,
-    /// Whether the model restarted after some deltas, which are then not part of the final text.
+    /// Whether the model restarted its answer after some deltas, which are not part of the final text.
     is_restarted: bool,
 }
 
@@ -23,7 +23,7 @@ impl TextDeltas {
         }
     }
 
-    /// Returns the lengths in bytes of the deltas; empty if they do not add up to the output's text.
+    /// Returns the lengths of the deltas in bytes; empty if the deltas together are not the text of the output.
     pub(super) fn lengths(&self, output: &[Item]) -> Vec<u32> {
         match first_text(output) {
             Some((_, text)) if !self.is_restarted && self.deltas.concat() == text => {
@@ -33,13 +33,13 @@ impl TextDeltas {
         }
     }
 
-    /// Returns the first deltas, up to a total number of bytes.
-    pub(super) fn first(&self, bytes: usize) -> Vec<String> {
-        let mut left = bytes;
+    /// Returns the first deltas, as many as have at most `max_bytes` together.
+    pub(super) fn first(&self, max_bytes: usize) -> Vec<String> {
+        let mut remaining = max_bytes;
         let fits = |delta: &&String| {
-            let is_within = delta.len() <= left;
-            left = left.saturating_sub(delta.len());
-            is_within
+            let fits = delta.len() <= remaining;
+            remaining = remaining.saturating_sub(delta.len());
+            fits
         };
         self.deltas.iter().take_while(fits).cloned().collect()
     }
@@ -54,7 +54,7 @@ pub(super) fn first_text(output: &[Item]) -> Option<(&str, String)> {
     })
 }
 
-/// Splits a text into deltas of these lengths; returns none if the lengths do not match the text.
+/// Splits a text into deltas with these lengths in bytes. Returns no deltas if the lengths do not match the text.
 pub(super) fn split<'a>(text: &'a str, lengths: &[u32]) -> Vec<&'a str> {
     let mut deltas = Vec::with_capacity(lengths.len());
     let mut rest = text;
@@ -72,15 +72,15 @@ mod tests {
 
     use super::*;
 
-    fn message(text: &str) -> Vec<Item> {
+    fn output(text: &str) -> Vec<Item> {
         let json = json!({ "id": "msg_1", "type": "message", "content": [{ "type": "output_text", "text": text }] });
         vec![Item { id: "msg_1".to_owned(), json: json.to_string() }]
     }
 
-    fn streamed(deltas: &[ChatDelta]) -> TextDeltas {
-        let mut streamed = TextDeltas::default();
-        deltas.iter().for_each(|delta| streamed.add(delta));
-        streamed
+    fn text_deltas(deltas: &[ChatDelta]) -> TextDeltas {
+        let mut text_deltas = TextDeltas::default();
+        deltas.iter().for_each(|delta| text_deltas.add(delta));
+        text_deltas
     }
 
     fn text(text: &str) -> ChatDelta {
@@ -88,20 +88,20 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_split_into_the_streamed_deltas() {
-        let deltas = streamed(&[text("¿Dónde "), text("está"), text("?")]);
-        let lengths = deltas.lengths(&message("¿Dónde está?"));
+    fn text_is_split_into_the_streamed_deltas() {
+        let deltas = text_deltas(&[text("¿Dónde "), text("está"), text("?")]);
+        let lengths = deltas.lengths(&output("¿Dónde está?"));
         assert_eq!(split("¿Dónde está?", &lengths), ["¿Dónde ", "está", "?"]);
-        assert!(deltas.lengths(&message("something else")).is_empty());
+        assert!(deltas.lengths(&output("something else")).is_empty());
         assert_eq!(deltas.first(14), ["¿Dónde ", "está"]);
         assert_eq!(deltas.first(13), ["¿Dónde "]);
         assert_eq!(split("shorter", &lengths), Vec::<&str>::new());
     }
 
     #[test]
-    fn a_restarted_text_has_no_deltas() {
+    fn restarted_text_has_no_delta_lengths() {
         let restarted = [text("Here"), ChatDelta::Restarted, text("There.")];
-        assert!(streamed(&restarted).lengths(&message("There.")).is_empty());
-        assert_eq!(streamed(&[ChatDelta::Restarted, text("There.")]).lengths(&message("There.")), [6]);
+        assert!(text_deltas(&restarted).lengths(&output("There.")).is_empty());
+        assert_eq!(text_deltas(&[ChatDelta::Restarted, text("There.")]).lengths(&output("There.")), [6]);
     }
 }

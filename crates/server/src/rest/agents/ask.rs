@@ -7,7 +7,7 @@ use threadkeep::{Agent, Content, Map, OpenThread, Role, Scope, ThreadId, TurnReq
 use threadkeep_service::Attempt;
 use utoipa::ToSchema;
 
-use super::get;
+use super::find_agent;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -24,7 +24,7 @@ pub(crate) struct AskJson {
     /// The user's message.
     #[schema(min_length = 1)]
     text: String,
-    /// The thread's id or key. If no thread has the key, one is created. Default: a new thread.
+    /// The thread's id or key. If no thread has the key, a thread is created. Default: a new thread.
     #[serde(default)]
     thread: Option<String>,
     /// The author of the message. Only allowed with a key of a whole tenant.
@@ -43,8 +43,8 @@ pub(crate) struct AskJson {
 ///
 /// The user's message is stored before the model is called, and a started turn is finished even if the client disconnects. A
 /// failed turn is returned with status 200; its `status` and `error` describe the failure. A repeated request with the same
-/// Idempotency-Key gets the turn of the first. Without a key it does if the client marks it as a retry
-/// (`X-Stainless-Retry-Count`), the question is the same, and the thread ends with its answer, which is less than 120 s old.
+/// Idempotency-Key returns the turn of the first request. So does a repeated request without a key if the client marks it as a
+/// retry (`X-Stainless-Retry-Count`), the question is the same, and the thread ends with the answer, which is less than 120 s old.
 ///
 /// With `stream`, or if the client accepts `text/event-stream`, the events are `turn.started`, `token`, `token.restarted`,
 /// `tool.started`, `tool.finished`, `approval.requested`, and finally `turn.completed` or `turn.failed` with the turn, or `end`
@@ -67,7 +67,7 @@ pub(crate) async fn ask(
     JsonBody { value: body, digest }: JsonBody<AskJson>,
 ) -> Result<Response> {
     let name = path_params.get("name");
-    let agent = get(&app, name)?;
+    let agent = find_agent(&app, name)?;
     let attempt = input::read_attempt(&headers, "turns", &format!("{name}:{digest}"))?;
     if body.text.trim().is_empty() {
         return Err(ApiError::invalid("text", "the question is empty"));
@@ -76,9 +76,9 @@ pub(crate) async fn ask(
         return Err(ApiError::invalid("author", "a user cannot set the author of a message"));
     }
     let is_streamed = body.stream || accepts_events(&headers);
-    // Checked before a thread is created: an invalid question must not leave an empty thread behind.
+    // The question is checked before a thread is created, because an invalid question must not leave an empty thread behind.
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
-    let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
+    let thread = open_thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
     let ask = TurnRequest { author: body.author, extra_input: body.given, ..TurnRequest::new(body.text) };
     let request = AskRequest {
         service: app.service().clone(),
@@ -89,22 +89,22 @@ pub(crate) async fn ask(
         attempt,
         is_ephemeral: false,
     };
-    let waiting = turns::start(connection, TurnTask::Ask(request));
+    let updates = turns::start(connection, TurnTask::Ask(request));
     if is_streamed {
-        return turns::respond(&app, waiting).await;
+        return turns::respond(&app, updates).await;
     }
-    let answered = turns::wait_for_result(waiting).await?;
-    Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
+    let result = turns::wait_for_result(updates).await?;
+    Ok(with_replay(json(&TurnJson::from(result.turn)), result.replayed))
 }
 
 /// Whether a client accepts server-sent events.
 pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/event-stream"))
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/event-stream"))
 }
 
-/// Returns the thread with an id or a key, or a new one.
-pub(crate) async fn thread(
+/// Returns the thread with the id or key `name`. Creates a thread if no thread has the key, or without a name.
+pub(crate) async fn open_thread(
     app: &App,
     scope: &Scope,
     agent: &Agent,

@@ -19,7 +19,7 @@ pub(crate) struct AgentJson {
     name: String,
     /// The purpose of the assistant.
     description: String,
-    /// The default model; a thread's settings may select another.
+    /// The default model. The settings of a thread may select another model.
     model: String,
     tools: Vec<AgentToolJson>,
 }

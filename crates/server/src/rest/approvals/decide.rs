@@ -22,7 +22,7 @@ use crate::turns::{self, DecisionRequest, TurnTask};
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecideJson {
     decision: DecisionJson,
-    /// Arguments that replace the requested ones. Only allowed with `approve`.
+    /// Arguments that replace the requested arguments. Only allowed with `approve`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     arguments: Option<Map>,
@@ -42,11 +42,11 @@ pub(crate) enum DecisionJson {
     Deny,
 }
 
-/// Decides an approval, and resumes its turn
+/// Decides on an approval, and resumes its turn
 ///
-/// Only the first decision counts: later ones get 409 `approval_closed`. A repeated decision with the same Idempotency-Key, or
-/// one that the client marks as a retry, gets the turn of the first. Returns or streams the turn, like `POST
-/// /v1/agents/{name}/turns`.
+/// Only the first decision counts: later decisions fail with 409 `approval_closed`. A repeated decision with the same
+/// Idempotency-Key, or one that the client marks as a retry, returns the turn of the first decision. Returns or streams the turn,
+/// like `POST /v1/agents/{name}/turns`.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/approvals/{approval}",
@@ -67,19 +67,19 @@ pub(crate) async fn decide(
     let (thread, approval) = (path_params.thread()?, path_params.get("approval").to_owned());
     let attempt = input::read_attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
-    let verdict = verdict(body)?;
-    let (agent, turn) = requester(&app, &caller.scope, thread, &approval).await?;
-    let (service, by) = (app.service().clone(), decider(&caller));
+    let verdict = read_verdict(body)?;
+    let (agent, turn) = find_requester(&app, &caller.scope, thread, &approval).await?;
+    let (service, by) = (app.service().clone(), decider_name(&caller));
     let request = DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
-    let waiting = turns::start(connection, TurnTask::Decide(request));
+    let updates = turns::start(connection, TurnTask::Decide(request));
     if is_streamed {
-        return turns::respond(&app, waiting).await;
+        return turns::respond(&app, updates).await;
     }
-    let answered = turns::wait_for_result(waiting).await?;
-    Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
+    let result = turns::wait_for_result(updates).await?;
+    Ok(with_replay(json(&TurnJson::from(result.turn)), result.replayed))
 }
 
-fn verdict(body: DecideJson) -> Result<Verdict> {
+fn read_verdict(body: DecideJson) -> Result<Verdict> {
     match body {
         DecideJson { decision: DecisionJson::Approve, reason: Some(_), .. } => {
             Err(ApiError::invalid("reason", "`reason` is only allowed with `deny`"))
@@ -95,8 +95,8 @@ fn verdict(body: DecideJson) -> Result<Verdict> {
     }
 }
 
-/// Returns the assistant that requested an approval, and the id of its turn.
-async fn requester(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Result<(Agent, String)> {
+/// Returns the assistant that requested an approval, and the id of the turn.
+async fn find_requester(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Result<(Agent, String)> {
     let not_found = || ApiError::not_found("approval");
     let found = find_approval(app.memory(), scope, thread, approval).await?.ok_or_else(not_found)?;
     let unavailable = || {
@@ -107,14 +107,14 @@ async fn requester(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -
         Some(TurnState::Running(running)) => running.assistant,
         Some(TurnState::Settled(turn)) => turn.agent,
         None if found.state == ApprovalState::Pending => return Err(not_found()),
-        // The turn's record has expired, although the approval's has not.
+        // The record of the turn has expired, but the record of the approval has not.
         _ => return Err(AgentError::ApprovalClosed { id: found.id, state: found.state }.into()),
     };
     Ok((app.assistants().find(&name).ok_or_else(unavailable)?, found.turn))
 }
 
-/// Returns who decides, as stored in the approval: the user, or the key of an application.
-fn decider(caller: &Caller) -> String {
+/// Returns the name of the caller as stored in the approval: the user, the key of an application, or the tenant.
+fn decider_name(caller: &Caller) -> String {
     match (&caller.scope, caller.key_id()) {
         (Scope::User(_, user), _) => user.as_str().to_owned(),
         (Scope::Tenant(_), Some(key)) => format!("key {key}"),

@@ -16,25 +16,25 @@ use crate::security::Caller;
 
 /// The name of this list in cursors.
 const LIST: &str = "approvals";
-/// How many threads are read with one query.
+/// The number of threads that are read with one query.
 const THREADS_PER_QUERY: usize = 100;
-/// The most threads that one request searches.
+/// The maximum number of threads that one request searches.
 const MAX_THREADS: usize = 1_000;
-/// The longest that an approval of another program is assumed to stay open.
-const MAX_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long an approval that another program requested is assumed to stay open at most.
+const MAX_OPEN_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A page of approvals.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApprovalsJson {
     data: Vec<ApprovalJson>,
-    /// What to pass as `after` for the next page; null on the last.
+    /// The value of `after` for the next page; null on the last page.
     next: Option<String>,
 }
 
 /// Lists the open approvals
 ///
-/// Ordered by the last change of their threads, latest first. `all=true` includes closed approvals, which are retained for 30
-/// days. A page may be empty although there is a next one.
+/// The approvals are ordered by the last change of their threads, latest first. `all=true` includes closed approvals, which are
+/// retained for 30 days. A page may be empty although there is a next page.
 #[utoipa::path(
     get,
     path = "/v1/approvals",
@@ -50,43 +50,45 @@ pub(crate) struct ApprovalsJson {
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let scope = &caller.scope;
-    let all = params.parse("all", "true or false")?.unwrap_or(false);
+    let include_closed = params.parse("all", "true or false")?.unwrap_or(false);
     let (thread, after, limit) = (params.take("thread")?, params.take("after")?, params.take_limit(50)?);
     params.finish()?;
     if let Some(thread) = thread {
         let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
-        return Ok(json(&ApprovalsJson { data: of_thread(&app, scope, thread, all).await?, next: None }));
+        let data = list_in_thread(&app, scope, thread, include_closed).await?;
+        return Ok(json(&ApprovalsJson { data, next: None }));
     }
     let after = after.map(|after| cursor::decode(scope, LIST, "after", &after)).transpose()?;
-    let page = search(&app, scope, Search { all, after, limit }).await?;
+    let page = search(&app, scope, ApprovalQuery { include_closed, after, limit }).await?;
     Ok(json(&page))
 }
 
-struct Search {
-    all: bool,
+struct ApprovalQuery {
+    include_closed: bool,
     after: Option<String>,
     limit: usize,
 }
 
-/// Searches threads for approvals, those that changed last first. For open approvals it stops at threads that changed longer ago
-/// than an approval can be open.
-async fn search(app: &App, scope: &Scope, Search { all, after, limit }: Search) -> Result<ApprovalsJson> {
+/// Searches threads for approvals, starting with the thread that changed last. A search for open approvals ends at threads whose
+/// last change is longer ago than an approval can stay open.
+async fn search(app: &App, scope: &Scope, query: ApprovalQuery) -> Result<ApprovalsJson> {
+    let ApprovalQuery { include_closed, after, limit } = query;
     let memory = app.memory();
     let agents = app.assistants().all();
     let longest = agents.iter().map(|agent| agent.assistant().definition().approvals.expires_after).max();
-    let longest_ms = i64::try_from(longest.unwrap_or_default().max(MAX_OPEN).as_millis()).unwrap_or(i64::MAX);
+    let max_open_ms = i64::try_from(longest.unwrap_or_default().max(MAX_OPEN_TIME).as_millis()).unwrap_or(i64::MAX);
     let mut query = ThreadQuery { after, ..ThreadQuery::new(ThreadOrder::Recent, THREADS_PER_QUERY) };
     let (mut data, mut searched) = (Vec::new(), 0);
     loop {
         let page = memory.list_threads(scope, &query).await?;
         searched += page.threads.len();
         let is_too_old = page.threads.last().is_some_and(|thread| {
-            !all && thread.updated_at.as_millis().saturating_add(longest_ms) < memory.now().as_millis()
+            !include_closed && thread.updated_at.as_millis().saturating_add(max_open_ms) < memory.now().as_millis()
         });
         for thread in page.threads {
-            match of_thread(app, scope, thread.id, all).await {
+            match list_in_thread(app, scope, thread.id, include_closed).await {
                 Ok(approvals) => data.extend(approvals),
-                // The thread was deleted in between.
+                // The thread was deleted after it was listed.
                 Err(error) if error.code == "not_found" => {}
                 Err(error) => return Err(error),
             }
@@ -99,9 +101,9 @@ async fn search(app: &App, scope: &Scope, Search { all, after, limit }: Search) 
     }
 }
 
-async fn of_thread(app: &App, scope: &Scope, thread: ThreadId, all: bool) -> Result<Vec<ApprovalJson>> {
+async fn list_in_thread(app: &App, scope: &Scope, thread: ThreadId, include_closed: bool) -> Result<Vec<ApprovalJson>> {
     let now = app.memory().now();
     let found = list_approvals(app.memory(), scope, thread).await?;
-    let approvals = found.into_iter().filter(|approval| all || approval.is_open(now));
+    let approvals = found.into_iter().filter(|approval| include_closed || approval.is_open(now));
     Ok(approvals.map(|approval| ApprovalJson::of(thread, approval, now)).collect())
 }

@@ -23,7 +23,7 @@ pub(crate) struct AssembleJson {
     /// The question, unless it is the last message of the thread.
     question: Option<String>,
     policy: PolicyJson,
-    /// The model whose tokens are counted. Default: an approximation.
+    /// The model whose tokens are counted. Default: token counts are approximated.
     model: Option<String>,
     /// Stores the report under this turn id for 30 days. Requires the role `write`.
     turn: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct AssembleJson {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContextJson<'a> {
     messages: Vec<ContextMessageJson<'a>>,
-    /// The thread's last change at the time of reading.
+    /// The number of the thread's last change when the context was assembled.
     change: u64,
     /// Which messages are included and why, and the tokens of each part.
     #[schema(value_type = Object)]
@@ -44,17 +44,17 @@ pub(crate) struct ContextJson<'a> {
     unreadable: Vec<UnreadableJson<'a>>,
 }
 
-/// Writes a [`ContextJson`].
-fn write(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<()> {
+/// Writes the JSON of a [`ContextJson`] to a buffer.
+fn write_context(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<()> {
     if !assembled.unreadable.is_empty() {
         return serde_json::to_writer(out, &ContextJson::of(assembled));
     }
     let AssembledContext { context, positions, is_report_stored, .. } = assembled;
     out.extend_from_slice(br#"{"messages":"#);
-    writer::list(out, &context.messages, writer::context_message)?;
-    writer::value(out, br#","change":"#, &positions.change)?;
-    writer::value(out, br#","report":"#, &context.report)?;
-    writer::value(out, br#","is_report_kept":"#, is_report_stored)?;
+    writer::write_list(out, &context.messages, writer::write_context_message)?;
+    writer::write_value(out, br#","change":"#, &positions.change)?;
+    writer::write_value(out, br#","report":"#, &context.report)?;
+    writer::write_value(out, br#","is_report_kept":"#, is_report_stored)?;
     out.push(b'}');
     Ok(())
 }
@@ -88,7 +88,7 @@ pub(crate) async fn assemble(
     JsonBody { value: body, .. }: JsonBody<AssembleJson>,
 ) -> Result {
     if body.turn.is_some() {
-        // The report is stored.
+        // A report with a turn id is stored.
         caller.require(KeyRole::Write)?;
     }
     let thread = path_params.thread()?;
@@ -101,6 +101,6 @@ pub(crate) async fn assemble(
     let options = ContextOptions { counter, embedder, turn: body.turn, ..ContextOptions::default() };
     let question = body.question.as_deref();
     let context = app.memory().shared_context(&caller.scope, thread, question, &policy, &options).await?;
-    let written = context.derived(|assembled| encode_json_with(|out| write(out, assembled)));
-    Ok(with_etag(json_text(written.as_ref().clone()?), context.assembled().positions.tagged()))
+    let json = context.derived(|assembled| encode_json_with(|out| write_context(out, assembled)));
+    Ok(with_etag(json_text(json.as_ref().clone()?), context.assembled().positions.tagged()))
 }

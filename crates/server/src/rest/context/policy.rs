@@ -7,27 +7,27 @@ use utoipa::ToSchema;
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PolicyJson {
-    /// The first message of the context; never truncated.
+    /// The first message of the context, which is never truncated.
     system_prompt: Option<String>,
-    /// The most messages of the thread. Default: 20.
+    /// The maximum number of messages from the thread. Default: 20.
     #[schema(minimum = 1, maximum = 1000)]
     window: Option<usize>,
-    /// The most tokens of the context. Default: unlimited.
+    /// The maximum number of tokens in the context. Default: unlimited.
     budget: Option<u64>,
     /// The number of characters after which a message of the history is truncated. Default: unlimited.
     message_characters: Option<usize>,
     /// Whether to include a summary of messages that are left out. Default: true.
     summary: Option<bool>,
-    /// The most characters of the summary. Default: 4,000.
+    /// The maximum number of characters in the summary. Default: 4,000.
     summary_characters: Option<usize>,
     /// Where to search for messages that are relevant to the question. Default: `nowhere`.
     recall_from: RecallFromJson,
-    /// The most recalled messages. Default: 50.
+    /// The maximum number of recalled messages. Default: 50.
     recall_messages: Option<usize>,
-    /// Selects the messages of the window by relevance; this many of the newest are always included.
+    /// If set, the messages of the window are selected by relevance. This many of the newest messages are always included.
     pruning_newest: Option<usize>,
-    /// Trims the history in steps, so that its start stays the same between them: the percentage of window and budget that a step
-    /// keeps. Default: no steps.
+    /// If set, the history is trimmed in steps, so that its start stays the same between two steps. The value is the percentage of
+    /// the window and the budget that a step keeps. Default: no steps.
     #[schema(minimum = 1, maximum = 100)]
     keep_percent: Option<u8>,
     /// The format of the context. Default: `chat`.

@@ -9,19 +9,19 @@ pub(crate) struct ApprovalJson {
     id: String,
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
-    /// The turn that requested it.
+    /// The turn that requested the approval.
     turn: String,
-    /// The tool to call, or the node that requested it.
+    /// The tool to call, or the graph node that requested the approval.
     tool: String,
-    /// The exact arguments; those of the decision if it changed them.
+    /// The exact arguments of the call. If the decision changed the arguments, these are the changed ones.
     #[schema(value_type = Object)]
     arguments: JsonText,
-    /// A description of what the call does.
+    /// A description of the call for people.
     preview: String,
     state: StateJson,
     #[schema(value_type = String, format = DateTime)]
     requested_at: Timestamp,
-    /// When it expires without a decision.
+    /// When the approval expires if no decision is made.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// Who made the decision.
@@ -49,12 +49,13 @@ pub(crate) enum StateJson {
     Denied,
     /// Not decided in time.
     Expired,
-    /// Replaced by a later request, or its turn has ended.
+    /// Replaced by a later request, or closed because the turn has ended.
     Replaced,
 }
 
 impl ApprovalJson {
-    /// Converts an approval. One that was not decided in time is reported as expired, even if that is not stored yet.
+    /// Converts an approval. An approval that was not decided in time is reported as expired, even if its stored state is still
+    /// pending.
     pub(crate) fn of(thread: ThreadId, approval: Approval, now: Timestamp) -> Self {
         let state = if approval.state == ApprovalState::Pending && !approval.is_open(now) {
             StateJson::Expired
@@ -78,7 +79,7 @@ impl From<ApprovalState> for StateJson {
             ApprovalState::Denied => Self::Denied,
             ApprovalState::Expired => Self::Expired,
             ApprovalState::Replaced => Self::Replaced,
-            // A state that this API does not know: the most cautious one, which cannot be decided.
+            // This API does not know the state, so it reports the most cautious one: the approval can no longer be decided.
             _ => Self::OutcomeUnknown,
         }
     }

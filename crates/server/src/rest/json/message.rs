@@ -18,14 +18,14 @@ pub(crate) enum RoleJson {
     User,
     /// The model.
     Assistant,
-    /// A tool, with its result.
+    /// A tool that returns its result.
     Tool,
 }
 
 /// A message of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageJson<'a> {
-    /// Its position: 1 is the thread's first.
+    /// The position in the thread, counted from 1.
     seq: u64,
     #[schema(value_type = String, format = Uuid)]
     id: MessageId,
@@ -36,10 +36,10 @@ pub(crate) struct MessageJson<'a> {
     /// The author's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<&'a str>,
-    /// All text parts as one text.
+    /// All text parts, joined.
     text: Cow<'a, str>,
     parts: Vec<PartJson<'a>>,
-    /// The agent that wrote it.
+    /// The agent that wrote the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     /// Data that the assistant stores with the message.
@@ -54,7 +54,7 @@ pub(crate) struct MessageJson<'a> {
     #[serde(skip_serializing_if = "is_empty")]
     #[schema(value_type = Object)]
     metadata: &'a Map,
-    /// How often it was replaced.
+    /// The number of times that the content was replaced.
     revision: u32,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -67,7 +67,7 @@ pub(crate) struct ContextMessageJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<&'a str>,
     parts: Vec<PartJson<'a>>,
-    /// Its position, if it is a message of the thread.
+    /// The position, if this is a message of the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
 }
@@ -121,14 +121,14 @@ pub(crate) struct DraftJson {
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map,
-    /// Its id. Default: a new id.
+    /// The id of the message. Default: a new id.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Uuid)]
     id: Option<MessageId>,
-    /// The id that the message has in its source; unique in the thread.
+    /// The id that the message has in its source, which is unique in the thread.
     #[serde(default)]
     external_id: Option<String>,
-    /// When it was written. Default: now.
+    /// When the message was written. Default: now.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     created_at: Option<Timestamp>,

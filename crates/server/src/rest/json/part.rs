@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use threadkeep::{ImageReference, JsonText, Map, Part, Source, TokenDetails, ToolCall, ToolResult, Usage};
 use utoipa::ToSchema;
 
-/// A part of a message's content: an object with one member, whose name is the kind.
+/// A part of a message's content: an object with one member, whose name is the kind of the part.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartJson<'a> {
@@ -24,7 +24,7 @@ pub(crate) enum PartJson<'a> {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolCallJson<'a> {
-    /// The call's id; the result refers to it.
+    /// The id of the call, to which the result refers.
     id: Cow<'a, str>,
     /// The name of the tool.
     name: Cow<'a, str>,
@@ -70,14 +70,14 @@ pub(crate) struct RawJson<'a> {
 pub(crate) struct SourceJson<'a> {
     /// The kind of the source.
     kind: Cow<'a, str>,
-    /// Its id, unique within its kind.
+    /// The id, which is unique among sources of the same kind.
     id: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     title: Option<Cow<'a, str>>,
-    /// Its relevance: larger is better.
+    /// The relevance of the source: larger is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
-    /// Its distance from the question: smaller is better.
+    /// The distance of the source from the question: smaller is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distance: Option<f64>,
     /// Additional members.
@@ -90,14 +90,14 @@ pub(crate) struct SourceJson<'a> {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageJson<'a> {
-    /// The model that generated it.
+    /// The model that generated the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Cow<'a, str>>,
     #[serde(default)]
     input_tokens: u64,
     #[serde(default)]
     output_tokens: u64,
-    /// Details of the tokens, if the provider reported them.
+    /// Details of the token counts, if the provider reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     details: Option<TokenDetailsJson>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub(crate) struct UsageJson<'a> {
     duration_ms: Option<u64>,
 }
 
-/// Details of a call's tokens, as reported by the provider.
+/// Details of the token counts of a model call, as reported by the provider.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TokenDetailsJson {
@@ -114,7 +114,7 @@ pub(crate) struct TokenDetailsJson {
     cached_input: u64,
     /// Input tokens that were written to the provider's cache.
     cache_write: u64,
-    /// Output tokens of the model's reasoning.
+    /// Output tokens that were used for the model's reasoning.
     reasoning: u64,
 }
 
@@ -133,7 +133,7 @@ impl From<TokenDetailsJson> for TokenDetails {
     }
 }
 
-/// Whether a map is empty, for serde.
+/// Whether a map is empty. Used in attributes of serde.
 pub(super) fn is_empty(map: &Map) -> bool {
     map.is_empty()
 }

@@ -8,7 +8,7 @@ pub(crate) struct ThreadJson {
     #[schema(value_type = String, format = Uuid)]
     id: ThreadId,
     owner: OwnerJson,
-    /// The application's key, such as a channel's name for the conversation; unique for its owner.
+    /// The key that the application chose, such as the name of a conversation in a chat service. Unique among the owner's threads.
     key: Option<String>,
     /// A title for people.
     title: Option<String>,
@@ -18,13 +18,13 @@ pub(crate) struct ThreadJson {
     /// The stored state of an agent.
     #[schema(value_type = Object)]
     state: Map,
-    /// How many messages it contains.
+    /// The number of messages in the thread.
     messages: u64,
-    /// The lowest position from which messages are retained.
+    /// The first position whose message is retained.
     first_seq: u64,
     /// The position of the last message that was ever appended.
     seq: u64,
-    /// How often it was changed. Its ETag and the id of its last event have the same number.
+    /// The number of changes to the thread. The thread's ETag and the id of its last event contain the same number.
     change: u64,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,

@@ -15,7 +15,7 @@ pub(crate) struct TurnJson {
     turn: String,
     /// The name of the assistant.
     agent: String,
-    /// The agent of the assistant that answered.
+    /// The agent that answered, if the assistant chose one of several agents.
     routed_agent: Option<String>,
     /// The confidence of that choice, from 0 to 1.
     confidence: Option<f64>,
@@ -48,9 +48,9 @@ pub(crate) struct TurnJson {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StatusJson {
     Completed,
-    /// Resumes after a decision.
+    /// The turn resumes after a decision.
     WaitingForApproval,
-    /// Not answered; the reply reports the failure.
+    /// The question was not answered; the reply reports the failure.
     Failed,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct ApprovalTraceJson {
     tool: String,
     #[schema(value_type = Object)]
     arguments: JsonText,
-    /// A description of what the call does.
+    /// A description of the call for people.
     preview: String,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
@@ -100,7 +100,7 @@ pub(crate) struct TurnUsageJson {
     output_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<TokenDetailsJson>,
-    /// US dollars; null if a price is not known.
+    /// The cost in US dollars; null if a price is not known.
     cost_usd: Option<f64>,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct StoredJson {
     role: RoleJson,
 }
 
-/// The data of an event of a turn. The event's name is separate.
+/// The data of an event of a turn. The name of the event is not part of the data.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum TurnEventJson {
@@ -152,7 +152,7 @@ pub(crate) enum TurnEventJson {
 }
 
 impl TurnEventJson {
-    /// Converts an event; `None` for one that this API does not have.
+    /// Converts an event; `None` for an event that this API does not report.
     pub(crate) fn of(event: TurnEvent) -> Option<Self> {
         Some(match event {
             TurnEvent::Started { thread, turn, agent } => Self::Started { thread, turn, agent },

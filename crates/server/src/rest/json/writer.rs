@@ -1,5 +1,6 @@
-//! Writes messages as JSON. Pages and contexts consist mostly of text, and serde_json checks each byte of it separately for
-//! characters to escape. Messages that consist of text only are therefore written with a vectorized escape; all others by serde.
+//! Writes messages as JSON. Pages and contexts consist mostly of text, and serde_json checks each byte of a text separately for
+//! characters that must be escaped. So messages that contain only text are written with a vectorised escape function, and all other
+//! messages by serde.
 
 use std::io::Write;
 
@@ -11,7 +12,7 @@ use threadkeep::{Message, Part};
 use super::message::{ContextMessageJson, MessageJson};
 
 /// Writes a JSON array.
-pub(crate) fn list<T>(
+pub(crate) fn write_list<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
     mut write: impl FnMut(&mut Vec<u8>, T) -> Result<()>,
@@ -27,13 +28,13 @@ pub(crate) fn list<T>(
     Ok(())
 }
 
-/// Writes a [`MessageJson`].
-pub(crate) fn message(out: &mut Vec<u8>, message: &Message) -> Result<()> {
+/// Writes the JSON of a [`MessageJson`].
+pub(crate) fn write_message(out: &mut Vec<u8>, message: &Message) -> Result<()> {
     let Message { seq, id, external_id: None, revision, created_at, content } = message else {
         return serde_json::to_writer(out, &MessageJson::from(message));
     };
     let Some(text) = content.only_text() else { return serde_json::to_writer(out, &MessageJson::from(message)) };
-    value(out, br#"{"seq":"#, seq)?;
+    write_value(out, br#"{"seq":"#, seq)?;
     // Writing to a vector cannot fail.
     drop(write!(out, r#","id":"{id}","role":"{}","text":"#, content.role));
     let start = out.len();
@@ -41,14 +42,14 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) -> Result<()> {
     let escaped = start..out.len();
     out.extend_from_slice(br#","parts":[{"text":"#);
     out.extend_from_within(escaped);
-    value(out, br#"}],"revision":"#, revision)?;
-    value(out, br#","created_at":"#, created_at)?;
+    write_value(out, br#"}],"revision":"#, revision)?;
+    write_value(out, br#","created_at":"#, created_at)?;
     out.push(b'}');
     Ok(())
 }
 
-/// Writes a [`ContextMessageJson`].
-pub(crate) fn context_message(out: &mut Vec<u8>, message: &ChatMessage) -> Result<()> {
+/// Writes the JSON of a [`ContextMessageJson`].
+pub(crate) fn write_context_message(out: &mut Vec<u8>, message: &ChatMessage) -> Result<()> {
     let ChatMessage { role, author: None, parts, seq } = message else {
         return serde_json::to_writer(out, &ContextMessageJson::from(message));
     };
@@ -61,14 +62,14 @@ pub(crate) fn context_message(out: &mut Vec<u8>, message: &ChatMessage) -> Resul
     json_escape_simd::escape_into(text, out);
     out.extend_from_slice(b"}]");
     if let Some(seq) = seq {
-        value(out, br#","seq":"#, seq)?;
+        write_value(out, br#","seq":"#, seq)?;
     }
     out.push(b'}');
     Ok(())
 }
 
 /// Writes the text `before`, and then a value.
-pub(crate) fn value(out: &mut Vec<u8>, before: &[u8], value: &impl Serialize) -> Result<()> {
+pub(crate) fn write_value(out: &mut Vec<u8>, before: &[u8], value: &impl Serialize) -> Result<()> {
     out.extend_from_slice(before);
     serde_json::to_writer(out, value)
 }
@@ -98,13 +99,13 @@ mod tests {
             let content = Content::text(role, *text);
             let data = Some(JsonText::new("{ \"a\": 1.50 }").unwrap());
             let metadata = Map::from_iter([("share".to_owned(), (*text).into())]);
-            let twice = vec![Part::Text((*text).to_owned()), Part::Text("more".to_owned())];
+            let two_texts = vec![Part::Text((*text).to_owned()), Part::Text("more".to_owned())];
             let contents = [
                 content.clone(),
                 Content { author: Some((*text).to_owned()), ..content.clone() },
                 Content { data, metadata, ..content.clone() },
                 Content { parts: vec![Part::Reasoning((*text).to_owned())], ..content.clone() },
-                Content { parts: twice, ..content.clone() },
+                Content { parts: two_texts, ..content.clone() },
                 Content { parts: Vec::new(), ..content },
             ];
             messages.extend(contents.into_iter().zip([None, Some((*text).to_owned())].into_iter().cycle()).map(
@@ -122,30 +123,31 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_writes_the_same_as_serde() {
-        let (mut plain, mut all) = (0, Vec::new());
-        for one in messages() {
+    fn writer_output_equals_that_of_serde() {
+        let (mut text_only_count, mut context_messages) = (0, Vec::new());
+        for message in messages() {
             let mut out = Vec::new();
-            message(&mut out, &one).unwrap();
-            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&MessageJson::from(&one)).unwrap());
-            plain += usize::from(one.external_id.is_none() && one.content.only_text().is_some());
-            let Content { role, author, parts, .. } = one.content;
-            all.extend([None, Some(one.seq)].map(|seq| ChatMessage {
+            write_message(&mut out, &message).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&MessageJson::from(&message)).unwrap());
+            text_only_count += usize::from(message.external_id.is_none() && message.content.only_text().is_some());
+            let Content { role, author, parts, .. } = message.content;
+            context_messages.extend([None, Some(message.seq)].map(|seq| ChatMessage {
                 role,
                 author: author.clone(),
                 parts: parts.clone(),
                 seq,
             }));
         }
-        assert_eq!(plain, TEXTS.len());
-        for one in &all {
+        assert_eq!(text_only_count, TEXTS.len());
+        for message in &context_messages {
             let mut out = Vec::new();
-            context_message(&mut out, one).unwrap();
-            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&ContextMessageJson::from(one)).unwrap());
+            write_context_message(&mut out, message).unwrap();
+            let by_serde = serde_json::to_string(&ContextMessageJson::from(message)).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), by_serde);
         }
         let mut out = Vec::new();
-        list(&mut out, &all, context_message).unwrap();
-        let by_serde: Vec<_> = all.iter().map(ContextMessageJson::from).collect();
+        write_list(&mut out, &context_messages, write_context_message).unwrap();
+        let by_serde: Vec<_> = context_messages.iter().map(ContextMessageJson::from).collect();
         assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&by_serde).unwrap());
     }
 }

@@ -11,7 +11,7 @@ use crate::output::{json_with, with_etag, with_replay};
 use crate::rest::json::message::DraftJson;
 use crate::security::Caller;
 
-/// Messages to add: either all are added, or none.
+/// Messages to add. If one of them cannot be added, none is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AppendJson {
@@ -30,7 +30,7 @@ pub(crate) struct AppendedJson {
     first_seq: u64,
     count: u64,
     messages: Vec<PlacedJson>,
-    /// Whether an earlier request added them.
+    /// Whether an earlier request added the messages.
     replayed: bool,
 }
 
@@ -44,9 +44,9 @@ pub(crate) struct PlacedJson {
 
 /// Adds messages to a thread
 ///
-/// A repeated request with the same Idempotency-Key adds the messages only once, for seven days. Without a key it does if the
-/// client marks it as a retry (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have passed, and nothing was
-/// added since.
+/// Within seven days, a repeated request with the same Idempotency-Key does not add the messages again. Neither does a repeated
+/// request without a key if the client marks it as a retry (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have
+/// passed, and nothing has been added since.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/messages",
@@ -77,9 +77,14 @@ pub(crate) async fn append(
         (change, seq) => change.or(seq.map(Expected::Seq)),
     };
     let appended = attempt.append(&app, &caller.scope, thread, drafts, expected).await?;
-    let messages = appended.messages.iter().map(|placed| PlacedJson { seq: placed.seq, id: placed.id }).collect();
-    let (at, replayed) = (appended.tagged(), appended.replayed);
-    let body =
-        AppendedJson { change: at.number, first_seq: appended.first_seq, count: appended.count, messages, replayed };
-    Ok(with_replay(with_etag(json_with(StatusCode::CREATED, &body), at), replayed))
+    let messages = appended.messages.iter().map(|message| PlacedJson { seq: message.seq, id: message.id }).collect();
+    let (change, replayed) = (appended.tagged(), appended.replayed);
+    let body = AppendedJson {
+        change: change.number,
+        first_seq: appended.first_seq,
+        count: appended.count,
+        messages,
+        replayed,
+    };
+    Ok(with_replay(with_etag(json_with(StatusCode::CREATED, &body), change), replayed))
 }

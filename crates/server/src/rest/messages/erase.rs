@@ -10,7 +10,7 @@ use crate::security::Caller;
 
 /// Erases a message
 ///
-/// Its position, its id and the time of the erasure are retained.
+/// The position and the id of the message and the time of the erasure are retained.
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}/messages/{message}",

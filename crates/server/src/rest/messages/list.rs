@@ -19,15 +19,16 @@ pub(crate) struct MessagesJson<'a> {
     /// Messages of this page that cannot be decoded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<UnreadableJson<'a>>,
-    /// Whether more match in this direction.
+    /// Whether more messages match in this direction.
     has_more: bool,
-    /// The value for the next page: of `before` if the order is `desc`, of `after` if it is `asc`.
+    /// The position to send for the next page: as `before` if the order is `desc`, as `after` if it is `asc`. Null on the last
+    /// page.
     next: Option<u64>,
 }
 
 /// Lists messages of a thread
 ///
-/// `before` and `after` are positions or instants (RFC 3339), which are excluded themselves. They are applied before the limit.
+/// `before` and `after` are positions or instants (RFC 3339), which are themselves excluded. They are applied before the limit.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/messages",
@@ -49,62 +50,65 @@ pub(crate) async fn list(
     path_params: PathParams,
     mut params: QueryParams,
 ) -> Result {
-    let take = match params.take("order")?.as_deref() {
+    let range_end = match params.take("order")?.as_deref() {
         None | Some("desc") => RangeEnd::Newest,
         Some("asc") => RangeEnd::Oldest,
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `asc` or `desc`")),
     };
-    let (before, after) = (bound(&mut params, "before")?, bound(&mut params, "after")?);
+    let (before, after) = (take_bound(&mut params, "before")?, take_bound(&mut params, "after")?);
     let (roles, limit) = (params.take_roles()?, params.take_limit(50)?);
     params.finish()?;
     let thread = path_params.thread()?;
-    let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == RangeEnd::Newest;
+    let is_newest = before.is_none() && after.is_none() && roles.is_empty() && range_end == RangeEnd::Newest;
     if is_newest && let Some(cached) = app.memory().cached_messages(&caller.scope, thread, limit) {
-        let written = cached.derived(|cached| {
-            let page = Page { messages: cached.messages(), corrupt: &[], has_more: cached.more(), take };
+        let json = cached.derived(|cached| {
+            let page = Page { messages: cached.messages(), corrupt: &[], has_more: cached.more(), range_end };
             encode_json_with(|out| page.write(out))
         });
-        return Ok(with_etag(json_text(written.as_ref().clone()?), cached.positions().tagged()));
+        return Ok(with_etag(json_text(json.as_ref().clone()?), cached.positions().tagged()));
     }
     let on_corrupt = OnCorrupt::Report;
-    let query = MessageQuery { before, after, roles, take, on_corrupt, ..MessageQuery::newest(limit) };
+    let query = MessageQuery { before, after, roles, take: range_end, on_corrupt, ..MessageQuery::newest(limit) };
     let page = app.memory().messages(&caller.scope, thread, &query).await?;
     let change = page.positions.tagged();
-    let page = Page { messages: &page.messages, corrupt: &page.corrupt, has_more: page.more, take };
+    let page = Page { messages: &page.messages, corrupt: &page.corrupt, has_more: page.more, range_end };
     Ok(with_etag(json_text(encode_json_with(|out| page.write(out))?), change))
 }
 
-/// The contents of a page, oldest first.
+/// The contents of a page. The messages are ordered oldest first, whatever the requested order is.
 struct Page<'a> {
     messages: &'a [Message],
     corrupt: &'a [CorruptRow],
     has_more: bool,
-    take: RangeEnd,
+    range_end: RangeEnd,
 }
 
 impl<'a> Page<'a> {
+    /// Returns the position at which the next page starts; `None` on the last page.
     fn next(&self) -> Option<u64> {
         let seqs = self.messages.iter().map(|message| message.seq).chain(self.corrupt.iter().map(|row| row.seq));
-        let end = if self.take == RangeEnd::Newest { seqs.min() } else { seqs.max() };
+        let end = if self.range_end == RangeEnd::Newest { seqs.min() } else { seqs.max() };
         end.filter(|_| self.has_more)
     }
 
-    fn in_order(&self) -> impl Iterator<Item = &'a Message> {
-        let (ascending, descending) = match self.take {
+    /// Returns the messages in the requested order.
+    fn in_requested_order(&self) -> impl Iterator<Item = &'a Message> {
+        let (ascending, descending) = match self.range_end {
             RangeEnd::Newest => (&[][..], self.messages),
             RangeEnd::Oldest => (self.messages, &[][..]),
         };
         ascending.iter().chain(descending.iter().rev())
     }
 
+    /// Writes the JSON of a [`MessagesJson`] to a buffer.
     fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         if !self.corrupt.is_empty() {
             return serde_json::to_writer(out, &MessagesJson::from(self));
         }
         out.extend_from_slice(br#"{"data":"#);
-        writer::list(out, self.in_order(), writer::message)?;
-        writer::value(out, br#","has_more":"#, &self.has_more)?;
-        writer::value(out, br#","next":"#, &self.next())?;
+        writer::write_list(out, self.in_requested_order(), writer::write_message)?;
+        writer::write_value(out, br#","has_more":"#, &self.has_more)?;
+        writer::write_value(out, br#","next":"#, &self.next())?;
         out.push(b'}');
         Ok(())
     }
@@ -113,12 +117,13 @@ impl<'a> Page<'a> {
 impl<'a> From<&Page<'a>> for MessagesJson<'a> {
     fn from(page: &Page<'a>) -> Self {
         let (data, unreadable) =
-            (page.in_order().map(Into::into).collect(), page.corrupt.iter().map(Into::into).collect());
+            (page.in_requested_order().map(Into::into).collect(), page.corrupt.iter().map(Into::into).collect());
         Self { data, unreadable, has_more: page.has_more, next: page.next() }
     }
 }
 
-fn bound(params: &mut QueryParams, name: &str) -> Result<Option<Bound>> {
+/// Takes a parameter that is a position or an instant.
+fn take_bound(params: &mut QueryParams, name: &str) -> Result<Option<Bound>> {
     let Some(text) = params.take(name)? else { return Ok(None) };
     let seq = text.parse().map(Bound::Seq).ok();
     let bound = seq.or_else(|| text.parse().map(Bound::Time).ok());

@@ -11,7 +11,7 @@ use crate::security::Caller;
 
 /// Replaces the content of a message
 ///
-/// Its position, id and time of creation are retained.
+/// The position, the id and the creation time of the message are retained.
 #[utoipa::path(
     put,
     path = "/v1/threads/{id}/messages/{message}",

@@ -16,7 +16,7 @@ use crate::security::Caller;
     path = "/v1/preferences/{key}",
     tag = "preferences",
     params(("key" = String, Path)),
-    responses((status = 204, description = "The preference does not exist any more."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 204, description = "The preference no longer exists."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {

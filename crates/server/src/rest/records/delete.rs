@@ -3,7 +3,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use threadkeep::core::RecordWrite;
 
-use super::{namespace, owner};
+use super::{read_namespace, take_owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams, if_match};
@@ -30,12 +30,12 @@ pub(crate) async fn delete(
     mut params: QueryParams,
     headers: HeaderMap,
 ) -> Result {
-    let owner = owner(&caller.scope, &mut params)?;
+    let owner = take_owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
+    let (namespace, key) = (read_namespace(&path_params)?, path_params.get("key").to_owned());
     let (memory, scope) = (app.memory(), &caller.scope);
     let store = &memory.backend().store;
-    // The store does not report a missing record, but every DELETE of this API does.
+    // The store does not report a missing record, so its existence is checked first.
     if store.find_record(scope, &owner, &namespace, &key, memory.now()).await?.is_none() {
         return Err(ApiError::not_found("record"));
     }

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use threadkeep::{Namespace, RecordOwner, Scope};
 
-use super::{RecordJson, namespace, owner};
+use super::{RecordJson, read_namespace, take_owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
@@ -23,13 +23,19 @@ pub(crate) async fn get(
     path_params: PathParams,
     mut params: QueryParams,
 ) -> Result {
-    let owner = owner(&caller.scope, &mut params)?;
+    let owner = take_owner(&caller.scope, &mut params)?;
     params.finish()?;
-    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
+    respond_with_record(&app, &caller.scope, &owner, &read_namespace(&path_params)?, path_params.get("key")).await
 }
 
-/// Returns a record of any owner.
-pub(crate) async fn record(app: &App, scope: &Scope, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Result {
+/// Responds with a record of any owner: a user, the tenant or a thread.
+pub(crate) async fn respond_with_record(
+    app: &App,
+    scope: &Scope,
+    owner: &RecordOwner,
+    namespace: &Namespace,
+    key: &str,
+) -> Result {
     let memory = app.memory();
     let found = memory.backend().store.find_record(scope, owner, namespace, key, memory.now()).await?;
     let record = found.ok_or_else(|| ApiError::not_found("record"))?;

@@ -2,7 +2,7 @@ use axum::extract::State;
 use threadkeep::core::RecordQuery;
 use threadkeep::{Namespace, RecordOwner, Scope};
 
-use super::{RecordsJson, list_name, namespace, owner};
+use super::{RecordsJson, list_name, read_namespace, take_owner};
 use crate::app::App;
 use crate::cursor;
 use crate::error::{ErrorEnvelope, Result};
@@ -31,12 +31,12 @@ pub(crate) async fn list(
     path_params: PathParams,
     mut params: QueryParams,
 ) -> Result {
-    let owner = owner(&caller.scope, &mut params)?;
-    page(&app, &caller.scope, owner, namespace(&path_params)?, params).await
+    let owner = take_owner(&caller.scope, &mut params)?;
+    respond_with_page(&app, &caller.scope, owner, read_namespace(&path_params)?, params).await
 }
 
-/// Returns a page of the records of any owner.
-pub(crate) async fn page(
+/// Responds with a page of the records of any owner: a user, the tenant or a thread.
+pub(crate) async fn respond_with_page(
     app: &App,
     scope: &Scope,
     owner: RecordOwner,

@@ -5,7 +5,7 @@ use threadkeep::core::{RecordWrite, TaggedNumber};
 use threadkeep::{JsonText, Timestamp};
 use utoipa::ToSchema;
 
-use super::{namespace, owner};
+use super::{read_namespace, take_owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{JsonBody, PathParams, QueryParams, if_match};
@@ -16,7 +16,7 @@ use crate::security::Caller;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PutJson {
-    /// Any JSON; it is returned byte for byte.
+    /// Any JSON value. It is returned byte for byte.
     #[schema(value_type = Value)]
     pub(crate) value: JsonText,
     #[serde(default)]
@@ -56,9 +56,9 @@ pub(crate) async fn put(
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
-    let owner = owner(&caller.scope, &mut params)?;
+    let owner = take_owner(&caller.scope, &mut params)?;
     params.finish()?;
-    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
+    let (namespace, key) = (read_namespace(&path_params)?, path_params.get("key").to_owned());
     let expected = expected_version(&headers)?.map(|expected| expected.number);
     let (value, expires_at) = (Some(body.value), body.expires_at);
     let write = RecordWrite { owner, namespace, key, expected, value, expires_at };
@@ -67,7 +67,8 @@ pub(crate) async fn put(
     Ok(with_etag(json(&WrittenJson { version: written.version }), written.tagged()))
 }
 
-/// Reads the version that a record must have; 0 if it must not exist.
+/// Reads the version that a record must have from the headers. The version is 0 if the record must not exist. Returns `None`
+/// without a condition.
 pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<TaggedNumber>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {

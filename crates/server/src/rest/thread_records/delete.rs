@@ -7,7 +7,7 @@ use threadkeep::{RecordName, RecordOwner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, if_match};
-use crate::rest::records::namespace;
+use crate::rest::records::read_namespace;
 use crate::security::Caller;
 
 /// Deletes a record of a thread
@@ -31,7 +31,7 @@ pub(crate) async fn delete(
     headers: HeaderMap,
 ) -> Result {
     let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
-    let (namespace, key) = (namespace(&path_params)?, path_params.get("key").to_owned());
+    let (namespace, key) = (read_namespace(&path_params)?, path_params.get("key").to_owned());
     let owner = RecordOwner::Thread(thread);
     let found = memory.backend().store.find_record(scope, &owner, &namespace, &key, memory.now()).await?;
     let record = found.ok_or_else(|| ApiError::not_found("record"))?;

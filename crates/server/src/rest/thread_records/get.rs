@@ -4,7 +4,7 @@ use threadkeep::RecordOwner;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::PathParams;
-use crate::rest::records::{RecordJson, get::record, namespace};
+use crate::rest::records::{RecordJson, get::respond_with_record, read_namespace};
 use crate::security::Caller;
 
 /// Gets a record of a thread
@@ -18,5 +18,5 @@ use crate::security::Caller;
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let owner = RecordOwner::Thread(path_params.thread()?);
-    record(&app, &caller.scope, &owner, &namespace(&path_params)?, path_params.get("key")).await
+    respond_with_record(&app, &caller.scope, &owner, &read_namespace(&path_params)?, path_params.get("key")).await
 }

@@ -4,7 +4,7 @@ use threadkeep::RecordOwner;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
-use crate::rest::records::{RecordsJson, list::page, namespace};
+use crate::rest::records::{RecordsJson, list::respond_with_page, read_namespace};
 use crate::security::Caller;
 
 /// Lists the records of a thread, ordered by key
@@ -30,5 +30,5 @@ pub(crate) async fn list(
 ) -> Result {
     let thread = path_params.thread()?;
     app.memory().get_thread(&caller.scope, thread).await?;
-    page(&app, &caller.scope, RecordOwner::Thread(thread), namespace(&path_params)?, params).await
+    respond_with_page(&app, &caller.scope, RecordOwner::Thread(thread), read_namespace(&path_params)?, params).await
 }

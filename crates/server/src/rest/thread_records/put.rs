@@ -7,8 +7,8 @@ use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, PathParams};
 use crate::output::{json, with_etag};
-use crate::rest::records::namespace;
 use crate::rest::records::put::{PutJson, WrittenJson, expected_version};
+use crate::rest::records::read_namespace;
 use crate::security::Caller;
 
 /// Writes a record of a thread
@@ -35,14 +35,14 @@ pub(crate) async fn put(
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
     let thread = path_params.thread()?;
-    let name = RecordName { namespace: namespace(&path_params)?, key: path_params.get("key").to_owned() };
+    let name = RecordName { namespace: read_namespace(&path_params)?, key: path_params.get("key").to_owned() };
     let mut batch = app.memory().batch();
     if let Some(version) = expected_version(&headers)? {
         let state = if version.number == 0 { RecordState::Absent } else { RecordState::Version(version) };
         batch = batch.require(name.clone(), state);
     }
     let put = PutRecord { name, value: body.value, expires_at: body.expires_at };
-    // The version of a thread's record is the number of the change that wrote it.
+    // The version of a thread's record is the number of the change that wrote the record.
     let written = batch.put(put).commit(&caller.scope, thread).await?.tagged();
     Ok(with_etag(json(&WrittenJson { version: written.number }), written))
 }

@@ -15,20 +15,20 @@ use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
-/// How many messages are read with one query.
+/// The number of messages that are read with one query.
 const PAGE: usize = 500;
-/// The approximate number of bytes per commit. It may be exceeded by one message, which still fits into a commit.
+/// The approximate number of bytes per commit. A commit may exceed it by one message.
 const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 
-/// The extent and the properties of a fork.
+/// The messages to copy, and the properties of the new thread.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ForkJson {
-    /// The last position to copy. Default: all.
+    /// The position of the last message to copy. Default: all messages are copied.
     through_seq: Option<u64>,
-    /// The new thread's title. Default: that of the original.
+    /// The new thread's title. Default: the title of the original thread.
     title: Option<String>,
-    /// The new thread's metadata. Default: that of the original.
+    /// The new thread's metadata. Default: the metadata of the original thread.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct ForkJson {
 /// The progress of a fork with an Idempotency-Key.
 #[derive(Debug, Deserialize, Serialize)]
 struct Progress {
-    /// The last position to copy.
+    /// The position of the last message to copy.
     through: u64,
     #[serde(rename = "is_whole")]
     is_complete: bool,
@@ -44,7 +44,7 @@ struct Progress {
 
 /// Creates a thread with a copy of another thread's messages
 ///
-/// Messages keep their ids and times, and get positions from 1. The state is copied; keys and records are not. The new thread
+/// Messages keep their ids and times, and are numbered from 1 again. The state is copied; keys and records are not. The new thread
 /// belongs to the caller. An interrupted fork is continued by a request with the same Idempotency-Key.
 #[utoipa::path(
     post,
@@ -74,15 +74,15 @@ pub(crate) async fn fork(
     let title = body.title.or(from.title.clone());
     let metadata = body.metadata.unwrap_or_else(|| {
         let mut metadata = from.metadata.clone();
-        // Identifies the branch of an imported conversation, which the new thread is not.
+        // This member identifies a branch of an imported conversation. The new thread is not such a branch.
         metadata.remove("branch");
         metadata
     });
     let open = OpenThread { title, metadata, state: from.state.clone(), ..OpenThread::new(scope, id) };
     let opened = memory.open_thread(scope, open).await?;
-    let is_noted = attempt.record_creation(&app, scope, id).await?;
-    if is_noted {
-        copy_once(&app, scope, &from, id, through).await?;
+    let is_recorded = attempt.record_creation(&app, scope, id).await?;
+    if is_recorded {
+        start_or_resume_copy(&app, scope, &from, id, through).await?;
     } else {
         copy(&app, scope, &from, id, through).await?;
     }
@@ -91,9 +91,9 @@ pub(crate) async fn fork(
     Ok(with_etag(created_or_found(opened.created, &ThreadJson::from(thread)), change))
 }
 
-/// Copies what an earlier attempt of the same request has not copied. The first attempt determined the last position, because the
-/// original may have changed since. Does nothing if the fork is complete.
-async fn copy_once(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {
+/// Copies the messages that earlier attempts of the same request have not copied. The first attempt determines the last position,
+/// because the original thread may change between attempts. Does nothing if the fork is complete.
+async fn start_or_resume_copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {
     let (memory, name) = (app.memory(), RecordName { namespace: Namespace::system("server")?, key: "fork".to_owned() });
     let put = |progress: &Progress| -> Result<PutRecord> {
         Ok(PutRecord { name: name.clone(), value: JsonText::of(progress)?, expires_at: None })
@@ -116,6 +116,7 @@ async fn copy_once(app: &App, scope: &Scope, from: &Thread, to: ThreadId, throug
     Ok(())
 }
 
+/// Copies the messages of a thread up to the position `through` to another thread.
 async fn copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {
     let mut after = from.positions.first_seq - 1;
     loop {
@@ -125,13 +126,13 @@ async fn copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u6
         for message in page.messages.into_iter().filter(|message| message.seq <= through) {
             bytes += codec::encode_content(&message.content)?.len();
             first = if drafts.is_empty() { message.seq } else { first };
-            drafts.push(draft(message));
+            drafts.push(copy_of(message));
             if bytes > COMMIT_BYTES {
                 bytes = 0;
-                write(app, scope, to, first, std::mem::take(&mut drafts)).await?;
+                append_copies(app, scope, to, first, std::mem::take(&mut drafts)).await?;
             }
         }
-        write(app, scope, to, first, drafts).await?;
+        append_copies(app, scope, to, first, drafts).await?;
         if !page.more || last >= through {
             return Ok(());
         }
@@ -139,8 +140,9 @@ async fn copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u6
     }
 }
 
-/// Writes messages with a separate idempotency key for each commit, so that an interrupted copy can be repeated.
-async fn write(app: &App, scope: &Scope, to: ThreadId, first: u64, drafts: Vec<Draft>) -> Result<()> {
+/// Appends copies of messages in one commit. The idempotency key of the commit is derived from `first`, the position of the first
+/// original, so that an interrupted copy can be repeated.
+async fn append_copies(app: &App, scope: &Scope, to: ThreadId, first: u64, drafts: Vec<Draft>) -> Result<()> {
     if drafts.is_empty() {
         return Ok(());
     }
@@ -149,7 +151,7 @@ async fn write(app: &App, scope: &Scope, to: ThreadId, first: u64, drafts: Vec<D
     Ok(())
 }
 
-fn draft(message: Message) -> Draft {
+fn copy_of(message: Message) -> Draft {
     let Message { id, external_id, created_at, content, .. } = message;
     Draft { content, id: Some(id), external_id, created_at: Some(created_at) }
 }

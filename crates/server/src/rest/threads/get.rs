@@ -25,9 +25,9 @@ use crate::security::Caller;
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams, headers: HeaderMap) -> Result {
     let thread = app.memory().get_thread(&caller.scope, path_params.thread()?).await?;
     let change = thread.positions.tagged();
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-    let is_known = |known: &str| known.split(',').filter_map(parse_etag).any(|known| known.may_be_same(change));
-    if known.is_some_and(is_known) {
+    let known_etags = headers.get(header::IF_NONE_MATCH).and_then(|etags| etags.to_str().ok());
+    let is_known = |etags: &str| etags.split(',').filter_map(parse_etag).any(|known| known.may_be_same(change));
+    if known_etags.is_some_and(is_known) {
         return Ok(with_etag(StatusCode::NOT_MODIFIED.into_response(), change));
     }
     Ok(with_etag(json(&ThreadJson::from(thread)), change))

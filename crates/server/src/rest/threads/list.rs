@@ -22,8 +22,8 @@ pub(crate) struct ThreadsJson {
 
 /// Lists threads, or finds the thread with a key
 ///
-/// For a user, lists the user's threads. For a whole tenant, lists all threads, those of `user`, or with `shared=true` those that
-/// its users share.
+/// For a user, lists the user's threads. For a whole tenant, lists all threads, only the threads of `user`, or with `shared=true`
+/// only the threads that the users of the tenant share.
 #[utoipa::path(
     get,
     path = "/v1/threads",
@@ -47,22 +47,23 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `recent` or `created`")),
     };
     let (limit, after, key) = (params.take_limit(50)?, params.take("after")?, params.take("key")?);
-    let owner = owner(&mut params)?;
+    let owner = take_owner(&mut params)?;
     params.finish()?;
     if let Some(key) = key {
-        return find(&app, &caller, owner, key).await;
+        return find_by_key(&app, &caller, owner, key).await;
     }
     let list = format!("threads {order:?} {owner:?}");
     let after = after.map(|after| cursor::decode(scope, &list, "after", &after)).transpose()?;
     let query = ThreadQuery { order, owner, after, limit };
     let page = app.memory().list_threads(scope, &query).await?;
     let next = page.next.map(|next| cursor::encode(scope, &list, &next));
-    // May leave fewer threads than `limit`, even if there is a next page.
+    // This may leave fewer threads than `limit`, even if there is a next page.
     let listed = page.threads.into_iter().filter(|thread| !thread.is_ephemeral());
     Ok(json(&ThreadsJson { data: listed.map(Into::into).collect(), next }))
 }
 
-async fn find(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> Result {
+/// Responds with the thread that has a key, or with an empty page.
+async fn find_by_key(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> Result {
     let owner = owner.unwrap_or_else(|| caller.scope.default_owner());
     let name = threadkeep::core::ThreadRef::Key(owner, ThreadKey::new(key)?);
     let memory = app.memory();
@@ -70,7 +71,8 @@ async fn find(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> 
     Ok(json(&ThreadsJson { data: found.into_iter().map(Into::into).collect(), next: None }))
 }
 
-fn owner(params: &mut QueryParams) -> Result<Option<Owner>> {
+/// Takes the parameters `user` and `shared`. Returns the owner that they select; `None` for all owners.
+fn take_owner(params: &mut QueryParams) -> Result<Option<Owner>> {
     let user = params.take("user")?;
     let is_shared = params.parse("shared", "true or false")?.unwrap_or(false);
     match (user, is_shared) {

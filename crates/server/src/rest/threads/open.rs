@@ -16,7 +16,8 @@ use crate::security::Caller;
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OpenJson {
-    /// The application's key, such as a channel's name for the conversation; unique for the owner.
+    /// The key that the application chooses, such as the name of a conversation in a chat service. Unique among the owner's
+    /// threads.
     key: Option<String>,
     /// The thread's id: any UUID.
     #[schema(value_type = Option<String>, format = Uuid)]
@@ -34,7 +35,7 @@ pub(crate) struct OpenJson {
 
 /// Finds the thread with a key or an id, or creates it
 ///
-/// Without a key and an id, each request creates a thread, unless it has the same Idempotency-Key as an earlier one.
+/// A request without a key and an id creates a thread, unless it has the same Idempotency-Key as an earlier request.
 #[utoipa::path(
     post,
     path = "/v1/threads",
@@ -71,7 +72,7 @@ pub(crate) async fn open(
     };
     let OpenOutcome { mut thread, created } = app.memory().open_thread(scope, open).await?;
     if !is_named && attempt.record_creation(&app, scope, id).await? {
-        // The note changed the thread.
+        // Recording the creation changed the thread.
         thread = app.memory().get_thread(scope, id).await?;
     }
     let change = thread.positions.tagged();

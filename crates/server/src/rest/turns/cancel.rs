@@ -16,7 +16,7 @@ use crate::output::json;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 
-/// How long to wait until a turn has stopped.
+/// How long to wait for a turn to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Stops a turn that is running or waits for an approval, on whichever instance it runs
@@ -40,35 +40,37 @@ pub(crate) async fn cancel(
     let (memory, scope, thread, turn) = (app.memory(), &caller.scope, path_params.thread()?, path_params.get("turn"));
     let stopped = tokio::time::timeout(STOP_TIMEOUT, async {
         let mut requested: Option<RunningTurn> = None;
-        let mut waiting = TurnWaiter::begin(memory, scope, thread).await;
+        let mut waiter = TurnWaiter::begin(memory, scope, thread).await;
         loop {
             match find_turn_state(memory, scope, thread, turn).await? {
                 Some(TurnState::Running(running)) if requested.is_none() => {
                     request_stop(memory, scope, thread, turn).await?;
                     requested = Some(running.clone());
-                    // A turn whose server stopped has to be resumed to notice the request.
+                    // If the server that ran the turn has stopped, the turn has to be resumed to notice the request.
                     resume(&app, scope.clone(), thread, running, connection.clone());
                 }
                 Some(TurnState::Running(_)) => {}
                 Some(TurnState::Settled(found)) if found.status == TurnStatus::WaitingForApproval => {
-                    // Read again, because a concurrent decision may have resumed the turn first.
+                    // The state is read again, because a concurrent decision may have resumed the turn first.
                     if stop_waiting_turn(memory, scope, thread, turn).await? {
                         continue;
                     }
                 }
                 Some(TurnState::Settled(found)) => return Ok::<_, ApiError>(found),
-                _ => return stopped_model_call(&app, scope, thread, requested).await,
+                _ => return find_stopped_model_call(&app, scope, thread, requested).await,
             }
-            waiting.wait(None).await;
+            waiter.wait(None).await;
         }
     });
     let turn = stopped.await.map_err(|_| ApiError::from(AgentError::Busy))??;
     Ok(json(&TurnJson::from(*turn)))
 }
 
-/// Returns the turn of a model call that was stopped. Nothing of such a call is stored; one that finished before it was stopped
-/// is reported as not found.
-async fn stopped_model_call(
+/// Returns the turn of a stopped model call, of which nothing is stored.
+///
+/// # Errors
+/// `not_found` if `requested` is not a model call, or if the call finished before it was stopped.
+async fn find_stopped_model_call(
     app: &App,
     scope: &Scope,
     thread: ThreadId,

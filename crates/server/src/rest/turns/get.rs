@@ -29,7 +29,7 @@ pub(crate) struct RunningJson {
 
 /// Gets a turn
 ///
-/// Its messages are read from the thread, so erased messages are missing here too. Turns are retained for 30 days. If a crash
+/// The messages of the turn are read from the thread, so erased messages are missing. Turns are retained for 30 days. If a crash
 /// interrupted the turn, this request resumes it, provided that the caller has the role `write`.
 #[utoipa::path(
     get,
@@ -64,7 +64,8 @@ pub(crate) async fn get(
     }
 }
 
-/// Resumes a turn in the background, if its server has stopped.
+/// Resumes a turn in the background if the server that ran it has stopped.
+
 pub(super) fn resume(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, connection: ConnectionGuard) {
     let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
     let Some(agent) = app.assistants().find(&assistant) else { return };

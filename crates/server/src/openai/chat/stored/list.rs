@@ -5,13 +5,13 @@ use super::{STORE, StoredCompletion};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::QueryParams;
-use crate::openai::conversation_items::list::{PageQuery, page_of};
+use crate::openai::conversation_items::list::{PageQuery, page_response};
 use crate::openai::items::Item;
 use crate::security::Caller;
 
-/// How many completions are read with one query.
+/// The number of completions that are read with one query.
 const BATCH: usize = 100;
-/// The most completions that may match.
+/// The maximum number of completions that may match.
 const MAX_MATCHES: usize = 10_000;
 
 /// Lists stored completions, by default oldest first
@@ -30,7 +30,7 @@ const MAX_MATCHES: usize = 10_000;
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let query = PageQuery::read_ascending(&mut params)?;
-    let filter = Filter { model: params.take("model")?, metadata: metadata(params)? };
+    let filter = Filter { model: params.take("model")?, metadata: read_metadata_filter(params)? };
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let (page, next) = STORE.list::<StoredCompletion>(&app, &caller.scope, after, BATCH).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
             return Err(ApiError::invalid("model", message).code("limit_exceeded"));
         }
         if next.is_none() {
-            return page_of(found, &query);
+            return page_response(found, &query);
         }
         after = next;
     }
@@ -63,11 +63,11 @@ impl Filter {
     }
 }
 
-/// Reads the metadata pairs that a completion must have: `metadata[name]=value`.
-fn metadata(params: QueryParams) -> Result<Vec<(String, String)>> {
-    let pair = |(name, value): (String, Value)| {
+/// Reads the metadata pairs that a completion must have from parameters of the form `metadata[name]=value`.
+fn read_metadata_filter(params: QueryParams) -> Result<Vec<(String, String)>> {
+    let read_pair = |(name, value): (String, Value)| {
         let name = name.strip_prefix("metadata[")?.strip_suffix(']')?.to_owned();
         Some((name, value.as_str()?.to_owned()))
     };
-    Ok(params.into_texts()?.into_iter().filter_map(pair).collect())
+    Ok(params.into_texts()?.into_iter().filter_map(read_pair).collect())
 }

@@ -6,11 +6,11 @@ use super::find;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
-use crate::openai::conversation_items::list::{PageQuery, page_of};
+use crate::openai::conversation_items::list::{PageQuery, page_response};
 use crate::openai::items::Item;
 use crate::security::Caller;
 
-/// Lists the messages of a stored completion's request, by default oldest first
+/// Lists the request messages of a stored completion, by default oldest first
 #[utoipa::path(
     get,
     path = "/v1/chat/completions/{id}/messages",
@@ -40,5 +40,5 @@ pub(crate) async fn messages(
         Ok(Item { id, json: Value::Object(members).to_string() })
     };
     let items = stored.messages.iter().enumerate().map(item).collect::<Result<Vec<_>>>()?;
-    page_of(items, &query)
+    page_response(items, &query)
 }

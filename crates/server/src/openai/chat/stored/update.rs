@@ -18,7 +18,7 @@ pub(crate) struct UpdateCompletionJson {
     metadata: Option<Map>,
 }
 
-/// Replaces a stored completion's metadata
+/// Replaces the metadata of a stored completion
 #[utoipa::path(
     post,
     path = "/v1/chat/completions/{id}",

@@ -67,8 +67,10 @@ mod tests {
 
     #[test]
     fn scores_are_normalized() {
-        let joined =
-            combine_by_score(&[(1.0, vec![("a", 30.0), ("b", 10.0)]), (1.0, vec![("b", 0.9), ("a", 0.8), ("c", 0.85)])]);
+        let joined = combine_by_score(&[
+            (1.0, vec![("a", 30.0), ("b", 10.0)]),
+            (1.0, vec![("b", 0.9), ("a", 0.8), ("c", 0.85)]),
+        ]);
         let (names, scores): (Vec<_>, Vec<_>) = joined.into_iter().unzip();
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(scores[..2], [1.0, 1.0]);

@@ -53,7 +53,8 @@ async fn recall_falls_back_to_words_if_the_embedder_fails() {
         assert!(joined.messages[0].similarity.is_some());
         let both = RecallOptions { limit: 2, ..RecallOptions::default() };
         let joined = memory.recall_with_embedder(&ana(), "cat photos", &both, &FakeEmbedder::Works).await.unwrap();
-        let near = |seq: u64| joined.messages.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
+        let near =
+            |seq: u64| joined.messages.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
         assert!(near(1) > near(2), "{:?} {:?}", near(1), near(2));
 
         for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors, FakeEmbedder::ZeroVectors] {

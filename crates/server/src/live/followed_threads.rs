@@ -88,8 +88,7 @@ impl FollowedThreads {
 
     /// Returns the client's position in a thread. For a thread that was created after the subscription started, this is the start
     /// of the thread. Returns `None` if the position is not known.
-    async fn find_position(&self, thread
-: ThreadId) -> Result<Option<TaggedNumber>> {
+    async fn find_position(&self, thread: ThreadId) -> Result<Option<TaggedNumber>> {
         if let Some(position) = self.positions.get(&thread) {
             return Ok(Some(*position));
         }

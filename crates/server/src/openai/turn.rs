@@ -401,7 +401,6 @@ pub(super) async fn stored_messages(
 
 /// Finds the record of an earlier attempt of this request if the attempts have no common key. The record is that of the thread's
 /// last turn, if that turn has the same digest, is recent, and nothing has been added to the thread since.
-
 async fn find_repeated(
     app: &App,
     scope: &Scope,

@@ -65,7 +65,6 @@ pub(crate) async fn get(
 }
 
 /// Resumes a turn in the background if the server that ran it has stopped.
-
 pub(super) fn resume(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, connection: ConnectionGuard) {
     let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
     let Some(agent) = app.assistants().find(&assistant) else { return };

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use threadkeep::Scope;
 use threadkeep::core::ToolContext;
 use threadkeep_subway::{
-    LiveOptions, LiveTrains, RouteLeg, RouteRequest, RouteSource, Subway, SubwayTools, TimeSource, travel_time_on_line,
+    LiveOptions, LiveTrains, RouteLeg, RouteRequest, RouteSource, Subway, SubwayTools, TimeSource, TripConditions,
+    travel_time_on_line,
 };
 use threadkeep_transit::Timetable;
 
@@ -126,10 +127,11 @@ fn expired_timetable_gives_durations_and_names_the_date_used() {
 
 #[test]
 fn accessible_routes_use_only_accessible_platforms() {
+    let conditions = TripConditions { step_free: true, ..TripConditions::default() };
     let request =
-        RouteRequest { from: "Astor Pl", to: "Grand Central", at: wednesday("12:00:00"), accessible_only: true };
-    assert!(subway().find_route(&request).is_err(), "Astor Pl has steps");
-    let request = RouteRequest { from: "Bleecker St", ..request };
+        |from| RouteRequest { from, to: "Grand Central", now: wednesday("12:00:00"), conditions: conditions.clone() };
+    assert!(subway().find_route(&request("Astor Pl")).is_err(), "Astor Pl has steps");
+    let request = request("Bleecker St");
     let route = subway().find_route(&request).unwrap();
     assert!(route.legs.iter().all(|leg| !matches!(leg, RouteLeg::Ride(ride) if ride.from_stop == "635")), "{route:#?}");
 }

@@ -221,7 +221,7 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// Adds example messages of a class: of an aspect (`ask:duration`), an act, an intent, or [`off_topic`](crate::OFF_TOPIC).
+    /// Adds example messages of a class: of an aspect (`ask:duration`), an act, an intent, or `off_topic`.
     #[must_use]
     pub fn examples<'a>(mut self, class: &str, examples: impl IntoIterator<Item = &'a str>) -> Self {
         self.model.examples.extend(examples.into_iter().map(|example| (class.to_owned(), example.to_owned())));

@@ -1,9 +1,10 @@
 //! Sets of dialogues that measure an assistant by tool calls, facts and effects, never by wording.
 //!
 //! A set is a JSON file (`accept-dialogue/1`) of dialogues; each turn has a message and what is expected of the answer. The
-//! assistant's tests build its world, send the messages, and compare each turn with [`mismatches`].
+//! assistant's tests implement [`DialogueEnv`]; [`play`] sends the messages and compares each turn with [`mismatches`].
 
 mod expect;
+mod play;
 mod text;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use expect::{ObservedCall, ObservedTurn, mismatches};
+pub use play::{DialogueEnv, play};
 
 /// A set of dialogues.
 #[derive(Clone, Debug, Deserialize)]

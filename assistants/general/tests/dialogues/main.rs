@@ -8,4 +8,5 @@ mod preferences;
 mod remembering;
 mod restarts;
 mod scripted;
+mod sets;
 mod test_env;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
-use threadkeep_dialogue_sets::{DialogueSet, ObservedCall, ObservedTurn, TurnResult, mismatches, report};
+use serde_json::Value;
+use threadkeep::ThreadId;
+use threadkeep_dialogue_sets::{Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, play, report};
 use threadkeep_subway::{REFUSAL, names};
 use threadkeep_transit::{Place, Resolution};
 
@@ -29,74 +30,73 @@ const FEEDS: [(&str, &[&str]); 8] = [
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
     let set = DialogueSet::read(Path::new(&path)).expect("the set exists");
-    println!("{}", report(&run(&set).await));
+    println!("{}", report(&play::<SubwayEnv>(&set).await));
 }
 
-/// Plays the dialogues of a set. Turns with answers of a language model, and operations, are not played.
-async fn run(set: &DialogueSet) -> Vec<TurnResult> {
-    let mut results = Vec::new();
-    for dialogue in &set.dialogues {
-        if dialogue.turns.iter().any(|turn| turn.llm.is_some()) {
-            continue;
-        }
+/// The environment of a dialogue.
+struct SubwayEnv {
+    env: Option<TestEnv>,
+    clock: Timestamp,
+    threads: BTreeMap<(String, String), ThreadId>,
+    _folder: tempfile::TempDir,
+}
+
+impl SubwayEnv {
+    fn env(&self) -> &TestEnv {
+        self.env.as_ref().expect("the environment is only absent during a restart")
+    }
+}
+
+impl DialogueEnv for SubwayEnv {
+    async fn start(dialogue: &Dialogue) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
-        let mut env = TestEnv::over(&url, FakeMta::start().await, None).await;
-        let mut clock: Timestamp =
-            dialogue.clock.as_deref().map_or_else(crate::mta::now, |clock| clock.parse().expect("RFC 3339"));
+        let env = TestEnv::over(&url, FakeMta::start().await, None).await;
+        let clock = dialogue.clock.as_deref().map_or_else(crate::mta::now, |clock| clock.parse().expect("RFC 3339"));
         env.set_time(clock);
-        let empty = Map::new();
-        publish(&env.mta, clock, dialogue.world.get("arrivals").and_then(Value::as_object).unwrap_or(&empty));
-        let mut threads = BTreeMap::new();
-        for (number, turn) in dialogue.turns.iter().enumerate() {
-            for event in &turn.before {
-                for (name, value) in event {
-                    match name.as_str() {
-                        "restart" => env = env.restarted().await,
-                        "advance_clock_s" => clock += jiff::SignedDuration::from_secs(value.as_i64().unwrap_or(0)),
-                        "set_arrivals" => publish(&env.mta, clock, value.as_object().unwrap_or(&empty)),
-                        "feeds_down" => take_down(&env.mta, value),
-                        other => panic!("unknown event {other}"),
-                    }
-                }
-                env.set_time(clock);
-            }
-            if turn.user.is_empty() {
-                continue;
-            }
-            let user = turn.session.as_deref().unwrap_or("ana");
-            let key = (user.to_owned(), turn.thread.clone().unwrap_or_default());
-            let conversation = match threads.get(&key) {
-                Some(thread) => env.existing_conversation(user, *thread),
-                None => env.conversation(user).await,
-            };
-            threads.insert(key, conversation.thread);
-            let done = conversation.turn(&turn.user).await;
-            let calls = done.tool_calls.iter().map(|call| ObservedCall {
-                name: call.name.clone(),
-                arguments: call.arguments.read().unwrap_or_default(),
-            });
-            let observed =
-                ObservedTurn { is_refusal: done.reply == REFUSAL, calls: calls.collect(), reply: done.reply.clone() };
-            let made: Vec<String> =
-                observed.calls.iter().map(|call| format!("{} {}", call.name, call.arguments)).collect();
-            results.push(TurnResult {
-                name: format!("{} turn {}", dialogue.id, number + 1),
-                user: turn.user.clone(),
-                kind: turn.kind.clone(),
-                is_required: turn.level.as_deref() != Some("stretch"),
-                mismatches: mismatches(&turn.expect, &observed, &is_equal),
-                observed: format!("{} | {}", made.join(" + "), done.reply.replace('\n', " / ")),
-            });
-        }
+        publish(&env.mta, clock, dialogue.world.get("arrivals"));
+        Self { env: Some(env), clock, threads: BTreeMap::new(), _folder: folder }
     }
-    results
+
+    async fn apply(&mut self, event: &str, value: &Value) {
+        match event {
+            "restart" => {
+                let env = self.env.take().expect("the environment is only absent during a restart");
+                self.env = Some(env.restarted().await);
+            }
+            "advance_clock_s" => self.clock += jiff::SignedDuration::from_secs(value.as_i64().unwrap_or(0)),
+            "set_arrivals" => publish(&self.env().mta, self.clock, Some(value)),
+            "feeds_down" => take_down(&self.env().mta, value),
+            other => panic!("unknown event {other}"),
+        }
+        self.env().set_time(self.clock);
+    }
+
+    async fn send(&mut self, user: &str, conversation: &str, text: &str) -> ObservedTurn {
+        let key = (user.to_owned(), conversation.to_owned());
+        let conversation = match self.threads.get(&key) {
+            Some(thread) => self.env().existing_conversation(user, *thread),
+            None => self.env().conversation(user).await,
+        };
+        let (thread, turn) = (conversation.thread, conversation.turn(text).await);
+        self.threads.insert(key, thread);
+        let calls = turn.tool_calls.iter().map(|call| ObservedCall {
+            name: call.name.clone(),
+            arguments: call.arguments.read().unwrap_or_default(),
+        });
+        ObservedTurn { is_refusal: turn.reply == REFUSAL, calls: calls.collect(), reply: turn.reply }
+    }
+
+    /// Names of stations are equal if they mean the same station.
+    fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+        is_equal(name, expected, actual)
+    }
 }
 
 /// Publishes all feeds: trains by stop and direction, in minutes from the time.
-fn publish(mta: &FakeMta, clock: Timestamp, arrivals: &Map<String, Value>) {
+fn publish(mta: &FakeMta, clock: Timestamp, arrivals: Option<&Value>) {
     let mut trains: BTreeMap<&str, Vec<Train>> = FEEDS.iter().map(|(feed, _)| (*feed, Vec::new())).collect();
-    for (stop, due) in arrivals {
+    for (stop, due) in arrivals.and_then(Value::as_object).into_iter().flatten() {
         for arrival in due.as_array().into_iter().flatten() {
             let route = arrival["route"].as_str().unwrap_or_default();
             let minutes = arrival["minutes"].as_i64().unwrap_or_default();

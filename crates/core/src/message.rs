@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Checksum, JsonText, Map, MessageId, Result, StoreError, Timestamp, limits};
+use crate::{Checksum, JsonText, Map, MessageId, Result, StoreError, ThreadId, Timestamp, Value, limits};
 
 /// The role of a message's author. Readers of other formats map other names, such as `human`, `developer` and `ai`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -273,6 +273,35 @@ pub struct Source {
 }
 
 impl Source {
+    /// The kind of a source that is a message. Its id is the message's.
+    pub const MESSAGE: &str = "message";
+
+    /// Creates a source that is a message, with its position in the fields.
+    #[must_use]
+    pub fn of_message(thread: ThreadId, message: &Message) -> Self {
+        let fields = [
+            ("thread", Value::from(thread.to_string())),
+            ("seq", Value::from(message.seq)),
+            ("role", Value::from(message.content.role.as_str())),
+            ("said_at", Value::from(message.created_at.to_string())),
+        ];
+        Self {
+            kind: Self::MESSAGE.to_owned(),
+            id: message.id.to_string(),
+            title: None,
+            score: None,
+            distance: None,
+            fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+
+    /// Returns the thread and the position of a source that [`Source::of_message`] created; `None` for other sources.
+    #[must_use]
+    pub fn message_position(&self) -> Option<(ThreadId, u64)> {
+        let thread = self.fields.get("thread").filter(|_| self.kind == Self::MESSAGE)?;
+        Some((thread.as_str()?.parse().ok()?, self.fields.get("seq")?.as_u64()?))
+    }
+
     fn check(&self) -> Result<()> {
         limits::check_name("source kind", &self.kind)?;
         limits::check_text("source id", &self.id)?;

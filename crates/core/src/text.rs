@@ -6,6 +6,7 @@
 
 mod function_words;
 mod irregular;
+mod spelling;
 mod term_matcher;
 
 use std::cmp::Ordering;
@@ -127,11 +128,25 @@ pub fn indexed_terms(text: &str) -> Vec<String> {
     distinct(stems(text).into_iter().flatten())
 }
 
-/// Returns the terms to search for a query: for each word in order, the folded word and its stems in every language.
+/// Returns the terms to search for a query: for each word in order, the folded word and its stems in every language, followed by
+/// those of its other English spelling (`colour`, `color`).
 #[must_use]
 pub fn query_terms(query: &str) -> Vec<(String, Vec<String>)> {
     let stems = Stems::new(&Language::ALL);
-    words(query).into_iter().map(|word| (word.clone(), stems.of(&word))).collect()
+    let terms_of = |word: &str| {
+        let mut terms = stems.of(word);
+        let others = spelling::other_spelling(word).into_iter().flat_map(|other| stems.of(&other));
+        terms.extend(others.filter(|other| !terms.contains(other)).collect::<Vec<_>>());
+        terms
+    };
+    words(query).into_iter().map(|word| (word.clone(), terms_of(&word))).collect()
+}
+
+/// Returns the [`query_terms`] of a text without those of function words of any language.
+#[must_use]
+pub fn content_terms(text: &str) -> Vec<(String, Vec<String>)> {
+    let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
+    query_terms(text).into_iter().filter(|(word, _)| !is_function_word(word)).collect()
 }
 
 /// Returns a word in lower case, without accents, truncated to the maximum length of a term.
@@ -261,6 +276,9 @@ mod tests {
             ("tia", "¿Cómo está mi tía?"),
             ("buying", "she bought it yesterday"),
             ("wrote", "I am writing to you"),
+            ("favorite", "my favourite colours"),
+            ("colour", "what colors do you like"),
+            ("organized", "we organised it"),
         ] {
             assert!(matches(query, text), "{query} in {text}");
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use threadkeep_core::text::{Language, indexed_terms, query_terms};
+use threadkeep_core::text::{content_terms, indexed_terms};
 use threadkeep_core::{ChatMessage, Role};
 
 use crate::Turn;
@@ -134,10 +134,7 @@ fn recalled_line<'a>(line: &'a str, phrases: &'a Phrases) -> Option<(&'a str, &'
 }
 
 fn content_words(question: &str) -> Vec<Vec<String>> {
-    let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
-    let words = query_terms(question)
-        .into_iter()
-        .filter(|(word, _)| !is_function_word(word) && !REQUEST_WORDS.contains(&word.as_str()));
+    let words = content_terms(question).into_iter().filter(|(word, _)| !REQUEST_WORDS.contains(&word.as_str()));
     let mut seen = HashSet::new();
     words.filter(|(word, _)| seen.insert(word.clone())).map(|(_, stems)| stems).collect()
 }

@@ -1,6 +1,7 @@
 //! Recalling messages that answer a question. Reads a limited number of messages; [`threadkeep_context::recall`] ranks them.
 
 mod embedding;
+mod provenance;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
@@ -63,8 +64,8 @@ pub struct Recalled {
     pub thread: ThreadId,
     /// The message.
     pub message: Message,
-    /// The relevance: larger is better. Only comparable within one recall. The sum of `parts` or, if an embedder was used, a
-    /// score computed from both ranks.
+    /// The relevance: larger is better. Only comparable within one recall. The sum of `parts`; less for a message that repeats
+    /// others; with an embedder, a score computed from both ranks.
     pub score: f64,
     /// The parts of the score by words.
     pub parts: Parts,
@@ -90,7 +91,8 @@ impl Memory {
     /// Messages are ranked by their words, by the messages around them, and by their author and date
     /// ([`threadkeep_context::recall`]), so a result need not contain a word of the question. Messages that are not indexed yet
     /// are read from their threads. The cost does not depend on the length of the threads. A message with copies in forks is
-    /// recalled once.
+    /// recalled once. Questions and answers that only repeat messages, as the sources of the answers show, are omitted; those that
+    /// add to them rank by the share of words that they add.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid limit; errors from the store.
@@ -117,9 +119,10 @@ impl Memory {
         let seeds = (options.limit / 2).clamp(*SEEDS.start(), *SEEDS.end());
         let neighbours = neighbours_of_seeds(&counted, &question, &statistics, seeds);
         counted.extend(self.read_hits(scope, neighbours).await?.into_iter().map(count_words));
-        let ranked = rank_messages(counted, &question, &statistics, options);
+        let (ranked, known) = rank_messages(counted, &question, &statistics, options);
         let preferred = options.thread.or(options.except.map(|except| except.thread));
         let ranked = self.remove_duplicates(scope, ranked, preferred, |found| (found.thread, &found.message)).await?;
+        let ranked = self.without_restatements(scope, ranked, &question, known, options.limit * 2).await?;
         let is_included =
             |found: &Recalled| options.except.is_none_or(|except| !except.contains(found.thread, found.message.seq));
         let messages = ranked.into_iter().filter(is_included).take(options.limit).collect();
@@ -154,13 +157,13 @@ fn neighbours_of_seeds(
     neighbours
 }
 
-/// Ranks messages, best first. Omits messages without a positive score.
+/// Ranks messages, best first, and returns the messages without a positive score apart.
 fn rank_messages(
     counted: Vec<CountedMessage>,
     question: &Question,
     statistics: &Statistics,
     options: &RecallOptions,
-) -> Vec<Recalled> {
+) -> (Vec<Recalled>, provenance::Known) {
     let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &as_turns(&counted), statistics, &options.weights)
         .into_iter()
         .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
@@ -173,7 +176,7 @@ fn rank_messages(
         let message = messages.remove(&(thread, seq))?;
         Some(Recalled { thread, message, score: parts.score(), parts, similarity: None })
     });
-    recalled.collect()
+    (recalled.collect(), messages)
 }
 
 fn as_turns(counted: &[CountedMessage]) -> Vec<Turn<'_>> {

@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use threadkeep_core::{Role, Source, Value};
+use threadkeep_core::{Role, Source};
 use threadkeep_graph::Failure;
 use threadkeep_memory::{RecallOptions, Recalled, ThreadTail};
 
@@ -45,19 +45,10 @@ fn excerpt(recalled: &Recalled) -> Option<Excerpt> {
         None => format!("said by {speaker} on {day}"),
     };
     let text = text.chars().take(MAX_CHARACTERS).collect();
-    let fields = [
-        ("thread", Value::from(recalled.thread.to_string())),
-        ("seq", Value::from(message.seq)),
-        ("role", Value::from(message.content.role.as_str())),
-        ("said_at", Value::from(message.created_at.to_string())),
-    ];
     let source = Source {
-        kind: "message".to_owned(),
-        id: message.id.to_string(),
         title: Some(heading.clone()),
         score: Some(recalled.score),
-        distance: None,
-        fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        ..Source::of_message(recalled.thread, message)
     };
     Some(Excerpt { heading, text, source })
 }

@@ -44,6 +44,8 @@ mod probe;
 #[cfg(test)]
 mod recall;
 #[cfg(test)]
+mod recall_provenance;
+#[cfg(test)]
 mod recalled_context;
 #[cfg(test)]
 mod retention;

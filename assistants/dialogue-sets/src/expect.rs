@@ -120,8 +120,10 @@ fn has_phrase(reply: &NormalText, turn: &ObservedTurn, phrase: &str) -> bool {
 }
 
 fn matches_regex(pattern: &str, turn: &ObservedTurn) -> bool {
-    let regex = regex::Regex::new(&format!("(?i){pattern}")).unwrap_or_else(|error| panic!("{pattern}: {error}"));
-    regex.is_match(&turn.reply) || regex.is_match(NormalText::new(&turn.reply).as_str())
+    // Authors use look-around, which `regex` does not support.
+    let regex = fancy_regex::Regex::new(&format!("(?i){pattern}")).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+    let is_match = |text: &str| regex.is_match(text).unwrap_or(false);
+    is_match(&turn.reply) || is_match(NormalText::new(&turn.reply).as_str())
 }
 
 fn order_mismatches(value: &Value, reply: &NormalText) -> Vec<String> {

@@ -1,33 +1,132 @@
-//! Ranks excerpts by how well they answer the question, so that citations start from [1].
+//! Chooses the excerpts that answer a question, so that citations start from [1].
+
+pub(crate) mod heading;
+pub(crate) mod question;
+
+use std::collections::HashSet;
 
 use threadkeep::agent::Excerpt;
-use threadkeep::dialogue::{Passage, is_question};
+use threadkeep::core::text::indexed_terms;
+use threadkeep::dialogue::is_question;
 
-use crate::offline::quoting::{SAID_BY, SAID_BY_ASSISTANT};
+use heading::Heading;
+use question::{Question, Stems};
 
-/// Sorts the excerpts that answer a question first, best first, and removes repetitions.
-pub(crate) fn best_first(question: &str, excerpts: Vec<Excerpt>) -> Vec<Excerpt> {
+/// The maximum number of excerpts that answer a question.
+const MAX_ANSWERS: usize = 3;
+/// The maximum number of messages that answer a question for everything that was said at a time.
+const MAX_MESSAGES_OF_TIME: usize = 10;
+/// Excerpts that score below this share of the best score are no answers.
+const MIN_SHARE_OF_BEST: f64 = 0.6;
+/// What a word of the earlier question counts, compared with one of the question itself.
+const EARLIER_WORD: f64 = 0.6;
+
+/// Documents precede messages of equal scores.
+const DOCUMENT_DAY: &str = "9999";
+
+/// An excerpt that may answer a question.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate<'a> {
+    pub(crate) heading: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// Returns the indexes of the candidates that answer a question, best first: those that contain at least half of the words of its
+/// topic, in any inflection. Rare words weigh more. Of candidates with equal scores, those that were not changed later and the newer
+/// ones come first.
+pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<usize> {
+    let usable: Vec<usize> = (0..candidates.len()).filter(|index| is_quotable(question, &candidates[*index])).collect();
+    if question.time_of_messages().is_some() && question.has_no_topic() {
+        // The source selected these messages by their time; they are in the order in which they were said.
+        return usable.into_iter().take(MAX_MESSAGES_OF_TIME).collect();
+    }
+    let terms: Vec<HashSet<String>> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
+    let weight = |stems: &Stems| {
+        let matching = terms.iter().filter(|terms| contains(terms, stems)).count();
+        (1.0 + terms.len() as f64 / matching.max(1) as f64).ln()
+    };
+    let weigh = |words: &[Stems], terms: &HashSet<String>| -> f64 {
+        words.iter().filter(|stems| contains(terms, stems)).map(weight).sum()
+    };
+    let required = [&question.topic, &question.earlier_topic, &question.time_words].into_iter().find(|it| !it.is_empty());
+    let Some(required) = required else { return Vec::new() };
+    let mut scored: Vec<(f64, usize)> = Vec::new();
+    for (index, terms) in usable.iter().zip(&terms) {
+        let matched = required.iter().filter(|stems| contains(terms, stems)).count();
+        if matched > 0 && matched * 2 >= required.len() {
+            let score = weigh(&question.topic, terms)
+                + EARLIER_WORD * weigh(&question.earlier_topic, terms)
+                + weigh(&question.time_words, terms);
+            scored.push((score, *index));
+        }
+    }
+    let order = |index: usize| {
+        let heading = Heading::parse(candidates[index].heading);
+        let is_changed = heading.as_ref().is_some_and(|heading| heading.changed_on.is_some());
+        (is_changed, std::cmp::Reverse(heading.map_or(DOCUMENT_DAY, |heading| heading.day)), index)
+    };
+    scored.sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| order(*first).cmp(&order(*second))));
+    let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
+    let answers = scored.into_iter().take_while(|(score, _)| *score >= threshold).map(|(_, index)| index);
+    answers.take(MAX_ANSWERS).collect()
+}
+
+/// Moves the excerpts that answer a question to the front, best first, and removes repetitions.
+pub(crate) fn best_first(question: &Question, excerpts: Vec<Excerpt>) -> Vec<Excerpt> {
     let excerpts = without_repetitions(excerpts);
-    let passages: Vec<Passage> = excerpts
-        .iter()
-        .enumerate()
-        .filter(|(_, excerpt)| is_quotable(&excerpt.heading, &excerpt.text))
-        .map(|(index, excerpt)| Passage { origin: index.to_string(), text: excerpt.text.trim().to_owned() })
-        // The last of equal passages wins, so the order is reversed to prefer the first one.
-        .rev()
-        .collect();
-    let best = Passage::best(question, &passages);
-    let best: Vec<usize> = best.into_iter().filter_map(|passage| passage.origin.parse().ok()).collect();
+    let candidates: Vec<Candidate<'_>> =
+        excerpts.iter().map(|excerpt| Candidate { heading: &excerpt.heading, text: &excerpt.text }).collect();
+    let best = answers(question, &candidates);
     let rest = (0..excerpts.len()).filter(|index| !best.contains(index));
     let order: Vec<usize> = best.iter().copied().chain(rest).collect();
     let mut excerpts: Vec<Option<Excerpt>> = excerpts.into_iter().map(Some).collect();
     order.into_iter().filter_map(|index| excerpts[index].take()).collect()
 }
 
-/// Whether an excerpt can answer a question. Questions and messages of the assistant cannot.
-pub(crate) fn is_quotable(heading: &str, text: &str) -> bool {
-    let is_message = heading.starts_with(SAID_BY);
-    !heading.starts_with(SAID_BY_ASSISTANT) && (!is_message || !is_question(text))
+/// Whether an excerpt can answer a question: it contains more than questions, and is not an answer of the assistant. Only messages
+/// answer a question about what was said.
+fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
+    match Heading::parse(candidate.heading) {
+        Some(heading) => !heading.is_of_assistant() && !statements(candidate.text).is_empty(),
+        None => !question.asks_what_was_said,
+    }
+}
+
+/// Returns the terms that a candidate is found by: those of its statements, and of the message that it refers to.
+fn terms_of(candidate: &Candidate<'_>) -> HashSet<String> {
+    match Heading::parse(candidate.heading) {
+        Some(heading) => {
+            let referred = heading.after.map(indexed_terms).unwrap_or_default();
+            indexed_terms(&statements(candidate.text)).into_iter().chain(referred).collect()
+        }
+        None => indexed_terms(candidate.text).into_iter().collect(),
+    }
+}
+
+/// Returns a message without its questions.
+pub(crate) fn statements(text: &str) -> String {
+    let statements: Vec<&str> = sentences(text).filter(|sentence| !is_question(sentence)).collect();
+    statements.join(" ")
+}
+
+/// Splits a text after the marks that end sentences.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let next = move || {
+        let is_end = |(at, mark): &(usize, char)| {
+            let following = rest[at + mark.len_utf8()..].chars().next();
+            matches!(mark, '.' | '!' | '?') && following.is_none_or(char::is_whitespace) || *mark == '\n'
+        };
+        let end = rest.char_indices().find(is_end).map_or(rest.len(), |(at, mark)| at + mark.len_utf8());
+        let (sentence, left) = rest.split_at(end);
+        rest = left;
+        (!sentence.is_empty()).then(|| sentence.trim())
+    };
+    std::iter::from_fn(next).filter(|sentence| !sentence.is_empty())
+}
+
+fn contains(terms: &HashSet<String>, stems: &Stems) -> bool {
+    stems.iter().any(|stem| terms.contains(stem))
 }
 
 /// Removes repeated messages of the same author. Equal passages of different documents are kept.
@@ -44,10 +143,7 @@ fn without_repetitions(excerpts: Vec<Excerpt>) -> Vec<Excerpt> {
 
 /// Returns the author of a message without the day, or the location of a passage.
 fn origin(excerpt: &Excerpt) -> &str {
-    match excerpt.heading.strip_prefix(SAID_BY).and_then(|heading| heading.rsplit_once(" on ")) {
-        Some((speaker, _day)) => speaker,
-        None => &excerpt.heading,
-    }
+    Heading::parse(&excerpt.heading).map_or(&excerpt.heading, |heading| heading.speaker)
 }
 
 #[cfg(test)]
@@ -70,7 +166,8 @@ mod tests {
 
     fn order(question: &str, excerpts: &[(&str, &str)]) -> Vec<String> {
         let excerpts = excerpts.iter().map(|(heading, text)| excerpt(heading, text)).collect();
-        best_first(question, excerpts).into_iter().map(|one| format!("{}: {}", one.heading, one.text)).collect()
+        let ordered = best_first(&Question::new(question, ""), excerpts);
+        ordered.into_iter().map(|one| format!("{}: {}", one.heading, one.text)).collect()
     }
 
     #[test]
@@ -102,5 +199,12 @@ mod tests {
     fn equal_passages_of_different_documents_are_kept() {
         let found = order("When is it open?", &[("a.md", "It is open at nine."), ("b.md", "It is open at nine.")]);
         assert_eq!(found, ["a.md: It is open at nine.", "b.md: It is open at nine."]);
+    }
+
+    #[test]
+    fn statements_are_found_beside_questions() {
+        assert_eq!(statements("Mila is allergic to nuts. What should I cook?"), "Mila is allergic to nuts.");
+        assert_eq!(statements("When is it?"), "");
+        assert_eq!(statements("It costs 3.50\n\nCheap!"), "It costs 3.50 Cheap!");
     }
 }

@@ -5,6 +5,7 @@ use threadkeep::graph::{END, Graph, ModelRequest, Node, Output, START, ToolOutco
 use threadkeep::{ChatAnswer, ChatMessage, JsonText, Source, StoreError, ToolCall, Value};
 
 use crate::evidence::best_first;
+use crate::evidence::question::Question;
 
 /// The member of the graph input with the position of the question.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
@@ -51,7 +52,9 @@ fn ask_context(state: &AnswerState) -> Result<JsonText, StoreError> {
 
 fn take_context(state: &AnswerState, found: JsonText) -> AnswerStateUpdate {
     let ordered = |mut found: DynamicContext| {
-        found.excerpts = best_first(&state.question, found.excerpts);
+        // The query is the question, followed by the earlier questions that it refers to.
+        let earlier = found.query.strip_prefix(state.question.trim()).unwrap_or_default();
+        found.excerpts = best_first(&Question::new(&state.question, earlier), found.excerpts);
         found
     };
     AnswerStateUpdate { found: found.read().ok().map(ordered), ..AnswerStateUpdate::default() }

@@ -7,12 +7,14 @@
 #![warn(missing_docs)]
 
 mod assistant;
+mod erase_tools;
 mod evidence;
 mod graph;
 mod manifest;
 mod offline;
 mod plugin;
 mod preference_tools;
+mod remembered;
 mod search_tools;
 
 pub use assistant::{General, GeneralError, GeneralOptions, TOOLS};

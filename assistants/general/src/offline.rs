@@ -4,18 +4,31 @@ mod outcome;
 pub(crate) mod quoting;
 
 use serde_json::json;
+use threadkeep::agent::referred_questions;
+use threadkeep::core::text::Language;
 use threadkeep::dialogue::time::Times;
 use threadkeep::dialogue::{
-    Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, is_question,
+    Act, Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, is_question,
 };
-use threadkeep::{Role, Value};
+use threadkeep::{ChatMessage, Role, Value};
+
+use crate::erase_tools::{ERASE, FIND};
+use crate::evidence::question::Question;
 
 const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \
                      compute, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
 
 const NOTED: &str = "I will keep that in mind.";
+const NOTED_IN_SPANISH: &str = "Lo tendré en cuenta.";
+const NOT_FOUND: &str = "I found nothing about that in what you told me or in your documents.";
+const NOT_FOUND_IN_SPANISH: &str = "No encontré nada sobre eso en lo que me contaste ni en tus documentos.";
+/// The maximum number of messages that a list of messages to erase names.
+const MAX_NAMED: usize = 10;
 /// The most words of a preference's name. A longer text is not a preference.
 const NAME_WORDS: usize = 6;
+
+const ABOUT_IN_SPANISH: &str = "Cito lo que me contaste y lo que dicen tus documentos, y recuerdo tus preferencias. No puedo escribir, calcular \
+                               ni consultar otras fuentes. Para usar un modelo de lenguaje, mira docs/models.md.";
 
 const GREETING: &str = "Hello. Tell me something to remember, or ask about what you told me.";
 const GREETING_IN_SPANISH: &str = "Hola. Cuéntame algo que deba recordar, o pregunta por lo que me contaste.";
@@ -69,6 +82,32 @@ const FORGET_CUES: [&str; 20] = [
     "olvida la preferencia",
 ];
 
+/// The words that precede the topic of messages to forget.
+const ABOUT_CUES: [&str; 22] = [
+    "about",
+    "regarding",
+    "concerning",
+    "mentioning",
+    "on the subject of",
+    "forget that",
+    "forget the",
+    "forget",
+    "erase the",
+    "erase",
+    "delete the",
+    "delete",
+    "remove the",
+    "remove",
+    "sobre",
+    "acerca de",
+    "dije de",
+    "conte de",
+    "olvida que",
+    "olvida",
+    "borra",
+    "elimina",
+];
+
 /// The example messages of the intents.
 const PHRASES: &str = include_str!("offline/phrases.txt");
 
@@ -83,24 +122,43 @@ pub fn offline_model() -> OfflineModel {
 }
 
 fn declaration() -> OfflineModelBuilder {
+    let [english, spanish] = phrases();
     OfflineModel::builder(ABOUT)
-        .phrases(Phrases { greeting: GREETING.to_owned(), ..Phrases::english() })
-        .phrases(Phrases { greeting: GREETING_IN_SPANISH.to_owned(), ..Phrases::spanish() })
+        .phrases(english)
+        .phrases(spanish)
         .kind("time", Times::all())
         .intent(set_preference())
         .intent(list_preferences())
         .intent(forget_preference())
+        .intent(forget_messages())
+        .intent(erase_messages())
         .intent(list_documents())
         .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()))
-        .answer(
-            "statement",
-            |turn| if turn.question().trim_end().ends_with('?') { answer(turn) } else { NOTED.to_owned() },
-        )
+        .answer("statement", |turn| if has_question_mark(&turn.question()) { answer(turn) } else { noted(turn) })
         .answer("question", answer)
-        .answer("command", |_| command_answer())
-        .otherwise(|turn, _| Some(if is_question(&turn.question()) { answer(turn) } else { NOTED.to_owned() }))
+        .answer("command", command_answer)
+        .reply(Act::Correct, noted)
+        .otherwise(|turn, _| Some(if is_question(&turn.question()) { answer(turn) } else { noted(turn) }))
         .phrase_file(PHRASES)
         .expect("a test reads the phrases")
+}
+
+fn phrases() -> [Phrases; 2] {
+    [
+        Phrases { greeting: GREETING.to_owned(), ..Phrases::english() },
+        Phrases { greeting: GREETING_IN_SPANISH.to_owned(), ..Phrases::spanish() },
+    ]
+}
+
+fn has_question_mark(text: &str) -> bool {
+    text.trim_end().ends_with('?')
+}
+
+fn noted(turn: &Turn<'_>) -> String {
+    match turn.language(&phrases()) {
+        Language::English => NOTED.to_owned(),
+        Language::Spanish => NOTED_IN_SPANISH.to_owned(),
+    }
 }
 
 fn set_preference() -> Intent {
@@ -112,8 +170,15 @@ fn set_preference() -> Intent {
             Some(json!({"name": name, "value": value}))
         })
         .says(|outcome| match outcome.result("set_preference") {
+            Value::Null if outcome.language() == Language::Spanish => NOTED_IN_SPANISH.to_owned(),
             Value::Null => NOTED.to_owned(),
-            set => format!("I will remember that your {} is {}.", text(&set["name"]), text(&set["value"])),
+            set => {
+                let (name, value) = (text(&set["name"]), text(&set["value"]));
+                match outcome.language() {
+                    Language::English => format!("I will remember that your {name} is {value}."),
+                    Language::Spanish => format!("Recordaré tu preferencia «{name}»: {value}."),
+                }
+            }
         })
 }
 fn list_preferences() -> Intent {
@@ -124,9 +189,11 @@ fn list_preferences() -> Intent {
             let found = outcome.result("list_preferences");
             let lines = found["preferences"].as_object().into_iter().flatten();
             let lines: Vec<String> = lines.map(|(name, value)| format!("- {name}: {}", text(value))).collect();
-            match lines.is_empty() {
-                true => "You have not told me any preferences.".to_owned(),
-                false => format!("Your preferences:\n{}", lines.join("\n")),
+            match (outcome.language(), lines.is_empty()) {
+                (Language::English, true) => "You have not told me any preferences.".to_owned(),
+                (Language::English, false) => format!("Your preferences:\n{}", lines.join("\n")),
+                (Language::Spanish, true) => "No me has contado ninguna preferencia.".to_owned(),
+                (Language::Spanish, false) => format!("Tus preferencias:\n{}", lines.join("\n")),
             }
         })
 }
@@ -135,21 +202,109 @@ fn forget_preference() -> Intent {
     Intent::new("forget_preference")
         .example("Forget my seat.")
         .slot(Slot::text("name").after(FORGET_CUES))
+        .confirmed_by("erase_messages")
+        .then_calls("list_preferences", |outcome| is_preference_name(outcome.slots().label("name")).then(|| json!({})))
         .then_calls("forget_preference", |outcome| {
             let name = outcome.slots().label("name");
-            (1..=NAME_WORDS).contains(&name.split_whitespace().count()).then(|| json!({"name": name}))
+            is_set(outcome, name).then(|| json!({"name": name}))
         })
-        .says(|outcome| match outcome.result("forget_preference") {
-            Value::Null => "Which preference should I forget? Name it, as in “Forget my seat.”".to_owned(),
-            done => format!("I have forgotten your {}.", text(&done["forgotten"])),
+        .then_calls(FIND, |outcome| {
+            let name = outcome.slots().label("name");
+            is_preference_name(name).then(|| json!({"about": name}))
         })
-        .says_of_failure(|outcome| match outcome.failure("forget_preference") {
-            Some(why) if why.starts_with("not found") => {
-                "I have no such preference. What you said is still in the conversation; `threadkeep erase` removes it."
-                    .to_owned()
+        .says(|outcome| {
+            let list = outcome.result(FIND);
+            let found = list["messages"].as_array().is_some_and(|messages| !messages.is_empty());
+            match outcome.result("forget_preference") {
+                Value::Null if list.is_null() => which_to_forget(outcome.language()),
+                Value::Null => list_to_erase(&list, outcome.language()),
+                done => {
+                    let name = text(&done["forgotten"]);
+                    let mut answer = match outcome.language() {
+                        Language::English => format!("I have forgotten your {name}."),
+                        Language::Spanish => format!("He olvidado tu preferencia «{name}»."),
+                    };
+                    if found {
+                        answer = format!("{answer}\n\n{}", list_to_erase(&list, outcome.language()));
+                    }
+                    answer
+                }
             }
-            why => format!("That did not work: {}", why.unwrap_or_default()),
         })
+}
+
+/// Whether a preference of this name is set, by the list of preferences.
+fn is_set(outcome: &Outcome<'_>, name: &str) -> bool {
+    let name = name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+    let listed = outcome.result("list_preferences");
+    listed["preferences"].as_object().is_some_and(|preferences| preferences.contains_key(&name))
+}
+
+fn is_preference_name(name: &str) -> bool {
+    (1..=NAME_WORDS).contains(&name.split_whitespace().count())
+}
+
+fn which_to_forget(language: Language) -> String {
+    match language {
+        Language::English => "What should I forget? Name it, as in “Forget my seat” or “Forget what I said about Berlin”.",
+        Language::Spanish => "¿Qué debo olvidar? Nómbralo, como en «Olvida mi asiento» o «Olvida lo que dije sobre Berlín».",
+    }
+    .to_owned()
+}
+
+fn forget_messages() -> Intent {
+    Intent::new("forget_messages")
+        .example("Forget what I said about Berlin.")
+        .slot(Slot::text("about").after(ABOUT_CUES))
+        .confirmed_by("erase_messages")
+        .calls_with(FIND, |slots| match slots.label("about") {
+            "" | "it" | "that" | "this" | "eso" | "esto" => json!({}),
+            about => json!({"about": about}),
+        })
+        .says(|outcome| list_to_erase(&outcome.result(FIND), outcome.language()))
+}
+
+/// The intent that "yes" expresses after a list of messages to erase.
+fn erase_messages() -> Intent {
+    Intent::new("erase_messages").follows(["forget_messages", "forget_preference"]).calls_with(ERASE, |_| json!({})).says(
+        |outcome| {
+            let erased = outcome.result(ERASE)["erased"].as_u64().unwrap_or(0);
+            match (outcome.language(), erased) {
+                (Language::English, 1) => "I have erased that message, with your request.".to_owned(),
+                (Language::English, _) => format!("I have erased these {erased} messages, with your request."),
+                (Language::Spanish, 1) => "He borrado ese mensaje y tu petición.".to_owned(),
+                (Language::Spanish, _) => format!("He borrado esos {erased} mensajes y tu petición."),
+            }
+        },
+    )
+}
+
+/// Lists the messages that would be erased, and asks whether to erase them.
+fn list_to_erase(found: &Value, language: Language) -> String {
+    let messages = found["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    if messages.is_empty() {
+        return match language {
+            Language::English => "I found nothing about that in what you told me, so there is nothing to erase.",
+            Language::Spanish => "No encontré nada sobre eso en lo que me contaste, así que no hay nada que borrar.",
+        }
+        .to_owned();
+    }
+    let line = |message: &Value| {
+        let day = quoting::formatted_day(&text(&message["day"]), language);
+        format!("- {day}: “{}”", text(&message["text"]).replace('\n', " "))
+    };
+    let mut lines: Vec<String> = messages.iter().take(MAX_NAMED).map(line).collect();
+    let (count, more) = (messages.len(), messages.len().saturating_sub(MAX_NAMED));
+    let (introduction, others, question) = match (language, count) {
+        (Language::English, 1) => ("You said this:", format!("- and {more} more"), "Shall I erase it for good?"),
+        (Language::English, _) => ("You said this:", format!("- and {more} more"), "Shall I erase all of these for good?"),
+        (Language::Spanish, 1) => ("Dijiste esto:", format!("- y {more} más"), "¿Lo borro para siempre?"),
+        (Language::Spanish, _) => ("Dijiste esto:", format!("- y {more} más"), "¿Borro todo esto para siempre?"),
+    };
+    if more > 0 {
+        lines.push(others);
+    }
+    format!("{introduction}\n{}\n{question}", lines.join("\n"))
 }
 
 fn list_documents() -> Intent {
@@ -164,12 +319,22 @@ fn documents(outcome: &Outcome<'_>) -> String {
     let titles = found["documents"].as_array().into_iter().flatten();
     let mut lines: Vec<String> = titles.map(|document| format!("- {}", text(&document["title"]))).collect();
     if lines.is_empty() {
-        return "I have no documents. To add one, run `threadkeep docs add FILE`.".to_owned();
+        return match outcome.language() {
+            Language::English => "I have no documents. To add one, run `threadkeep docs add FILE`.",
+            Language::Spanish => "No tengo documentos. Para añadir uno, ejecuta `threadkeep docs add ARCHIVO`.",
+        }
+        .to_owned();
     }
     if let Some(more) = found["more"].as_u64().filter(|more| *more > 0) {
-        lines.push(format!("- and {more} more"));
+        lines.push(match outcome.language() {
+            Language::English => format!("- and {more} more"),
+            Language::Spanish => format!("- y {more} más"),
+        });
     }
-    format!("I have these documents:\n{}", lines.join("\n"))
+    match outcome.language() {
+        Language::English => format!("I have these documents:\n{}", lines.join("\n")),
+        Language::Spanish => format!("Tengo estos documentos:\n{}", lines.join("\n")),
+    }
 }
 
 /// Splits `seat is the window`, `language = Spanish` or `language to Spanish` into name and value.
@@ -185,20 +350,28 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn command_answer() -> String {
-    format!("I cannot do that without a language model. Your message is stored. {ABOUT}")
+fn command_answer(turn: &Turn<'_>) -> String {
+    match turn.language(&phrases()) {
+        Language::English => {
+            format!("I cannot do that without a language model. Your message is stored. {ABOUT}")
+        }
+        Language::Spanish => format!("No puedo hacer eso sin un modelo de lenguaje. Tu mensaje queda guardado. {ABOUT_IN_SPANISH}"),
+    }
 }
 
 /// Answers a question with quotations.
 fn answer(turn: &Turn<'_>) -> String {
-    let instructions: Vec<String> = turn
-        .earlier()
-        .iter()
-        .filter(|message| message.role == Role::System)
-        .map(threadkeep::ChatMessage::plain_text)
-        .collect();
-    quoting::quote(&turn.question(), &instructions.join("\n\n"))
-        .unwrap_or_else(|| "I found nothing about that in what you told me or in your documents.".to_owned())
+    let instructions: Vec<String> =
+        turn.earlier().iter().filter(|message| message.role == Role::System).map(ChatMessage::plain_text).collect();
+    let question = turn.question();
+    let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
+    let referred = referred_questions(&question, earlier.map(ChatMessage::plain_text));
+    let language = turn.language(&phrases());
+    let quoted = quoting::quote(&Question::new(&question, &referred.join(" ")), &instructions.join("\n\n"), language);
+    quoted.unwrap_or_else(|| match language {
+        Language::English => NOT_FOUND.to_owned(),
+        Language::Spanish => NOT_FOUND_IN_SPANISH.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use threadkeep::agent::{ContextSource, ConversationSource, DocumentSource, Excerpt, Failure, SourceQuery};
+use threadkeep::agent::{ContextSource, DocumentSource, Excerpt, Failure, SourceQuery};
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 use threadkeep::{Embedder, FnTool, JsonText, Memory, Scope, Value};
+
+use crate::remembered::RememberedSource;
 
 /// The most excerpts that a call returns.
 const MAX_EXCERPTS: usize = 10;
@@ -28,7 +30,7 @@ pub(crate) fn recall(memory: Memory) -> FnTool {
     let description = "Finds what was said in this and in earlier conversations with the user.";
     FnTool::new("recall", description, move |context: ToolContext, arguments: Question| {
         let memory = memory.clone();
-        async move { search(&[Arc::new(ConversationSource)], &memory, &context, &arguments.question).await }
+        async move { search(&[Arc::new(RememberedSource)], &memory, &context, &arguments.question).await }
     })
 }
 

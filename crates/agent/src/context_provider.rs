@@ -22,7 +22,7 @@ use threadkeep_memory::Memory;
 use crate::{ActivityContext, FnActivity, RepeatPolicy};
 pub use conversations::ConversationSource;
 pub use documents::DocumentSource;
-pub use query::build_query;
+pub use query::{build_query, referred_questions};
 
 /// The name of the activity that looks up context for a question.
 pub const FIND_CONTEXT: &str = "find_context";

@@ -87,7 +87,7 @@ pub use assistant::{
 };
 pub use context_provider::{
     ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT,
-    SourceQuery, build_query,
+    SourceQuery, build_query, referred_questions,
 };
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};

@@ -193,12 +193,33 @@ const QUESTION_WORDS: [&str; 46] = [
     "search",
 ];
 
-/// Whether a message is a question, in English or Spanish: by its question mark, or by its first word after "please".
+/// First words of questions that also start statements without a subject: "was at the dentist", "have an appointment". They are
+/// questions if a subject follows.
+const AUXILIARIES: [&str; 8] = ["am", "was", "were", "have", "has", "had", "did", "will"];
+const SUBJECTS: [&str; 28] = [
+    "i", "you", "we", "they", "he", "she", "it", "there", "this", "that", "these", "those", "the", "my", "your", "our", "his",
+    "her", "their", "its", "any", "anyone", "anything", "someone", "somebody", "something", "everyone", "nobody",
+];
+/// The most words of a question that starts with "and".
+const MAX_CONTINUATION_WORDS: usize = 5;
+
+/// Whether a message is a question, in English or Spanish: by its question mark, or by its first words after "please".
 #[must_use]
 pub fn is_question(text: &str) -> bool {
+    if text.trim_end().ends_with('?') {
+        return true;
+    }
     let words = folded_words(text);
-    let first = words.iter().find(|word| *word != "please").map_or("", String::as_str);
-    text.trim_end().ends_with('?') || QUESTION_WORDS.contains(&first)
+    let start = words.iter().take_while(|word| *word == "please").count();
+    let word = |at: usize| words.get(start + at).map_or("", String::as_str);
+    match word(0) {
+        first if AUXILIARIES.contains(&first) => SUBJECTS.contains(&word(1)),
+        "remind" => word(1) == "me" && word(2) != "to",
+        "and" => {
+            words.len() - start <= MAX_CONTINUATION_WORDS || QUESTION_WORDS.contains(&word(1)) && !AUXILIARIES.contains(&word(1))
+        }
+        first => QUESTION_WORDS.contains(&first),
+    }
 }
 
 #[cfg(test)]
@@ -210,7 +231,15 @@ mod tests {
         for question in ["Who has the keys", "keys?", "Please tell me about the tent", "¿Dónde está?", "What's up"] {
             assert!(is_question(question), "{question}");
         }
-        for statement in ["I have the keys.", "The tent is blue", ""] {
+        for statement in [
+            "I have the keys.",
+            "The tent is blue",
+            "had lunch with Ana",
+            "was at the dentist today",
+            "remind me to call Ana",
+            "and the tent in the garage is also blue",
+            "",
+        ] {
             assert!(!is_question(statement), "{statement}");
         }
     }

@@ -14,14 +14,10 @@ use crate::outcome::Outcome;
 use crate::phrases::{Phrases, fill};
 use crate::quote::answer_by_quoting;
 use crate::resolver::Resolution;
-use crate::utterance::folded_words;
 use crate::{Exchange, Turn};
 
 /// The maximum length of quoted tool output, in characters.
 const QUOTED_CHARACTERS: usize = 4_000;
-
-/// The number of messages that are searched for the language to answer in.
-const MAX_LANGUAGE_MESSAGES: usize = 5;
 
 /// The next step for a frame.
 enum NextStep {
@@ -82,22 +78,11 @@ impl OfflineModel {
         all_progress.into_iter().map(|progress| self.next(progress, phrases)).collect()
     }
 
-    /// Returns the phrases in the language of the question, or of the last message that shows one.
+    /// Returns the phrases in the language of the conversation.
     fn phrases_for(&self, turn: &Turn<'_>) -> &Phrases {
         let all = &self.resolver.phrases;
-        if all.len() == 1 {
-            return &all[0];
-        }
-        let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
-        let texts = std::iter::once(turn.question()).chain(earlier.map(ChatMessage::plain_text));
-        let marked = |text: &str| {
-            let words = folded_words(text);
-            let marks = |phrases: &&Phrases| words.iter().any(|word| phrases.markers.contains(word));
-            all.iter().find(marks).map(|phrases| phrases.language)
-        };
-        let language_of = |text: String| Language::of(&text).or_else(|| marked(&text));
-        let language = texts.take(MAX_LANGUAGE_MESSAGES).find_map(language_of);
-        all.iter().find(|phrases| Some(phrases.language) == language).unwrap_or(&all[0])
+        let language = turn.language(all);
+        all.iter().find(|phrases| phrases.language == language).unwrap_or(&all[0])
     }
 
     fn next(&self, progress: FrameProgress<'_>, phrases: &Phrases) -> NextStep {

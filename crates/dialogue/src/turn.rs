@@ -1,6 +1,13 @@
 //! Interprets a request as a turn of a conversation.
 
+use threadkeep_core::text::Language;
 use threadkeep_core::{ChatMessage, ChatRequest, Role, ToolCall, ToolResult, Value};
+
+use crate::phrases::Phrases;
+use crate::utterance::folded_words;
+
+/// The number of messages that are searched for the language to answer in.
+const MAX_LANGUAGE_MESSAGES: usize = 5;
 
 /// A view of a request: its last question, the messages before it, and the tool calls since.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +28,23 @@ impl<'a> Turn<'a> {
     #[must_use]
     pub fn question(&self) -> String {
         self.question.map(|at| self.request.messages[at].plain_text()).unwrap_or_default()
+    }
+
+    /// Returns the language of the question, or of the last of the user's messages that shows one: by its function words, or by the
+    /// markers of the phrases. The default is the language of the first phrases.
+    #[must_use]
+    pub fn language(&self, all: &[Phrases]) -> Language {
+        let earlier = self.earlier().iter().rev().filter(|message| message.role == Role::User);
+        let mut texts = std::iter::once(self.question()).chain(earlier.map(ChatMessage::plain_text));
+        let marked = |text: &str| {
+            let words = folded_words(text);
+            let marks = |phrases: &&Phrases| words.iter().any(|word| phrases.markers.contains(word));
+            all.iter().find(marks).map(|phrases| phrases.language)
+        };
+        let language_of = |text: String| Language::of(&text).or_else(|| marked(&text));
+        let known = texts.by_ref().take(MAX_LANGUAGE_MESSAGES).find_map(language_of);
+        let default = || all.first().map_or(Language::English, |phrases| phrases.language);
+        known.filter(|known| all.iter().any(|phrases| phrases.language == *known)).unwrap_or_else(default)
     }
 
     /// Returns the messages before the question.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod documents;
+mod forgetting;
 mod hostile;
 mod people;
 mod preferences;

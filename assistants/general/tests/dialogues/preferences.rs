@@ -33,9 +33,13 @@ async fn a_preference_can_be_changed_and_removed() {
     conversation.say("Set my Language to English").await;
     assert_eq!(conversation.preferences().await, [pair("language", "English")]);
     let turn = conversation.turn("Forget my language").await;
-    assert_eq!(calls(&turn), [r#"forget_preference{"name":"language"}"#]);
-    assert_eq!(turn.reply, "I have forgotten your language.");
+    assert_eq!(calls(&turn)[1], r#"forget_preference{"name":"language"}"#);
+    let listed = ["Set my language to Spanish", "Set my Language to English"].map(|said| format!("- 3 May 2026: “{said}”\n"));
+    let listed = listed.concat();
+    let asked = "Shall I erase all of these for good?";
+    assert_eq!(turn.reply, format!("I have forgotten your language.\n\nYou said this:\n{listed}{asked}"));
     assert_eq!(conversation.preferences().await, []);
+    assert_eq!(conversation.say("yes").await, "I have erased these 2 messages, with your request.");
     assert_eq!(conversation.say("What are my preferences?").await, "You have not told me any preferences.");
 }
 
@@ -44,8 +48,8 @@ async fn an_unknown_preference_cannot_be_removed() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let turn = conversation.turn("Forget my shoe size").await;
-    assert!(!turn.tool_calls[0].ok);
-    assert!(turn.reply.starts_with("I have no such preference."), "{}", turn.reply);
+    assert_eq!(calls(&turn), ["list_preferences{}", r#"find_messages{"about":"shoe size"}"#]);
+    assert!(turn.reply.ends_with("so there is nothing to erase."), "{}", turn.reply);
 }
 
 #[tokio::test]

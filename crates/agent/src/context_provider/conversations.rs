@@ -1,7 +1,9 @@
+use std::collections::HashSet;
+
 use async_trait::async_trait;
-use threadkeep_core::{Role, Source};
+use threadkeep_core::{Message, Role, Source, ThreadId};
 use threadkeep_graph::Failure;
-use threadkeep_memory::{RecallOptions, Recalled, ThreadTail};
+use threadkeep_memory::{RecallOptions, ThreadTail};
 
 use super::{ContextSource, Excerpt, SourceQuery};
 
@@ -24,31 +26,41 @@ impl ContextSource for ConversationSource {
         let options = RecallOptions { except: tail, limit: source_query.limit * 4, ..RecallOptions::default() };
         let found = source_query.memory.recall(source_query.scope, source_query.query, &options).await;
         let found = found.map_err(|error| Failure::new("recall_failed", error.to_string()))?;
-        Ok(found.messages.iter().filter_map(excerpt).take(source_query.limit).collect())
+        let (mut excerpts, mut seen) = (Vec::new(), HashSet::new());
+        for recalled in &found.messages {
+            let Some(mut excerpt) = Excerpt::of_message(recalled.thread, &recalled.message) else { continue };
+            excerpt.source.score = Some(recalled.score);
+            // Of equal statements one is enough.
+            let speaker = (recalled.message.content.role, &recalled.message.content.author);
+            if seen.insert((speaker, excerpt.text.clone())) {
+                excerpts.push(excerpt);
+            }
+        }
+        excerpts.truncate(source_query.limit);
+        Ok(excerpts)
     }
 }
 
-fn excerpt(recalled: &Recalled) -> Option<Excerpt> {
-    let message = &recalled.message;
-    let speaker = match message.content.role {
-        Role::User => "the user",
-        Role::Assistant => "the assistant",
-        Role::System | Role::Tool => return None,
-    };
-    let text = message.plain_text();
-    if text.trim().is_empty() {
-        return None;
+impl Excerpt {
+    /// Creates an excerpt of a message of a conversation; `None` for an empty message, and for one of the application or a tool.
+    #[must_use]
+    pub fn of_message(thread: ThreadId, message: &Message) -> Option<Self> {
+        let speaker = match message.content.role {
+            Role::User => "the user",
+            Role::Assistant => "the assistant",
+            Role::System | Role::Tool => return None,
+        };
+        let text = message.plain_text();
+        if text.trim().is_empty() {
+            return None;
+        }
+        let day = message.created_at.to_string().chars().take(10).collect::<String>();
+        let heading = match &message.content.author {
+            Some(author) => format!("said by {} on {day}", author.split_whitespace().collect::<Vec<_>>().join(" ")),
+            None => format!("said by {speaker} on {day}"),
+        };
+        let text = text.chars().take(MAX_CHARACTERS).collect();
+        let source = Source { title: Some(heading.clone()), ..Source::of_message(thread, message) };
+        Some(Self { heading, text, source })
     }
-    let day = message.created_at.to_string().chars().take(10).collect::<String>();
-    let heading = match &message.content.author {
-        Some(author) => format!("said by {} on {day}", author.split_whitespace().collect::<Vec<_>>().join(" ")),
-        None => format!("said by {speaker} on {day}"),
-    };
-    let text = text.chars().take(MAX_CHARACTERS).collect();
-    let source = Source {
-        title: Some(heading.clone()),
-        score: Some(recalled.score),
-        ..Source::of_message(recalled.thread, message)
-    };
-    Some(Excerpt { heading, text, source })
 }

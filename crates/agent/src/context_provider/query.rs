@@ -21,20 +21,25 @@ const REFERRING: [&str; 30] = [
 /// Builds the query for a question. If the question refers to earlier questions ("And after five years?"), they are added.
 #[must_use]
 pub fn build_query(question: &str, history: &[Message]) -> String {
-    let mut query = question.trim().to_owned();
-    if !refers_back(question) {
-        return query;
-    }
     let earlier = history.iter().rev().filter(|message| message.content.role == Role::User);
-    for message in earlier.take(MAX_EARLIER_QUESTIONS) {
-        let text = message.plain_text();
-        query.push(' ');
-        query.extend(text.trim().chars().take(MAX_EARLIER_CHARACTERS));
+    let referred = referred_questions(question, earlier.map(|message| message.plain_text().into_owned()));
+    [vec![question.trim().to_owned()], referred].concat().join(" ")
+}
+
+/// Returns the earlier messages of the user, given newest first, that a question refers to; cut to a few hundred characters each.
+#[must_use]
+pub fn referred_questions(question: &str, earlier: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut referred: Vec<String> = Vec::new();
+    if !refers_back(question) {
+        return referred;
+    }
+    for text in earlier.into_iter().take(MAX_EARLIER_QUESTIONS) {
+        referred.push(text.trim().chars().take(MAX_EARLIER_CHARACTERS).collect());
         if !refers_back(&text) {
             break;
         }
     }
-    query
+    referred
 }
 
 /// Whether a question cannot be understood without the previous question.

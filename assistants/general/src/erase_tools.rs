@@ -1,0 +1,185 @@
+//! Tools that erase what the user said about a topic: one lists the messages, the other erases those that were listed, once the user
+//! has confirmed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use threadkeep::core::text::{content_terms, indexed_terms};
+use threadkeep::core::{ToolContext, ToolError, ToolOutput, limits};
+use threadkeep::dialogue::is_question;
+use threadkeep::{FnTool, JsonText, Memory, Message, MessageId, Part, Role, SearchOptions, ThreadId};
+
+use crate::search_tools::unavailable;
+
+pub(crate) const FIND: &str = "find_messages";
+pub(crate) const ERASE: &str = "erase_messages";
+
+/// The maximum number of messages that are listed and erased together.
+const MAX_MESSAGES: usize = 50;
+/// The number of newest messages of the thread among which the list is looked for.
+const MAX_EARLIER: usize = 40;
+/// The maximum length of a listed text, in characters.
+const MAX_TEXT: usize = 200;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Topic {
+    /// What the messages are about, in a few words. Without it, the user's last statement in this conversation.
+    #[serde(default)]
+    about: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NoArguments {}
+
+/// The list of messages, as the result of [`FIND`].
+#[derive(Debug, Serialize, Deserialize)]
+struct FoundMessages {
+    about: Option<String>,
+    /// What the user said.
+    messages: Vec<FoundMessage>,
+    /// Questions about it, and answers that quote it.
+    related: Vec<MessagePosition>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FoundMessage {
+    #[serde(flatten)]
+    position: MessagePosition,
+    day: String,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct MessagePosition {
+    thread: ThreadId,
+    id: MessageId,
+}
+
+/// Lists the user's messages about a topic.
+pub(crate) fn find(memory: Memory) -> FnTool {
+    let description = "Lists the messages in which the user said something about a topic, so that the user can confirm that they are \
+                       erased. Only when the user wants something forgotten.";
+    FnTool::new(FIND, description, move |context: ToolContext, topic: Topic| {
+        let memory = memory.clone();
+        async move {
+            let found = match topic.about.filter(|about| !about.trim().is_empty()) {
+                Some(about) => find_about(&memory, &context, about).await?,
+                None => find_last(&memory, &context).await?,
+            };
+            Ok(ToolOutput::json(JsonText::of(&found).map_err(|error| ToolError::Unavailable(error.to_string()))?))
+        }
+    })
+}
+
+/// Erases the messages that were listed, and the conversation about the list.
+pub(crate) fn erase(memory: Memory) -> FnTool {
+    let description = "Erases the messages that find_messages listed before the user's last message, with the request and the list. Only \
+                       after the user has confirmed the list. Cannot be undone.";
+    FnTool::new(ERASE, description, move |context: ToolContext, _: NoArguments| {
+        let memory = memory.clone();
+        async move {
+            let earlier = memory.newest(&context.scope, context.thread, MAX_EARLIER).await.map_err(unavailable)?;
+            let (listed, request) = last_list(&earlier)
+                .ok_or_else(|| ToolError::Denied("no list of messages that the user could have confirmed".to_owned()))?;
+            let count = listed.messages.len();
+            let mut by_thread: BTreeMap<ThreadId, BTreeSet<MessageId>> = BTreeMap::new();
+            let listed = listed.messages.into_iter().map(|message| message.position).chain(listed.related);
+            for MessagePosition { thread, id } in listed {
+                by_thread.entry(thread).or_default().insert(id);
+            }
+            by_thread.entry(context.thread).or_default().extend(request.iter().map(|message| message.id));
+            for (thread, ids) in by_thread {
+                erase_existing(&memory, &context, thread, ids.into_iter().collect()).await?;
+            }
+            Ok(ToolOutput::json(JsonText::from(&json!({"erased": count}))))
+        }
+    })
+}
+
+async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Result<FoundMessages, ToolError> {
+    let options = SearchOptions {
+        roles: vec![Role::User, Role::Assistant],
+        limit: limits::PAGE,
+        ..SearchOptions::default()
+    };
+    let hits = memory.search(&context.scope, &about, &options).await.map_err(unavailable)?.hits;
+    let words = content_terms(&about);
+    let matching = |message: &Message| {
+        let terms = indexed_terms(&message.plain_text());
+        words.iter().filter(|(_, stems)| stems.iter().any(|stem| terms.contains(stem))).count()
+    };
+    let is_request = |message: &Message| message.plain_text().trim() == context.question.trim();
+    let users: Vec<_> =
+        hits.iter().filter(|hit| hit.message.content.role == Role::User && !is_request(&hit.message)).collect();
+    let most = users.iter().map(|hit| matching(&hit.message)).max().unwrap_or(0);
+    // All words of the topic, or else the most that any message has, but at least half.
+    let about_topic = |message: &Message| most > 0 && matching(message) == most && most * 2 >= words.len();
+    let (questions, statements): (Vec<_>, Vec<_>) = users
+        .into_iter()
+        .filter(|hit| about_topic(&hit.message))
+        .partition(|hit| is_question(&hit.message.plain_text()));
+    let mut messages: Vec<FoundMessage> =
+        statements.iter().map(|hit| FoundMessage::new(hit.thread, &hit.message)).collect();
+    messages.sort_by(|one, other| one.day.cmp(&other.day));
+    messages.truncate(MAX_MESSAGES);
+    let listed: BTreeSet<String> = messages.iter().map(|message| message.position.id.to_string()).collect();
+    let quotes = hits.iter().filter(|hit| hit.message.content.sources.iter().any(|source| listed.contains(&source.id)));
+    let related = questions.into_iter().chain(quotes);
+    let related = related.map(|hit| MessagePosition { thread: hit.thread, id: hit.message.id }).collect();
+    Ok(FoundMessages { about: Some(about), messages, related })
+}
+
+/// Finds the user's last statement in the thread before the request.
+async fn find_last(memory: &Memory, context: &ToolContext) -> Result<FoundMessages, ToolError> {
+    let earlier = memory.newest(&context.scope, context.thread, MAX_EARLIER).await.map_err(unavailable)?;
+    let users = earlier.iter().rev().filter(|message| message.content.role == Role::User).skip(1);
+    let last = users.into_iter().find(|message| !is_question(&message.plain_text()));
+    let messages = last.into_iter().map(|message| FoundMessage::new(context.thread, message)).collect();
+    Ok(FoundMessages { about: None, messages, related: Vec::new() })
+}
+
+impl FoundMessage {
+    fn new(thread: ThreadId, message: &Message) -> Self {
+        let text = message.plain_text().chars().take(MAX_TEXT).collect();
+        let day = message.created_at.to_string().chars().take(10).collect();
+        Self { position: MessagePosition { thread, id: message.id }, day, text }
+    }
+}
+
+/// Returns the last list of messages before the newest message of the user, and the messages of the turn that made it.
+fn last_list(messages: &[Message]) -> Option<(FoundMessages, &[Message])> {
+    let is_of_user = |message: &Message| message.content.role == Role::User;
+    let confirmation = messages.iter().rposition(is_of_user)?;
+    let start = messages[..confirmation].iter().rposition(is_of_user)?;
+    let turn = &messages[start..confirmation];
+    let parts = || turn.iter().flat_map(|message| &message.content.parts);
+    let call = parts().find_map(|part| match part {
+        Part::ToolCall(call) if call.name == FIND => Some(&call.id),
+        _ => None,
+    })?;
+    let result = parts().find_map(|part| match part {
+        Part::ToolResult(result) if result.call_id == *call && !result.is_error => Some(&result.output),
+        _ => None,
+    })?;
+    Some((serde_json::from_str(result).ok()?, turn))
+}
+
+/// Erases the messages that still exist.
+async fn erase_existing(
+    memory: &Memory,
+    context: &ToolContext,
+    thread: ThreadId,
+    ids: Vec<MessageId>,
+) -> Result<(), ToolError> {
+    for ids in ids.chunks(limits::PAGE) {
+        let refs: Vec<_> = ids.iter().copied().map(threadkeep::MessageRef::Id).collect();
+        let existing = memory.find_messages(&context.scope, thread, &refs).await.map_err(unavailable)?;
+        let existing: Vec<MessageId> = existing.into_iter().map(|message| message.id).collect();
+        if !existing.is_empty() {
+            memory.erase_messages(&context.scope, thread, &existing).await.map_err(unavailable)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! The headings of excerpts from conversations. They are text, because a model sees nothing else of an excerpt's origin:
+//! `said by the user on 2026-05-09, after “The dentist is on 12 May.”`.
+
+const SAID_BY: &str = "said by ";
+const ON: &str = " on ";
+const AFTER: &str = ", after “";
+const CHANGED_ON: &str = ", before the change on ";
+const USER: &str = "the user";
+const ASSISTANT: &str = "the assistant";
+/// The length of a date such as `2026-05-09`.
+const DATE_LENGTH: usize = 10;
+
+/// The parts of the heading of an excerpt from a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Heading<'a> {
+    /// The author.
+    pub(crate) speaker: &'a str,
+    /// The day of the message, such as `2026-05-09`.
+    pub(crate) day: &'a str,
+    /// The message that this one refers to or changes.
+    pub(crate) after: Option<&'a str>,
+    /// The day on which a later message changed what this one says.
+    pub(crate) changed_on: Option<&'a str>,
+}
+
+impl<'a> Heading<'a> {
+    /// Parses a heading; `None` if the excerpt is not from a conversation.
+    pub(crate) fn parse(heading: &'a str) -> Option<Self> {
+        let rest = heading.strip_prefix(SAID_BY)?;
+        let starts = rest.match_indices(ON).map(|(at, _)| at);
+        let (speaker, rest) = starts
+            .filter_map(|at| Some((&rest[..at], &rest[at + ON.len()..])))
+            .find(|(_, rest)| rest.get(..DATE_LENGTH).is_some_and(is_date))?;
+        let (day, rest) = rest.split_at(DATE_LENGTH);
+        let (rest, changed_on) = match rest.rsplit_once(CHANGED_ON) {
+            Some((rest, day)) => (rest, Some(day)),
+            None => (rest, None),
+        };
+        let after = rest.strip_prefix(AFTER).and_then(|rest| rest.strip_suffix('”'));
+        Some(Self { speaker, day, after, changed_on })
+    }
+
+    pub(crate) fn is_of_user(&self) -> bool {
+        self.speaker == USER
+    }
+
+    pub(crate) fn is_of_assistant(&self) -> bool {
+        self.speaker == ASSISTANT
+    }
+}
+
+/// Adds to a heading which message the excerpt refers to.
+pub(crate) fn with_reference(heading: &str, text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('”', "\"");
+    format!("{heading}{AFTER}{text}”")
+}
+
+/// Adds to a heading on which day a later message changed what the excerpt says.
+pub(crate) fn with_change(heading: &str, day: &str) -> String {
+    format!("{heading}{CHANGED_ON}{day}")
+}
+
+fn is_date(text: &str) -> bool {
+    let is_expected = |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };
+    text.bytes().enumerate().all(is_expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_are_parsed() {
+        let plain = Heading::parse("said by Ana on call on 2026-05-09").unwrap();
+        assert_eq!((plain.speaker, plain.day, plain.after, plain.changed_on), ("Ana on call", "2026-05-09", None, None));
+        let heading = with_change(&with_reference("said by the user on 2026-05-09", "It is on\n “12” May, on 2026-01-01."), "2026-06-01");
+        let parsed = Heading::parse(&heading).unwrap();
+        assert!(parsed.is_of_user() && !parsed.is_of_assistant());
+        assert_eq!((parsed.day, parsed.changed_on), ("2026-05-09", Some("2026-06-01")));
+        assert_eq!(parsed.after, Some("It is on “12\" May, on 2026-01-01."));
+        for other in ["guide.md", "said by", "said by Ana on Monday", ""] {
+            assert_eq!(Heading::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a question asks for: its topic, and the time of the messages that it asks about.
+
+use std::collections::HashSet;
+
+use threadkeep::core::text::content_terms;
+use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::time::{TimeExpression, find_times};
+
+/// The stems of a word.
+pub(crate) type Stems = Vec<String>;
+
+/// A question, with the earlier questions that it refers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// The words of the question that name its topic.
+    pub(crate) topic: Vec<Stems>,
+    /// The words of the earlier questions that name their topic, without those of the question.
+    pub(crate) earlier_topic: Vec<Stems>,
+    /// The words of the question's expressions of time.
+    pub(crate) time_words: Vec<Stems>,
+    /// Whether the question asks what the user said, not what is so.
+    pub(crate) asks_what_was_said: bool,
+    /// The first expression of time, which selects messages by their own time if the question asks what was said.
+    pub(crate) time: Option<TimeExpression>,
+}
+
+impl Question {
+    /// Parses a question and the texts of the earlier questions that it refers to.
+    pub(crate) fn new(question: &str, earlier: &str) -> Self {
+        let (topic, time_words) = topic_and_time_words(question);
+        let (mut earlier_topic, _) = topic_and_time_words(earlier);
+        earlier_topic.retain(|stems| !topic.contains(stems));
+        let own = Utterance::new(question);
+        let both = Utterance::new(format!("{question}\n{earlier}"));
+        let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
+        let time = find_times(&both).first().map(|found| found.time);
+        Self { topic, earlier_topic, time_words, asks_what_was_said, time }
+    }
+
+    /// The time that the messages must be of, if the question asks what was said at a time.
+    pub(crate) fn time_of_messages(&self) -> Option<TimeExpression> {
+        self.time.filter(|_| self.asks_what_was_said)
+    }
+
+    /// Whether the question asks for everything that was said at a time.
+    pub(crate) fn has_no_topic(&self) -> bool {
+        self.topic.is_empty() && self.earlier_topic.is_empty()
+    }
+}
+
+/// Returns the stems of the words that name the topic, and of those in expressions of time.
+fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
+    let utterance = Utterance::new(text);
+    let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
+    let (mut topic, mut time_words) = (Vec::new(), Vec::new());
+    let mut seen = HashSet::new();
+    for (at, word) in utterance.words().iter().enumerate() {
+        for (folded, stems) in content_terms(&word.folded) {
+            if !seen.insert(folded.clone()) {
+                continue;
+            }
+            if times.iter().any(|range| range.contains(&at)) {
+                time_words.push(stems);
+            } else if !REQUEST_WORDS.contains(&folded.as_str()) {
+                topic.push(stems);
+            }
+        }
+    }
+    (topic, time_words)
+}
+
+/// Whether a message asks what the user said: a verb of saying with "I" or "we", or a Spanish form that contains them.
+fn asks_what_was_said(utterance: &Utterance) -> bool {
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let says = |word: &&str| SAYING.contains(word);
+    let spanish = words.iter().any(|word| SAYING_IN_SPANISH.contains(word));
+    spanish || words.iter().any(says) && words.iter().any(|word| matches!(*word, "i" | "we" | "ive"))
+}
+
+const SAYING: [&str; 30] = [
+    "say", "said", "saying", "tell", "told", "telling", "talk", "talked", "talking", "speak", "spoke", "mention", "mentioned",
+    "discuss", "discussed", "write", "wrote", "written", "note", "noted", "report", "reported", "share", "shared", "chat",
+    "chatted", "state", "stated", "type", "typed",
+];
+const SAYING_IN_SPANISH: [&str; 20] = [
+    "dije", "dijimos", "conte", "contamos", "hable", "hablamos", "hablado", "dicho", "contado", "mencione", "mencionamos",
+    "mencionado", "escribi", "escribimos", "escrito", "anote", "apunte", "comente", "comentamos", "comentado",
+];
+
+/// Words of requests that name no topic.
+const REQUEST_WORDS: [&str; 106] = [
+    "tell", "told", "telling", "remind", "say", "said", "saying", "know", "knew", "remember", "recall", "mention", "mentioned",
+    "talk", "talked", "talking", "speak", "spoke", "discuss", "discussed", "ask", "asked", "asking", "find", "search", "look",
+    "lookup", "give", "show", "list", "need", "want", "wanted", "wondering", "wonder", "please", "pls", "thanks", "exactly",
+    "actually", "again", "earlier", "before", "previously", "already", "still", "now", "currently", "today", "anything",
+    "something", "everything", "thing", "things", "stuff", "info", "information", "detail", "details", "hey", "hi", "hello",
+    "ok", "okay", "quick", "question", "get", "got", "go", "back", "one", "whats", "whens", "wheres", "whos", "hows", "u", "im",
+    "ive", "dont", "didnt", "cant", "supposed", "dime", "dije", "dijimos", "dicho", "recuerdame", "recuerdas", "recordar", "sabes",
+    "saber", "conte", "contado", "hablamos", "hablado", "mencione", "busca", "buscar", "acuerdas", "acuerdo", "ahora", "algo",
+    "todo", "cosas", "favor",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(stems: &[Stems]) -> Vec<&str> {
+        stems.iter().map(|stems| stems[0].as_str()).collect()
+    }
+
+    #[test]
+    fn topics_exclude_requests_and_times() {
+        let question = Question::new("What did I say about the Falcon budget last week?", "");
+        assert_eq!((words(&question.topic), words(&question.time_words)), (vec!["falcon", "budget"], vec!["last", "week"]));
+        assert!(question.time_of_messages().is_some() && !question.has_no_topic());
+        let follow_up = Question::new("and yesterday?", "What did I say about the Falcon budget last week?");
+        assert_eq!((words(&follow_up.topic), words(&follow_up.earlier_topic)), (vec![], vec!["falcon", "budget"]));
+        assert!(follow_up.time_of_messages().is_some_and(|time| format!("{time:?}").contains("Day(-1)")));
+        assert!(Question::new("¿Qué te dije ayer?", "").has_no_topic());
+        let event = Question::new("Who did I meet on Friday?", "");
+        assert!(event.time_of_messages().is_none() && event.time.is_some());
+    }
+}

@@ -1,0 +1,250 @@
+//! The user's conversations as a source of context: messages that match a question, or that were said at the time it asks about.
+
+use async_trait::async_trait;
+use jiff::Zoned;
+use jiff::tz::TimeZone;
+use threadkeep::agent::{ContextSource, ConversationSource, Excerpt, Failure, SourceQuery};
+use threadkeep::core::text::{content_terms, indexed_terms};
+use threadkeep::dialogue::time::{Direction, TimeExpression, find_times};
+use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::{Bound, Message, MessageQuery, Role, Scope, ThreadId, ThreadOrder, ThreadQuery, Timestamp};
+
+use crate::evidence::heading::{Heading, with_change, with_reference};
+use crate::evidence::question::Question;
+
+/// The maximum number of excerpts from which those of a time are selected.
+const MAX_RECALLED: usize = 200;
+/// The maximum number of the most recently changed threads that are read for the messages of a time.
+const MAX_THREADS: usize = 50;
+/// The maximum number of messages that are read per thread for a time.
+const MAX_MESSAGES: usize = 100;
+/// The number of messages before a message among which the one that it refers to is looked for.
+const REFERENCE_REACH: u64 = 8;
+/// The maximum length of a quoted reference, in characters.
+const MAX_REFERENCE: usize = 200;
+
+/// A source that finds messages of the user's conversations. Excerpts state which message they refer to ("Actually it moved to 14
+/// May"), and whether a later one changed what they say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RememberedSource;
+
+#[async_trait]
+impl ContextSource for RememberedSource {
+    fn name(&self) -> &str {
+        "conversations"
+    }
+
+    async fn find(&self, source_query: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
+        let question = Question::new(source_query.query, "");
+        let mut found = match question.time_of_messages() {
+            Some(time) => find_of_time(source_query, &question, time).await?,
+            None => ConversationSource.find(source_query).await?,
+        };
+        for excerpt in &mut found {
+            if let Some(text) = referred_text(source_query, excerpt).await {
+                excerpt.heading = with_reference(&excerpt.heading, &text);
+            }
+        }
+        mark_changed(&mut found, &question);
+        Ok(found)
+    }
+}
+
+/// Finds messages that were said at a time: those about a topic, or all.
+async fn find_of_time(
+    source_query: &SourceQuery<'_>,
+    question: &Question,
+    time: TimeExpression,
+) -> Result<Vec<Excerpt>, Failure> {
+    let Some((start, end)) = span(time, source_query.memory.now()) else { return Ok(Vec::new()) };
+    let is_within = |at: Timestamp| start.is_none_or(|start| at >= start) && end.is_none_or(|end| at < end);
+    if question.has_no_topic() {
+        let mut messages = Vec::new();
+        for thread in recent_threads(source_query.memory, source_query.scope, start).await? {
+            let found = messages_within(source_query, thread, start, end).await?;
+            messages.extend(found.into_iter().filter(|message| is_within(message.created_at)).map(|it| (thread, it)));
+        }
+        messages.retain(|(_, message)| message.content.role == Role::User && !is_question(&message.plain_text()));
+        messages.sort_by_key(|(_, message)| message.created_at);
+        // The newest are kept if there are too many.
+        let first = messages.len().saturating_sub(source_query.limit);
+        return Ok(messages[first..].iter().filter_map(|(thread, message)| Excerpt::of_message(*thread, message)).collect());
+    }
+    let all = ConversationSource.find(&SourceQuery { limit: MAX_RECALLED, ..*source_query }).await?;
+    let said_at = |excerpt: &Excerpt| excerpt.source.fields.get("said_at")?.as_str()?.parse().ok();
+    let within = all.into_iter().filter(|excerpt| said_at(excerpt).is_some_and(is_within));
+    Ok(within.take(source_query.limit).collect())
+}
+
+/// Returns the range of instants of a past time; days are those of UTC.
+fn span(time: TimeExpression, now: Timestamp) -> Option<(Option<Timestamp>, Option<Timestamp>)> {
+    let now = jiff::Timestamp::from_microsecond(now.as_micros()).ok()?.to_zoned(TimeZone::UTC);
+    let (start, end) = time.span(&now, Direction::Past)?;
+    let instant = |at: Zoned| Timestamp::from_micros(at.timestamp().as_microsecond()).ok();
+    Some((start.and_then(instant), end.and_then(instant)))
+}
+
+/// Returns the user's threads that were changed since a time, the most recent first.
+async fn recent_threads(
+    memory: &threadkeep::Memory,
+    scope: &Scope,
+    since: Option<Timestamp>,
+) -> Result<Vec<ThreadId>, Failure> {
+    let page = memory.list_threads(scope, &ThreadQuery::new(ThreadOrder::Recent, MAX_THREADS)).await;
+    let threads = page.map_err(|error| Failure::new("recall_failed", error.to_string()))?.threads;
+    let changed = threads.into_iter().filter(|thread| since.is_none_or(|since| thread.updated_at >= since));
+    Ok(changed.map(|thread| thread.id).collect())
+}
+
+async fn messages_within(
+    source_query: &SourceQuery<'_>,
+    thread: ThreadId,
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
+) -> Result<Vec<Message>, Failure> {
+    let is_current = thread == source_query.thread;
+    let before = match source_query.before_seq.filter(|_| is_current) {
+        Some(seq) => Some(Bound::Seq(seq)),
+        None => end.map(Bound::Time),
+    };
+    let after = start.map(|start| Bound::Time(start.plus_ms(-1)));
+    let query = MessageQuery { before, after, ..MessageQuery::newest(MAX_MESSAGES) };
+    let page = source_query.memory.messages(source_query.scope, thread, &query).await;
+    Ok(page.map_err(|error| Failure::new("recall_failed", error.to_string()))?.messages)
+}
+
+/// Returns the text of the message that an excerpt refers to ("it", "actually"): the nearest earlier one of the user in the thread
+/// that can be understood alone.
+async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Option<String> {
+    Heading::parse(&excerpt.heading).filter(|_| refers_back(&excerpt.text))?;
+    let (thread, seq) = excerpt.source.message_position()?;
+    let query = MessageQuery {
+        before: Some(Bound::Seq(seq)),
+        after: Some(Bound::Seq(seq.saturating_sub(REFERENCE_REACH + 1))),
+        roles: vec![Role::User],
+        ..MessageQuery::newest(usize::try_from(REFERENCE_REACH).unwrap_or(usize::MAX))
+    };
+    let page = source_query.memory.messages(source_query.scope, thread, &query).await.ok()?;
+    let earlier = page.messages.iter().rev().map(|message| message.plain_text().into_owned());
+    let found = earlier.into_iter().find(|text| !refers_back(text) && !content_terms(text).is_empty())?;
+    Some(found.chars().take(MAX_REFERENCE).collect())
+}
+
+/// Whether a message cannot be understood without an earlier one.
+fn refers_back(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
+    words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word)) || CORRECTIONS.iter().any(|start| starts(&start))
+}
+
+/// A pronoun further from the start usually refers to something in the same message.
+const MAX_PRONOUN_POSITION: usize = 4;
+const PRONOUNS: [&str; 12] = ["it", "its", "that", "they", "them", "she", "he", "him", "eso", "ella", "ello", "ellos"];
+const CORRECTIONS: [&str; 16] = [
+    "actually", "correction", "no wait", "wait", "sorry", "scratch that", "change of plan", "change of plans", "update", "i mean",
+    "i meant", "en realidad", "correccion", "perdon", "cambio de planes", "mejor",
+];
+
+/// Marks excerpts that a later one changes.
+fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
+    let topic: Vec<&String> = question.topic.iter().flatten().collect();
+    let statements: Vec<Option<Statement>> = excerpts.iter().map(Statement::of).collect();
+    let change = |index: usize| -> Option<(usize, &Statement)> {
+        let older = statements[index].as_ref()?;
+        let changes = |newer: &&(usize, &Statement)| newer.1.changes(older, &topic);
+        let all = statements.iter().enumerate().filter_map(|(at, statement)| Some((at, statement.as_ref()?)));
+        all.collect::<Vec<_>>().iter().filter(changes).max_by_key(|(_, newer)| newer.said_at).copied()
+    };
+    let changes: Vec<Option<(usize, String)>> =
+        (0..excerpts.len()).map(|index| change(index).map(|(at, newer)| (at, newer.day.clone()))).collect();
+    for (index, change) in changes.into_iter().enumerate() {
+        let Some((newer, day)) = change else { continue };
+        if !statements[newer].as_ref().is_some_and(|statement| statement.has_reference) {
+            excerpts[newer].heading = match Heading::parse(&excerpts[newer].heading) {
+                Some(heading) if heading.after.is_none() && heading.changed_on.is_none() => {
+                    let text = excerpts[index].text.chars().take(MAX_REFERENCE).collect::<String>();
+                    with_reference(&excerpts[newer].heading, &text)
+                }
+                _ => excerpts[newer].heading.clone(),
+            };
+        }
+        excerpts[index].heading = with_change(&excerpts[index].heading, &day);
+    }
+}
+
+/// A statement of a conversation.
+struct Statement {
+    said_at: Timestamp,
+    day: String,
+    speaker: String,
+    /// The terms of its words other than times and numbers.
+    terms: Vec<String>,
+    /// The terms of the message that it refers to.
+    reference: Vec<String>,
+    has_reference: bool,
+    /// The times and numbers in it.
+    values: Vec<String>,
+    says_change: bool,
+    says_end: bool,
+}
+
+impl Statement {
+    fn of(excerpt: &Excerpt) -> Option<Self> {
+        let heading = Heading::parse(&excerpt.heading).filter(|heading| !heading.is_of_assistant())?;
+        if is_question(&excerpt.text) {
+            return None;
+        }
+        let utterance = Utterance::new(&*excerpt.text);
+        let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
+        let (mut words, mut values) = (Vec::new(), Vec::new());
+        for (at, word) in utterance.words().iter().enumerate() {
+            let is_value = times.iter().any(|range| range.contains(&at)) || word.folded.chars().any(char::is_numeric);
+            if is_value { values.push(word.folded.clone()) } else { words.push(word.folded.as_str()) }
+        }
+        let text = format!(" {} ", words.join(" "));
+        let says = |cues: &[&str]| cues.iter().any(|cue| text.contains(&format!(" {cue} ")));
+        Some(Self {
+            said_at: excerpt.source.fields.get("said_at")?.as_str()?.parse().ok()?,
+            day: heading.day.to_owned(),
+            speaker: heading.speaker.to_owned(),
+            terms: content_terms(&words.join(" ")).into_iter().flat_map(|(_, stems)| stems).collect(),
+            reference: heading.after.map(indexed_terms).unwrap_or_default(),
+            has_reference: heading.after.is_some(),
+            values,
+            says_change: says(&CHANGES),
+            says_end: says(&ENDS),
+        })
+    }
+
+    /// Whether this statement replaces an older one: it refers to it, has the same words with other times or numbers, or says that
+    /// something changed. It must be able to answer what the older one answers.
+    fn changes(&self, older: &Self, topic: &[&String]) -> bool {
+        if self.said_at <= older.said_at || self.speaker != older.speaker {
+            return false;
+        }
+        let has_answer = older.values.is_empty() || self.says_end || (!self.values.is_empty() && self.values != older.values);
+        let shared = |terms: &[String]| older.terms.iter().filter(|term| terms.contains(term)).count();
+        let shares_topic = |terms: &[String]| topic.iter().any(|term| terms.contains(term) && older.terms.contains(term));
+        let refers = self.has_reference && shared(&self.reference) * 2 >= older.terms.len() && !older.terms.is_empty();
+        let is_same_sentence = !older.values.is_empty()
+            && !older.terms.is_empty()
+            && shared(&self.terms) == older.terms.len()
+            && older.terms.iter().all(|term| self.terms.contains(term));
+        let says_change = (self.says_change || self.says_end) && shares_topic(&self.terms);
+        has_answer && (refers || is_same_sentence || says_change)
+    }
+}
+
+/// Words that say that something changed.
+const CHANGES: [&str; 34] = [
+    "now", "actually", "instead", "moved", "changed", "change", "switched", "took over", "takes over", "handed", "handed over",
+    "replaced", "replaces", "rescheduled", "postponed", "after all", "correction", "update", "updated", "from now on", "ahora",
+    "en realidad", "cambio", "cambiaron", "movio", "movieron", "se movio", "paso a", "reemplazo", "pospuso", "aplazo", "mejor",
+    "correccion", "al final",
+];
+/// Words that say that something no longer is so.
+const ENDS: [&str; 12] = [
+    "cancelled", "canceled", "no longer", "not anymore", "anymore", "called off", "is off", "cancelo", "cancelada", "cancelado",
+    "ya no", "se cancela",
+];

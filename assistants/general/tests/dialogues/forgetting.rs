@@ -1,0 +1,101 @@
+//! Messages are erased after confirmation; questions and quotations do not feed the memory.
+
+use super::test_env::{TestEnv, calls};
+
+const NOT_FOUND: &str = "I found nothing about that in what you told me or in your documents.";
+
+#[tokio::test]
+async fn confirmed_messages_are_erased_with_the_request() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("I was diagnosed with asthma last year").await;
+    conversation.say("The plumber comes on Friday.").await;
+    env.conversation("ana").await.say("My asthma spray is in the drawer").await;
+    assert!(conversation.say("What do you know about my asthma?").await.contains("diagnosed"));
+    let turn = conversation.turn("Forget what I said about my asthma").await;
+    assert!(turn.reply.contains("diagnosed with asthma") && turn.reply.contains("spray"), "{}", turn.reply);
+    assert!(turn.reply.ends_with("Shall I erase all of these for good?"), "{}", turn.reply);
+    let turn = conversation.turn("yes please").await;
+    assert_eq!((calls(&turn), turn.reply.as_str()), (vec!["erase_messages{}".to_owned()], "I have erased these 2 messages, with your request."));
+    for question in ["What do you know about my asthma?", "Where is my spray?", "What did I say today about asthma?"] {
+        assert_eq!(conversation.say(question).await, NOT_FOUND, "{question}");
+    }
+    assert!(conversation.say("When does the plumber come?").await.contains("Friday"));
+    let rows = conversation.rows().await;
+    assert!(!rows.iter().any(|row| row.contains("diagnosed") || row.contains("Forget")), "{rows:#?}");
+}
+
+#[tokio::test]
+async fn declined_erasure_keeps_the_messages() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("My sister lives in Berlin").await;
+    conversation.say("forget what I told you about my sister").await;
+    conversation.say("no").await;
+    assert!(conversation.say("Where does my sister live?").await.contains("Berlin"));
+}
+
+#[tokio::test]
+async fn only_listed_messages_can_be_erased() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("My sister lives in Berlin").await;
+    let turn = conversation.turn("yes").await;
+    assert!(calls(&turn).is_empty(), "{turn:?}");
+    assert!(conversation.say("Where does my sister live?").await.contains("Berlin"));
+}
+
+#[tokio::test]
+async fn repeated_questions_have_the_same_answer() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("The dentist is on 12 May at nine.").await;
+    for day in 4..=20 {
+        env.set_time(&format!("2026-05-{day:02}T09:00:00Z"));
+        for question in ["When is the dentist?", "when was the dentist again", "the dentist, when is it?"] {
+            let answer = conversation.say(question).await;
+            assert_eq!(answer, "You said on 3 May 2026: “The dentist is on 12 May at nine.” [1]", "{question}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_newest_of_contradicting_statements_leads() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("The dentist is on 12 May.").await;
+    conversation.say("The plumber comes on Friday.").await;
+    conversation.say("When is the dentist?").await;
+    env.set_time("2026-05-05T09:00:00Z");
+    conversation.say("Actually it moved to 14 May").await;
+    let answer = conversation.say("When is the dentist?").await;
+    assert!(answer.starts_with("You said on 5 May 2026: “Actually it moved to 14 May” [1]"), "{answer}");
+    assert!(answer.contains("Before that, you said on 3 May 2026: “The dentist is on 12 May.” [2]"), "{answer}");
+    let other = env.conversation("ana").await;
+    other.say("Priya leads Falcon").await;
+    env.set_time("2026-05-08T09:00:00Z");
+    other.say("Priya handed Falcon over to Tom").await;
+    let answer = other.say("Who leads Falcon now?").await;
+    assert!(answer.starts_with("You said on 8 May 2026: “Priya handed Falcon over to Tom”"), "{answer}");
+    let answer = other.say("who leads it now?").await;
+    assert!(answer.starts_with("You said on 8 May 2026: “Priya handed Falcon over to Tom”"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_time_selects_the_messages_that_were_said_then() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("The Falcon budget is 40000.").await;
+    conversation.say("Bought a new bike").await;
+    env.set_time("2026-05-10T09:00:00Z");
+    conversation.say("The Falcon launch is in June.").await;
+    env.set_time("2026-05-11T09:00:00Z");
+    let answer = conversation.say("What did I say yesterday?").await;
+    assert_eq!(answer, "You said on 10 May 2026: “The Falcon launch is in June.” [1]");
+    let answer = conversation.say("What did I say about Falcon on 3 May?").await;
+    assert_eq!(answer, "You said on 3 May 2026: “The Falcon budget is 40000.” [1]");
+    let answer = env.conversation("ana").await.say("¿Qué dije el 3 de mayo?").await;
+    assert!(answer.contains("El 3 de mayo de 2026 dijiste: “The Falcon budget is 40000.” [1]"), "{answer}");
+    assert!(answer.contains("bike") && !answer.contains("June"), "{answer}");
+    assert_eq!(conversation.say("What did I say about Falcon two months ago?").await, NOT_FOUND);
+}

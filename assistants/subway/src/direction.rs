@@ -33,6 +33,7 @@ pub(crate) fn way_of(direction: &str, stations: &[&str]) -> Result<String, Query
     let ways = match words.as_str() {
         "uptown" | "north" | "northbound" | "n" => BTreeSet::from(["N".to_owned()]),
         "downtown" | "south" | "southbound" | "s" => BTreeSet::from(["S".to_owned()]),
+        "inbound" => ways_to("manhattan", &here),
         "" => BTreeSet::new(),
         words => {
             let signed = ways_on_signs(words, &here);
@@ -57,8 +58,12 @@ fn ways_on_signs(words: &str, here: &[&Station]) -> BTreeSet<String> {
 fn ways_to(words: &str, here: &[&Station]) -> BTreeSet<String> {
     let area = BOROUGHS.iter().find(|(name, _)| *name == words).map(|(_, area)| *area);
     let targets: Vec<String> = match area {
-        // In the borough itself, every direction leads to other stations of it.
-        Some(area) if here.iter().any(|station| station.area == area) => Vec::new(),
+        // In the borough itself, "Queens-bound" is the way that does not lead to Manhattan.
+        Some(area) if here.iter().any(|station| station.area == area) => {
+            let inbound = if area == "M" { BTreeSet::new() } else { ways_to("manhattan", here) };
+            let opposite = |way: &String| if way == "N" { "S" } else { "N" }.to_owned();
+            return inbound.iter().map(opposite).collect();
+        }
         Some(area) => {
             let stations = network().stations().iter().filter(|station| station.area == area);
             stations.map(|station| station.id.clone()).collect()
@@ -103,6 +108,9 @@ mod tests {
             ("toward Queens", "101", None),
             ("sideways", "127", None),
             ("away from Manhattan", "L08", Some("S")),
+            ("Brooklyn bound", "L08", Some("S")),
+            ("inbound", "L08", Some("N")),
+            ("Manhattan bound", "127", None),
         ] {
             let way = way_of(direction, &[station]);
             assert_eq!(way.as_deref().ok(), expected, "{direction} at {station}: {way:?}");

@@ -84,6 +84,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("outside", outside())
         .kind("station", stations::find)
         .kind("saved", stations::find_saved)
+        .kind("savedplace", stations::find_saved_keys)
         .kind("avoided", lines::find_avoided)
         .kind("rivals", lines::find_rivals)
         .kind("lines", lines::find)

@@ -29,6 +29,8 @@ const MIN_SCORE: i64 = 250;
 const MIN_PERCENT_OF_BEST: i64 = 45;
 /// How much the best class has to lead for a message to be off topic although it mentions entities, in percent.
 const OFF_TOPIC_LEAD_PERCENT: i64 = 30;
+/// The least score of an intent, in percent of the best class's, with which a message is not off topic.
+const NEARLY_BEST_PERCENT: i64 = 85;
 /// What a message that starts with the cue of a text adds to the score of its intent.
 const TEXT_CUE_SCORE: i64 = 500;
 /// The least score with which a part of a message is a question of its own.
@@ -329,7 +331,7 @@ impl IntentResolver {
             return Resolution::Frames(vec![frame]);
         }
         let best = ranked.first().map_or(0, |(_, score)| *score);
-        if self.is_clearly_off_topic(&ranked) {
+        if self.is_clearly_off_topic(&ranked) && self.main_mentions(annotated, clause) < 2 {
             return Resolution::OffTopic;
         }
         let least = MIN_SCORE.max(best * MIN_PERCENT_OF_BEST / 100);
@@ -338,7 +340,12 @@ impl IntentResolver {
             let frames = match &self.classes[*class] {
                 Class::Intent(intent) => {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
-                    self.is_explained(&frame, annotated, clause).then(|| vec![frame])
+                    // A question that lacks a slot is rather a question about the last answer: "how many stops is that?"
+                    let follow_up =
+                        || self.follow_up(&frame, annotated, clause, dialogue, &ranked).map(|frame| vec![frame]);
+                    let is_incomplete = frame.open.iter().any(|open| open.choices.is_empty());
+                    let explained = || self.is_explained(&frame, annotated, clause).then(|| vec![frame.clone()]);
+                    if is_incomplete { follow_up().or_else(explained) } else { explained() }
                 }
                 Class::Aspect(name) => {
                     self.aspect_frame(name, *class, annotated, clause, dialogue).map(|frame| vec![frame])
@@ -358,8 +365,10 @@ impl IntentResolver {
                 Class::Act(Act::Again | Act::Change | Act::Correct | Act::Other) => {
                     self.changed(annotated, clause, dialogue).map(|frame| vec![frame])
                 }
-                Class::Answer(answer) => return Resolution::Answer(*answer),
-                Class::Act(_) | Class::OffTopic | Class::Absent => None,
+                Class::Answer(answer) if !self.may_be_a_question(annotated, clause, *class) => {
+                    return Resolution::Answer(*answer);
+                }
+                Class::Act(_) | Class::OffTopic | Class::Absent | Class::Answer(_) => None,
             };
             if let Some(frames) = frames {
                 return Resolution::Frames(frames);
@@ -370,7 +379,9 @@ impl IntentResolver {
                 Class::Act(act) if is_best && is_explained() => {
                     return Resolution::Act(*act);
                 }
-                Class::OffTopic if is_best => return Resolution::OffTopic,
+                Class::OffTopic if is_best && !self.is_nearly_an_intent(annotated, clause, &ranked, dialogue) => {
+                    return Resolution::OffTopic;
+                }
                 _ => {}
             }
         }
@@ -387,6 +398,38 @@ impl IntentResolver {
         self.classes[*class] == Class::OffTopic
             && *best >= MIN_SPLIT_SCORE
             && second * 100 <= best * (100 - OFF_TOPIC_LEAD_PERCENT)
+    }
+
+    /// Whether a complete intent scores almost as high as the best class, and explains most words.
+    fn is_nearly_an_intent(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        ranked: &[Ranked],
+        dialogue: &DialogueState,
+    ) -> bool {
+        let best = ranked.first().map_or(0, |(_, score)| *score);
+        let near = ranked.iter().take(MAX_TRIED).filter(|(_, score)| score * 100 >= best * NEARLY_BEST_PERCENT);
+        near.filter_map(|(class, _)| match self.classes[*class] {
+            Class::Intent(intent) => Some(self.new_frame(intent, *class, annotated, clause, dialogue)),
+            _ => None,
+        })
+        .any(|frame| frame.open.is_empty() && self.is_explained(&frame, annotated, clause))
+    }
+
+    /// Whether a clause is rather a question with slots than one of a class without: it mentions two entities that slots require,
+    /// and has no word of the class.
+    fn may_be_a_question(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, class: usize) -> bool {
+        let words = self.content_words(annotated, clause);
+        let is_attested = |at: &usize| self.classifier.is_attested(annotated.utterance.word(*at), class);
+        self.main_mentions(annotated, clause) >= 2 && !words.iter().any(is_attested)
+    }
+
+    /// Returns the number of mentions of kinds that slots require.
+    fn main_mentions(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> usize {
+        let slots = || self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_required);
+        let is_main = |found: &&KindMention| slots().any(|slot| slot.kind == found.kind && !slot.is_text);
+        annotated.within(clause).filter(is_main).count()
     }
 
     /// Returns the classes that apply in this state with their scores, best first.
@@ -503,6 +546,27 @@ impl IntentResolver {
         let mut frame = filler.finish(intent, clause, dialogue);
         frame.unexplained = self.unexplained(annotated, clause, &[class], &texts);
         frame
+    }
+
+    /// Returns the best follow-up that a clause can be instead of an incomplete question.
+    fn follow_up(
+        &self,
+        incomplete: &Frame,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+        ranked: &[Ranked],
+    ) -> Option<Frame> {
+        let has_frame = dialogue.frames.iter().any(|frame| frame.open.is_empty() && frame.intent != incomplete.intent);
+        let aspects = ranked.iter().take(MAX_TRIED).filter_map(|(class, score)| match &self.classes[*class] {
+            Class::Aspect(name) if *score >= MIN_SCORE => Some((name, *class)),
+            _ => None,
+        });
+        let mut frames = aspects.filter(|_| has_frame).filter_map(|(name, class)| {
+            let frame = self.aspect_frame(name, class, annotated, clause, dialogue)?;
+            frame.open.is_empty().then_some(frame)
+        });
+        frames.next()
     }
 
     fn aspect_frame(

@@ -92,6 +92,46 @@ fn words_of(text: &str) -> Vec<Word> {
     words
 }
 
+/// What "w/" stands for.
+const WITH: &str = "with";
+/// Abbreviations of chats, and what they stand for.
+const ABBREVIATIONS: [(&str, &str); 34] = [
+    ("thx", "thanks"),
+    ("thnx", "thanks"),
+    ("tx", "thanks"),
+    ("ty", "thanks"),
+    ("tysm", "thanks"),
+    ("tyvm", "thanks"),
+    ("thanx", "thanks"),
+    ("pls", "please"),
+    ("plz", "please"),
+    ("plse", "please"),
+    ("u", "you"),
+    ("ur", "your"),
+    ("tmrw", "tomorrow"),
+    ("tmr", "tomorrow"),
+    ("tmrow", "tomorrow"),
+    ("tomorow", "tomorrow"),
+    ("tommorow", "tomorrow"),
+    ("tommorrow", "tomorrow"),
+    ("2moro", "tomorrow"),
+    ("tonite", "tonight"),
+    ("2nite", "tonight"),
+    ("bc", "because"),
+    ("cuz", "because"),
+    ("abt", "about"),
+    ("gonna", "going"),
+    ("wanna", "want"),
+    ("gotta", "must"),
+    ("lemme", "let"),
+    ("dunno", "know"),
+    ("idk", "know"),
+    ("yea", "yes"),
+    ("yeah", "yes"),
+    ("yep", "yes"),
+    ("xq", "porque"),
+];
+
 fn is_letter(character: char) -> bool {
     character.is_alphanumeric() || is_combining_mark(character)
 }
@@ -99,7 +139,18 @@ fn is_letter(character: char) -> bool {
 fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
     let Some(place) = place else { return };
     let letters: String = text[place.clone()].chars().filter(|character| !matches!(character, '\'' | '’')).collect();
-    words.push(Word { folded: fold(&letters), place, ends_sentence: false });
+    let folded = fold(&letters);
+    if folded == "o" && text[..place.start].ends_with('/') && words.last().is_some_and(|last| last.folded == WITH) {
+        // "w/o"
+        if let Some(last) = words.last_mut() {
+            *last = Word { folded: "without".to_owned(), place: last.place.start..place.end, ends_sentence: false };
+        }
+        return;
+    }
+    let is_with = folded == "w" && text[place.end..].starts_with('/') && !text[place.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
+    let known = ABBREVIATIONS.iter().find(|(short, _)| *short == folded).map(|(_, long)| *long);
+    let folded = if is_with { WITH.to_owned() } else { known.map_or(folded, str::to_owned) };
+    words.push(Word { folded, place, ends_sentence: false });
 }
 
 #[cfg(test)]
@@ -116,6 +167,13 @@ mod tests {
         let ends: Vec<usize> =
             utterance.words().iter().enumerate().filter(|(_, word)| word.ends_sentence).map(|(at, _)| at).collect();
         assert_eq!(ends, [7, 10]);
+    }
+
+    #[test]
+    fn abbreviations_are_expanded() {
+        let words = |text: &str| folded_words(text).join(" ");
+        assert_eq!(words("thx, w/o the E tmrw plz"), "thanks without the e tomorrow please");
+        assert_eq!(words("w/ a stroller on the N/W or W/N"), "with a stroller on the n w or w n");
     }
 
     #[test]

@@ -13,6 +13,10 @@ use crate::system::{names, network};
 /// Maximum number of lines looked up for one message.
 const MAX_LINES: usize = 4;
 
+/// Words before a station that a train goes to.
+const TOWARDS: [&str; 7] =
+    ["toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
+
 pub(super) fn intents() -> [Intent; 5] {
     [arrivals(), express_arrivals(), stops_at(), station_info(), stations_on_line()]
 }
@@ -42,9 +46,11 @@ fn arrivals() -> Intent {
     let intent = Intent::new("arrivals")
         .example("When is the next 6 at Astor Place?")
         .restored_from_calls()
+        .alternatives("direction", "towards")
         .slot(at_station("station_name").pronoun_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("towards", "station").after(TOWARDS))
         .slot(Slot::optional("now", "now"));
     boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
 }
@@ -79,7 +85,8 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
                 (None, 0) => json!({"station_name": name}),
                 (None, _) => return None,
             };
-            if let Some(direction) = outcome.slots().value("direction").as_str() {
+            let [direction, towards] = ["direction", "towards"].map(|slot| outcome.slots().value(slot));
+            if let Some(direction) = direction.as_str().or(towards.as_str()) {
                 arguments["direction"] = Value::from(direction);
             }
             Some(arguments)

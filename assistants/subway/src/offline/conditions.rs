@@ -5,7 +5,7 @@ use std::ops::Range;
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 /// Phrases that require a trip or a station without stairs.
-const STEP_FREE: [&str; 27] = [
+const STEP_FREE: [&str; 63] = [
     "no stairs",
     "without stairs",
     "without any stairs",
@@ -33,6 +33,42 @@ const STEP_FREE: [&str; 27] = [
     "elevator only",
     "on crutches",
     "stair free",
+    "no steps",
+    "without steps",
+    "cant do stairs",
+    "cannot do stairs",
+    "cant climb stairs",
+    "cannot climb stairs",
+    "cant use stairs",
+    "cannot use stairs",
+    "cant take stairs",
+    "elevators needed",
+    "elevator needed",
+    "need elevators",
+    "need an elevator",
+    "needs elevators",
+    "needs an elevator",
+    "need a lift",
+    "elevators please",
+    "with an elevator",
+    "with elevator",
+    "w stroller",
+    "pushing a stroller",
+    "have a stroller",
+    "has a stroller",
+    "have a wheelchair",
+    "uses a wheelchair",
+    "in wheelchair",
+    "no stair",
+    "zero stairs",
+    "avoiding the stairs",
+    "avoid the stairs",
+    "step free access",
+    "without stair",
+    "fully accessible",
+    "handicapped accessible",
+    "accessible route",
+    "ada accessible",
 ];
 
 /// Directions on signs, with the word for the opposite.

@@ -20,7 +20,8 @@ pub(super) struct Run {
 /// Words that may join lines of one run.
 const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
 /// Words before lines not to use.
-const AVOIDING_WORDS: [&str; 8] = ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping"];
+const AVOIDING_WORDS: [&str; 10] =
+    ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never"];
 const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
 /// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
 const MAX_GAP: usize = 4;
@@ -145,6 +146,10 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
         }
         "s" | "e" | "w" | "n" if is_number(next) => false,
         "sir" => message.said(at..at + 1) == "SIR",
+        // In chats, "n" and "r" also stand for "and" and "are".
+        "n" | "r" if message.said(at..at + 1) == word => {
+            matches!(before, "on" | "take" | "via" | "avoid" | "without") || matches!(next, "or" | "vs")
+        }
         _ if is_number(word) => {
             matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
                 || matches!(before, "or" | "vs" | "versus" | "on" | "via")
@@ -174,6 +179,8 @@ mod tests {
             ("the staten island railway", &[&["SIR"]]),
             ("what's 2+2", &[]),
             ("W 4 St to E 149 St", &[]),
+            ("n how many stops r there", &[]),
+            ("the n or the r", &[&["N", "R"]]),
         ] {
             assert_eq!(found(text), lines, "{text}");
         }

@@ -4,11 +4,13 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 
+use super::boards::on_lines;
 use super::saved::last_result_text;
 use super::stations;
+use crate::system::network;
 
 /// The words that precede a preference's name and value.
-const SETTING_CUES: [&str; 14] = [
+const SETTING_CUES: [&str; 25] = [
     "remember that my",
     "remember my",
     "remember that",
@@ -23,13 +25,24 @@ const SETTING_CUES: [&str; 14] = [
     "note that my",
     "keep my",
     "my",
+    "and my",
+    "btw my",
+    "so my",
+    "no my",
+    "actually my",
+    "make my",
+    "put my",
+    "use my",
+    "our",
+    "set our",
+    "save our",
 ];
 
 /// Maximum number of words in a preference's name; longer phrases are not names.
 const MAX_KEY_WORDS: usize = 4;
 
-pub(super) fn intents() -> [Intent; 5] {
-    [save(), save_it(), change_it(), get(), common_trips()]
+pub(super) fn intents() -> [Intent; 6] {
+    [save(), save_place(), save_it(), change_it(), get(), common_trips()]
 }
 
 fn save() -> Intent {
@@ -44,6 +57,19 @@ fn save() -> Intent {
             true => "I can save a preference if you say, for instance: “My home station is Jay St.”".to_owned(),
             false => last_result_text(outcome),
         })
+}
+
+/// "Home is Jay St", "set work to 168 St".
+fn save_place() -> Intent {
+    Intent::new("save_place")
+        .slot(Slot::required("place", "savedplace").asks("Is that your home or your work station?"))
+        .slot(Slot::required("station", "station").after(["is", "to", "at", "now", "as"]).asks("Which station?").narrowed_by(on_lines))
+        .slot(Slot::optional("lines", "lines"))
+        .then_calls("save_preference", |outcome| {
+            let slots = outcome.slots();
+            Some(json!({"key": slots.value("place"), "value": slots.value("station")}))
+        })
+        .says(last_result_text)
 }
 
 /// "I live near Prospect Park, save it as my home station."
@@ -119,8 +145,43 @@ fn parse(setting: &str) -> Option<(String, String)> {
     let (at, border) = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())))?;
     let (before, after) = (setting.get(..at)?, setting.get(at + border.len()..)?);
     let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
-    let (key, value) = (key_of(key)?, value.trim().trim_end_matches(['.', '!']).to_owned());
-    (!value.is_empty()).then(|| (key, station_of(&value)))
+    let (key, value) = (key_of(key)?, without_courtesy(value));
+    (!value.is_empty()).then(|| {
+        let value = line_of(&key, value).unwrap_or_else(|| station_of(value));
+        (key, value)
+    })
+}
+
+/// Words after a value that do not belong to it.
+const COURTESIES: [&str; 14] = [
+    "btw", "please", "pls", "plz", "thanks", "thx", "ty", "now", "again", "by the way", "ok", "for me", "lol", "tho",
+];
+
+/// Removes punctuation and courtesies from the end of a value.
+fn without_courtesy(value: &str) -> &str {
+    let mut value = value.trim();
+    loop {
+        let trimmed = value.trim_end_matches(['.', '!', '?', ',', ' ']);
+        let lower = trimmed.to_lowercase();
+        let courtesy = COURTESIES.iter().find(|word| lower.ends_with(&format!(" {word}")));
+        let shorter = courtesy.and_then(|word| trimmed.get(..trimmed.len() - word.len())).unwrap_or(trimmed);
+        if shorter.len() == value.len() {
+            return value;
+        }
+        value = shorter;
+    }
+}
+
+/// Returns the line that a value names if the preference is about a line: "the Q train" is "Q".
+fn line_of(key: &str, value: &str) -> Option<String> {
+    if !key.ends_with("line") && !key.ends_with("train") {
+        return None;
+    }
+    let utterance = Utterance::new(value);
+    let words = utterance.words().iter().map(|word| word.folded.as_str());
+    let mut names = words.filter(|word| !matches!(*word, "the" | "train" | "line" | "of" | "course"));
+    let name = names.next().filter(|_| names.next().is_none())?;
+    network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| line.name.clone())
 }
 
 /// Returns the canonical text of a station; any other value unchanged.
@@ -136,9 +197,12 @@ fn station_of(value: &str) -> String {
 /// Normalises a preference's name: "home" and "my home stop" become "home station".
 fn key_of(name: &str) -> Option<String> {
     let words: Vec<String> = Utterance::new(name).words().iter().map(|word| word.folded.clone()).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !matches!(*word, "my" | "the")).collect();
+    let is_filler = |word: &str| {
+        matches!(word, "my" | "the" | "again" | "please" | "now" | "btw" | "saved" | "currently" | "current" | "new" | "actually")
+    };
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !is_filler(word)).collect();
     match words[..] {
-        ["home"] | ["home", "stop" | "station"] => Some("home station".to_owned()),
+        ["home" | "house" | "apartment"] | ["home", "stop" | "station"] => Some("home station".to_owned()),
         ["work" | "office"] | ["work" | "office", "stop" | "station"] => Some("work station".to_owned()),
         [_, ..] if words.len() <= MAX_KEY_WORDS => Some(words.join(" ").replace("favourite", "favorite")),
         _ => None,
@@ -170,7 +234,8 @@ mod tests {
             ("home station is jay st", Some(("home station", "Jay St-MetroTech"))),
             ("work station to union square", Some(("work station", "14 St-Union Sq"))),
             ("work is at wtc", Some(("work station", "World Trade Center"))),
-            ("favorite line is the Q", Some(("favorite line", "the Q"))),
+            ("favorite line is the Q", Some(("favorite line", "Q"))),
+            ("favourite line is the G btw", Some(("favorite line", "G"))),
             ("astor pl as my gym stop", Some(("gym stop", "Astor Pl"))),
             ("gym stop as 23rd st on the F", Some(("gym stop", "23 St (F M)"))),
             ("home station", None),

@@ -102,9 +102,27 @@ pub(super) fn text_of(place: &Place) -> String {
     if is_clear(&text) { text } else { place.stations.first().cloned().unwrap_or_default() }
 }
 
+/// Whether "home" or "work" names a preference, as in "home is Jay St" and "set work to 168 St".
+fn names_a_key(message: &Utterance, at: usize) -> bool {
+    let sets = |word: &str| matches!(word, "set" | "save" | "make" | "change" | "switch" | "update" | "put" | "store" | "remember");
+    let before = at.checked_sub(1).map_or("", |before| message.word(before));
+    let before = if before == "my" { at.checked_sub(2).map_or("", |before| message.word(before)) } else { before };
+    matches!(message.word(at + 1), "station" | "stop" | "is" | "moved" | "changed") || sets(before)
+}
+
+/// Finds "home" and "work" where they name a preference.
+pub(super) fn find_saved_keys(message: &Utterance) -> Vec<Mention> {
+    let keys = (0..message.words().len()).filter_map(|at| {
+        let (word, key) = SAVED_PLACES.iter().find(|(word, _)| *word == message.word(at))?;
+        let end = if matches!(message.word(at + 1), "station" | "stop") { at + 2 } else { at + 1 };
+        names_a_key(message, at).then(|| Mention::new(at..end, vec![Choice::new(*key, *word)]))
+    });
+    keys.collect()
+}
+
 fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
     let (_, key) = SAVED_PLACES.iter().find(|(word, _)| *word == message.word(at))?;
-    let is_key = matches!(message.word(at + 1), "station" | "stop" | "is");
+    let is_key = names_a_key(message, at);
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     // "get home" needs no preposition, whereas "work" is a place only after one.
     let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);

@@ -122,7 +122,7 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
         .partition(|hit| is_question(&hit.message.plain_text()));
     let mut messages: Vec<FoundMessage> =
         statements.iter().map(|hit| FoundMessage::new(hit.thread, &hit.message)).collect();
-    messages.sort_by(|one, other| one.day.cmp(&other.day));
+    messages.sort_by(|one, other| (&one.day, &one.position).cmp(&(&other.day, &other.position)));
     messages.truncate(MAX_MESSAGES);
     let listed: BTreeSet<String> = messages.iter().map(|message| message.position.id.to_string()).collect();
     let quotes = hits.iter().filter(|hit| hit.message.content.sources.iter().any(|source| listed.contains(&source.id)));

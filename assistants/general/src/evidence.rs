@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use threadkeep::agent::Excerpt;
 use threadkeep::core::text::indexed_terms;
-use threadkeep::dialogue::is_question;
+use threadkeep::dialogue::{Utterance, is_question};
 
 use heading::Heading;
 use question::{Question, Stems};
@@ -88,7 +88,8 @@ pub(crate) fn best_first(question: &Question, excerpts: Vec<Excerpt>) -> Vec<Exc
 fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
     match Heading::parse(candidate.heading) {
         Some(heading) => !heading.is_of_assistant() && !statements(candidate.text).is_empty(),
-        None => !question.asks_what_was_said,
+        // Preferences have no heading.
+        None => candidate.heading.is_empty() || !question.asks_about_user,
     }
 }
 
@@ -99,18 +100,28 @@ fn terms_of(candidate: &Candidate<'_>) -> HashSet<String> {
             let referred = heading.after.map(indexed_terms).unwrap_or_default();
             indexed_terms(&statements(candidate.text)).into_iter().chain(referred).collect()
         }
-        None => indexed_terms(candidate.text).into_iter().collect(),
+        None => indexed_terms(candidate.heading).into_iter().chain(indexed_terms(candidate.text)).collect(),
     }
 }
 
-/// Returns a message without its questions.
+/// Returns a message without its questions and its requests to forget something.
 pub(crate) fn statements(text: &str) -> String {
-    let statements: Vec<&str> = sentences(text).filter(|sentence| !is_question(sentence)).collect();
+    let is_statement = |sentence: &&str| !is_question(sentence) && !asks_to_forget(sentence);
+    let statements: Vec<&str> = sentences(text).filter(is_statement).collect();
     statements.join(" ")
 }
 
+fn asks_to_forget(sentence: &str) -> bool {
+    let utterance = Utterance::new(sentence);
+    let mut words = utterance.words().iter().map(|word| word.folded.as_str());
+    let first = words.find(|word| !matches!(*word, "please" | "now" | "ok" | "hey" | "and" | "then" | "por" | "favor"));
+    first.is_some_and(|first| {
+        matches!(first, "forget" | "erase" | "delete" | "unset" | "olvida" | "borra" | "elimina" | "olvidate")
+    })
+}
+
 /// Splits a text after the marks that end sentences.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let next = move || {
         let is_end = |(at, mark): &(usize, char)| {

@@ -3,17 +3,19 @@
 mod outcome;
 pub(crate) mod quoting;
 
+use std::collections::HashSet;
+
 use serde_json::json;
 use threadkeep::agent::referred_questions;
-use threadkeep::core::text::Language;
+use threadkeep::core::text::{Language, content_terms};
 use threadkeep::dialogue::time::Times;
 use threadkeep::dialogue::{
-    Act, Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, is_question,
+    Act, Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, Utterance, is_question,
 };
 use threadkeep::{ChatMessage, Role, Value};
 
 use crate::erase_tools::{ERASE, FIND};
-use crate::evidence::question::Question;
+use crate::evidence::question::{Question, split_questions};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \
                      compute, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
@@ -133,10 +135,10 @@ fn declaration() -> OfflineModelBuilder {
         .intent(forget_messages())
         .intent(erase_messages())
         .intent(list_documents())
-        .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()))
-        .answer("statement", |turn| if has_question_mark(&turn.question()) { answer(turn) } else { noted(turn) })
+        .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()).unwrap_or_else(|| answer(turn)))
+        .answer("statement", |turn| if is_question(&turn.question()) { answer(turn) } else { noted(turn) })
         .answer("question", answer)
-        .answer("command", command_answer)
+        .answer("command", |turn| if is_command(&turn.question()) { command_answer(turn) } else { answer(turn) })
         .reply(Act::Correct, noted)
         .otherwise(|turn, _| Some(if is_question(&turn.question()) { answer(turn) } else { noted(turn) }))
         .phrase_file(PHRASES)
@@ -150,9 +152,24 @@ fn phrases() -> [Phrases; 2] {
     ]
 }
 
-fn has_question_mark(text: &str) -> bool {
-    text.trim_end().ends_with('?')
+/// Whether a message that resembles a command is one, rather than a question in a few words: "date of the exam pls".
+fn is_command(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let asks_politely = words.windows(2).any(|pair| {
+        matches!(pair, ["can" | "could" | "would" | "will", "you"] | ["puedes" | "podrias" | "me", _])
+    });
+    let is_noun_phrase = words.iter().any(|word| matches!(*word, "of" | "for" | "de"))
+        && words.first().is_some_and(|first| NOUNS_OF_QUESTIONS.contains(first));
+    asks_politely || !(text.trim_end().ends_with('?') || is_noun_phrase || is_question(text))
 }
+
+/// Nouns that begin a question in a few words.
+const NOUNS_OF_QUESTIONS: [&str; 30] = [
+    "date", "day", "time", "due", "deadline", "address", "name", "number", "price", "cost", "colour", "color", "size", "code",
+    "password", "pin", "place", "location", "start", "end", "amount", "phone", "email", "room", "result", "dose", "fecha", "hora",
+    "nombre", "numero",
+];
 
 fn noted(turn: &Turn<'_>) -> String {
     match turn.language(&phrases()) {
@@ -205,12 +222,12 @@ fn forget_preference() -> Intent {
         .confirmed_by("erase_messages")
         .then_calls("list_preferences", |outcome| is_preference_name(outcome.slots().label("name")).then(|| json!({})))
         .then_calls("forget_preference", |outcome| {
-            let name = outcome.slots().label("name");
-            is_set(outcome, name).then(|| json!({"name": name}))
+            let name = named_preference(outcome, outcome.slots().label("name"))?;
+            Some(json!({"name": name}))
         })
         .then_calls(FIND, |outcome| {
             let name = outcome.slots().label("name");
-            is_preference_name(name).then(|| json!({"about": name}))
+            is_preference_name(name).then(|| json!({"about": topic_of(name)}))
         })
         .says(|outcome| {
             let list = outcome.result(FIND);
@@ -233,11 +250,25 @@ fn forget_preference() -> Intent {
         })
 }
 
-/// Whether a preference of this name is set, by the list of preferences.
-fn is_set(outcome: &Outcome<'_>, name: &str) -> bool {
-    let name = name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+/// Returns the preference that a text names, of those in the list of preferences.
+fn named_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
+    let words_of = |text: &str| -> Vec<String> {
+        let words = content_terms(text).into_iter().filter_map(|(_, stems)| stems.into_iter().next());
+        words.filter(|word| !matches!(word.as_str(), "prefer" | "pleas" | "set" | "preferencia")).collect()
+    };
+    let wanted = words_of(text);
     let listed = outcome.result("list_preferences");
-    listed["preferences"].as_object().is_some_and(|preferences| preferences.contains_key(&name))
+    let mut names = listed["preferences"].as_object()?.keys().filter(|name| words_of(name) == wanted);
+    names.next().cloned()
+}
+
+/// Returns a name without the words around it: "theatre seat preference, please".
+fn topic_of(name: &str) -> &str {
+    let mut name = name.trim();
+    for ending in ["please", "por favor", "preference", "setting"] {
+        name = name.trim_end_matches([',', '.', '!', ' ']).strip_suffix(ending).unwrap_or(name).trim();
+    }
+    name.trim_end_matches([',', '.', '!', ' '])
 }
 
 fn is_preference_name(name: &str) -> bool {
@@ -259,7 +290,7 @@ fn forget_messages() -> Intent {
         .confirmed_by("erase_messages")
         .calls_with(FIND, |slots| match slots.label("about") {
             "" | "it" | "that" | "this" | "eso" | "esto" => json!({}),
-            about => json!({"about": about}),
+            about => json!({"about": topic_of(about)}),
         })
         .says(|outcome| list_to_erase(&outcome.result(FIND), outcome.language()))
 }
@@ -339,7 +370,7 @@ fn documents(outcome: &Outcome<'_>) -> String {
 
 /// Splits `seat is the window`, `language = Spanish` or `language to Spanish` into name and value.
 fn parse_setting(setting: &str) -> Option<(&str, &str)> {
-    let separators = [" is ", " are ", " = ", "=", ": ", " to "];
+    let separators = [" is ", " are ", " es ", " son ", " = ", "=", ": ", " to "];
     let found = separators.iter().filter_map(|separator| Some((setting.find(separator)?, separator.len())));
     let (at, length) = found.min()?;
     let (name, value) = (setting[..at].trim(), setting[at + length..].trim());
@@ -363,15 +394,21 @@ fn command_answer(turn: &Turn<'_>) -> String {
 fn answer(turn: &Turn<'_>) -> String {
     let instructions: Vec<String> =
         turn.earlier().iter().filter(|message| message.role == Role::System).map(ChatMessage::plain_text).collect();
-    let question = turn.question();
-    let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
-    let referred = referred_questions(&question, earlier.map(ChatMessage::plain_text));
-    let language = turn.language(&phrases());
-    let quoted = quoting::quote(&Question::new(&question, &referred.join(" ")), &instructions.join("\n\n"), language);
-    quoted.unwrap_or_else(|| match language {
-        Language::English => NOT_FOUND.to_owned(),
-        Language::Spanish => NOT_FOUND_IN_SPANISH.to_owned(),
-    })
+    let (instructions, language) = (instructions.join("\n\n"), turn.language(&phrases()));
+    let mut lines: Vec<String> = Vec::new();
+    for question in split_questions(&turn.question()) {
+        let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
+        let referred = referred_questions(&question, earlier.map(ChatMessage::plain_text));
+        let quoted = quoting::quote(&Question::new(&question, &referred.join(" ")), &instructions, language);
+        lines.extend(quoted.iter().flat_map(|quoted| quoted.lines()).map(str::to_owned));
+    }
+    let mut seen = HashSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
+    match (lines.is_empty(), language) {
+        (false, _) => lines.join("\n"),
+        (true, Language::English) => NOT_FOUND.to_owned(),
+        (true, Language::Spanish) => NOT_FOUND_IN_SPANISH.to_owned(),
+    }
 }
 
 #[cfg(test)]

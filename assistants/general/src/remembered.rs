@@ -40,6 +40,7 @@ impl ContextSource for RememberedSource {
             Some(time) => find_of_time(source_query, &question, time).await?,
             None => ConversationSource.find(source_query).await?,
         };
+        retain_of_day(&mut found, &question, source_query.memory.now());
         for excerpt in &mut found {
             if let Some(text) = referred_text(source_query, excerpt).await {
                 excerpt.heading = with_reference(&excerpt.heading, &text);
@@ -47,6 +48,23 @@ impl ContextSource for RememberedSource {
         }
         mark_changed(&mut found, &question);
         Ok(found)
+    }
+}
+
+/// Keeps only the messages of a day or that mention it, if the question asks what the user did on it: "what did I sow on 6 April?"
+fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
+    let Some(time) = question.time.filter(|_| question.asks_about_user && !question.asks_what_was_said) else { return };
+    let Some((Some(start), Some(end))) = span(time, now).filter(|(start, _)| start.is_some_and(|start| start <= now)) else {
+        return;
+    };
+    let is_of_day = |excerpt: &Excerpt| {
+        let said_at = excerpt.source.fields.get("said_at").and_then(|at| at.as_str()).and_then(|at| at.parse().ok());
+        let terms = indexed_terms(&excerpt.text);
+        let mentions_day = question.time_words.iter().all(|stems| stems.iter().any(|stem| terms.contains(stem)));
+        mentions_day || said_at.is_some_and(|at: Timestamp| (start..end).contains(&at))
+    };
+    if excerpts.iter().any(is_of_day) {
+        excerpts.retain(is_of_day);
     }
 }
 

@@ -200,6 +200,11 @@ const SUBJECTS: [&str; 28] = [
     "i", "you", "we", "they", "he", "she", "it", "there", "this", "that", "these", "those", "the", "my", "your", "our", "his",
     "her", "their", "its", "any", "anyone", "anything", "someone", "somebody", "something", "everyone", "nobody",
 ];
+/// Words that ask after a preposition.
+const INTERROGATIVES: [&str; 16] = [
+    "what", "when", "where", "which", "who", "whom", "whose", "how", "que", "cuando", "donde", "quien", "quienes", "cual", "cuanto",
+    "cuantos",
+];
 /// The most words of a question that starts with "and".
 const MAX_CONTINUATION_WORDS: usize = 5;
 
@@ -212,11 +217,15 @@ pub fn is_question(text: &str) -> bool {
     let words = folded_words(text);
     let start = words.iter().take_while(|word| *word == "please").count();
     let word = |at: usize| words.get(start + at).map_or("", String::as_str);
+    let asks = |word: &str| QUESTION_WORDS.contains(&word) && !AUXILIARIES.contains(&word);
     match word(0) {
+        // "by when", "de qué"
+        "by" | "at" | "in" | "on" | "for" | "from" | "to" | "with" | "about" | "of" | "a" | "de" | "en" | "con" | "para" | "por"
+            if INTERROGATIVES.contains(&word(1)) => true,
         first if AUXILIARIES.contains(&first) => SUBJECTS.contains(&word(1)),
         "remind" => word(1) == "me" && word(2) != "to",
         "and" => {
-            words.len() - start <= MAX_CONTINUATION_WORDS || QUESTION_WORDS.contains(&word(1)) && !AUXILIARIES.contains(&word(1))
+            words.len() - start <= MAX_CONTINUATION_WORDS || asks(word(1))
         }
         first => QUESTION_WORDS.contains(&first),
     }

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use threadkeep::core::text::content_terms;
-use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::dialogue::time::{TimeExpression, find_times};
+
+use super::sentences;
 
 /// The stems of a word.
 pub(crate) type Stems = Vec<String>;
@@ -20,21 +22,26 @@ pub(crate) struct Question {
     pub(crate) time_words: Vec<Stems>,
     /// Whether the question asks what the user said, not what is so.
     pub(crate) asks_what_was_said: bool,
+    /// Whether the question asks what the user did or said: documents do not answer it.
+    pub(crate) asks_about_user: bool,
     /// The first expression of time, which selects messages by their own time if the question asks what was said.
     pub(crate) time: Option<TimeExpression>,
 }
 
 impl Question {
     /// Parses a question and the texts of the earlier questions that it refers to.
-    pub(crate) fn new(question: &str, earlier: &str) -> Self {
-        let (topic, time_words) = topic_and_time_words(question);
+    pub(crate) fn new(message: &str, earlier: &str) -> Self {
+        let question = questions_of(message);
+        let (topic, time_words) = topic_and_time_words(&question);
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
-        let own = Utterance::new(question);
+        let own = Utterance::new(&*question);
         let both = Utterance::new(format!("{question}\n{earlier}"));
         let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
         let time = find_times(&both).first().map(|found| found.time);
-        Self { topic, earlier_topic, time_words, asks_what_was_said, time }
+        let word = |word: &str| own.words().iter().any(|known| known.folded == word);
+        let asks_about_user = asks_what_was_said || (word("did") && (word("i") || word("we")));
+        Self { topic, earlier_topic, time_words, asks_what_was_said, asks_about_user, time }
     }
 
     /// The time that the messages must be of, if the question asks what was said at a time.
@@ -47,6 +54,38 @@ impl Question {
         self.topic.is_empty() && self.earlier_topic.is_empty()
     }
 }
+
+/// Returns the questions of a message: "Only two came. When was it due?" asks the second sentence. A message without a question
+/// is one itself.
+fn questions_of(message: &str) -> String {
+    let questions: Vec<&str> = sentences(message).filter(|sentence| is_question(sentence)).collect();
+    if questions.is_empty() { message.to_owned() } else { questions.join(" ") }
+}
+
+/// Splits a message that asks several things at once: "what day is judo and who goes to music?"
+pub(crate) fn split_questions(message: &str) -> Vec<String> {
+    let text = questions_of(message);
+    let utterance = Utterance::new(&*text);
+    let words = utterance.words();
+    let is_border = |at: &usize| {
+        matches!(words[*at].folded.as_str(), "and" | "y" | "also")
+            && words.get(at + 1).is_some_and(|next| INTERROGATIVES.contains(&next.folded.as_str()))
+    };
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for at in (1..words.len()).filter(is_border) {
+        parts.push(text[start..words[at].place.start].to_owned());
+        start = words[at + 1].place.start;
+    }
+    parts.push(text[start..].to_owned());
+    parts
+}
+
+/// Words that begin a question after "and".
+const INTERROGATIVES: [&str; 21] = [
+    "what", "whats", "when", "whens", "where", "wheres", "which", "who", "whos", "whose", "how", "que", "cuando", "donde", "quien",
+    "quienes", "cual", "cuales", "cuanto", "cuantos", "como",
+];
 
 /// Returns the stems of the words that name the topic, and of those in expressions of time.
 fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
@@ -61,7 +100,7 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
             }
             if times.iter().any(|range| range.contains(&at)) {
                 time_words.push(stems);
-            } else if !REQUEST_WORDS.contains(&folded.as_str()) {
+            } else if ![&REQUEST_WORDS[..], &SAYING, &SAYING_IN_SPANISH].concat().contains(&folded.as_str()) {
                 topic.push(stems);
             }
         }
@@ -106,6 +145,13 @@ mod tests {
 
     fn words(stems: &[Stems]) -> Vec<&str> {
         stems.iter().map(|stems| stems[0].as_str()).collect()
+    }
+
+    #[test]
+    fn messages_are_split_into_questions() {
+        let split = split_questions("Only two came. what day is judo and who goes to music?");
+        assert_eq!(split, ["what day is judo ", "who goes to music?"]);
+        assert_eq!(split_questions("bread and butter"), ["bread and butter"]);
     }
 
     #[test]

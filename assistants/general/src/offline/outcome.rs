@@ -3,17 +3,15 @@
 use threadkeep::context::WAITING;
 use threadkeep::{ChatMessage, ToolCall, ToolResult};
 
-/// Answers a question about the outcome of the last call.
-pub(super) fn describe_outcome(earlier: &[ChatMessage]) -> String {
-    let Some((call, result)) = last_exchange(earlier) else {
-        return "I have not called a tool in this conversation.".to_owned();
-    };
+/// Answers a question about the outcome of the last call. Returns `None` if there was no call.
+pub(super) fn describe_outcome(earlier: &[ChatMessage]) -> Option<String> {
+    let (call, result) = last_exchange(earlier)?;
     let call = format!("{} {}", call.name, call.arguments);
-    match result {
+    Some(match result {
         result if result.output == WAITING => format!("Not yet: {call} is waiting for approval."),
         result if result.is_error => format!("No: {call} – {}", result.output),
         result => format!("Yes: {call} returned {}", result.output),
-    }
+    })
 }
 
 fn last_exchange(messages: &[ChatMessage]) -> Option<(&ToolCall, &ToolResult)> {

@@ -63,7 +63,12 @@ fn save() -> Intent {
 fn save_place() -> Intent {
     Intent::new("save_place")
         .slot(Slot::required("place", "savedplace").asks("Is that your home or your work station?"))
-        .slot(Slot::required("station", "station").after(["is", "to", "at", "now", "as"]).asks("Which station?").narrowed_by(on_lines))
+        .slot(
+            Slot::required("station", "station")
+                .after(["is", "to", "at", "now", "as"])
+                .asks("Which station?")
+                .narrowed_by(on_lines),
+        )
         .slot(Slot::optional("lines", "lines"))
         .then_calls("save_preference", |outcome| {
             let slots = outcome.slots();
@@ -153,9 +158,8 @@ fn parse(setting: &str) -> Option<(String, String)> {
 }
 
 /// Words after a value that do not belong to it.
-const COURTESIES: [&str; 14] = [
-    "btw", "please", "pls", "plz", "thanks", "thx", "ty", "now", "again", "by the way", "ok", "for me", "lol", "tho",
-];
+const COURTESIES: [&str; 14] =
+    ["btw", "please", "pls", "plz", "thanks", "thx", "ty", "now", "again", "by the way", "ok", "for me", "lol", "tho"];
 
 /// Removes punctuation and courtesies from the end of a value.
 fn without_courtesy(value: &str) -> &str {
@@ -198,7 +202,10 @@ fn station_of(value: &str) -> String {
 fn key_of(name: &str) -> Option<String> {
     let words: Vec<String> = Utterance::new(name).words().iter().map(|word| word.folded.clone()).collect();
     let is_filler = |word: &str| {
-        matches!(word, "my" | "the" | "again" | "please" | "now" | "btw" | "saved" | "currently" | "current" | "new" | "actually")
+        matches!(
+            word,
+            "my" | "the" | "again" | "please" | "now" | "btw" | "saved" | "currently" | "current" | "new" | "actually"
+        )
     };
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !is_filler(word)).collect();
     match words[..] {

@@ -104,7 +104,9 @@ pub(super) fn text_of(place: &Place) -> String {
 
 /// Whether "home" or "work" names a preference, as in "home is Jay St" and "set work to 168 St".
 fn names_a_key(message: &Utterance, at: usize) -> bool {
-    let sets = |word: &str| matches!(word, "set" | "save" | "make" | "change" | "switch" | "update" | "put" | "store" | "remember");
+    let sets = |word: &str| {
+        matches!(word, "set" | "save" | "make" | "change" | "switch" | "update" | "put" | "store" | "remember")
+    };
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let before = if before == "my" { at.checked_sub(2).map_or("", |before| message.word(before)) } else { before };
     matches!(message.word(at + 1), "station" | "stop" | "is" | "moved" | "changed") || sets(before)

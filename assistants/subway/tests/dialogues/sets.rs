@@ -80,10 +80,10 @@ impl DialogueEnv for SubwayEnv {
         };
         let (thread, turn) = (conversation.thread, conversation.turn(text).await);
         self.threads.insert(key, thread);
-        let calls = turn.tool_calls.iter().map(|call| ObservedCall {
-            name: call.name.clone(),
-            arguments: call.arguments.read().unwrap_or_default(),
-        });
+        let calls = turn
+            .tool_calls
+            .iter()
+            .map(|call| ObservedCall { name: call.name.clone(), arguments: call.arguments.read().unwrap_or_default() });
         ObservedTurn { is_refusal: turn.reply == REFUSAL, calls: calls.collect(), reply: turn.reply }
     }
 
@@ -135,10 +135,15 @@ fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     }
     let (Some(wanted), Some(given)) = (expected.as_str(), actual.as_str()) else { return expected == actual };
     let folded = |text: &str| text.to_lowercase().replace(['_', '-'], " ").replace("favourite", "favorite");
-    let station = |text: &str| match names().resolve(text) {
-        Resolution::Certain(Place { complex, .. }) => Some(complex),
-        Resolution::Assumed { taken, .. } => Some(taken.complex),
-        _ => None,
+    // A name that several stations have means each of them.
+    let stations = |text: &str| match names().resolve(&text.replace(',', " ")) {
+        Resolution::Certain(Place { complex, .. }) => vec![complex],
+        Resolution::Assumed { taken, others } => {
+            std::iter::once(taken).chain(others).map(|place| place.complex).collect()
+        }
+        Resolution::Several(places) => places.into_iter().map(|place| place.complex).collect(),
+        _ => Vec::new(),
     };
-    folded(wanted) == folded(given) || station(wanted).is_some_and(|wanted| Some(wanted) == station(given))
+    let is_same = || stations(wanted).iter().any(|wanted| stations(given).first() == Some(wanted));
+    folded(wanted) == folded(given) || is_same()
 }

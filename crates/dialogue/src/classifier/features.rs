@@ -1,6 +1,15 @@
-//! Features of a message: its words, pairs of words, and parts of words.
+//! Features of a message: its words and concepts, pairs of them, and parts of words.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use crate::utterance::folded_words;
+
+/// The concept of each word that expresses one, with a mark that no word has.
+static CONCEPTS: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
+    let lines = include_str!("../concepts.txt").lines().filter_map(|line| line.split_once(':'));
+    lines.flat_map(|(name, words)| words.split_whitespace().map(move |word| (word, format!("={name}")))).collect()
+});
 
 /// The hash of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +51,8 @@ impl Features {
         let words: Vec<&str> = tokens.iter().map(AsRef::as_ref).take(MAX_TOKENS).collect();
         let mut tokens = Vec::with_capacity(words.len());
         for word in &words {
-            tokens.push(if word.starts_with('{') || is_known(word) { word } else { UNKNOWN });
+            let concept = || CONCEPTS.get(word).map(String::as_str);
+            tokens.push(if word.starts_with('{') || is_known(word) { word } else { concept().unwrap_or(UNKNOWN) });
         }
         let mut hashes = Vec::with_capacity(tokens.len() * 12);
         let at = |index: usize| tokens.get(index).copied().unwrap_or("$");
@@ -56,6 +66,7 @@ impl Features {
                 add_parts(words[index], &mut hashes);
             }
         }
+        add_concepts(&words, &mut hashes);
         if let Some(first) = tokens.first() {
             hashes.push(FeatureHash::of(Sort::First, &[first]));
         }
@@ -98,6 +109,20 @@ fn split_at_kind(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, kind, after))
 }
 
+/// Adds the concepts of a message, and the pairs of neighbouring concepts and kinds, whatever words are between them.
+fn add_concepts(words: &[&str], hashes: &mut Vec<FeatureHash>) {
+    let mut concepts: Vec<&str> = Vec::with_capacity(words.len());
+    for word in words {
+        if word.starts_with('{') {
+            concepts.push(word);
+        } else {
+            concepts.extend(CONCEPTS.get(word).map(String::as_str));
+        }
+    }
+    hashes.extend(concepts.iter().filter(|name| name.starts_with('=')).map(|name| FeatureHash::of_word(name)));
+    hashes.extend(concepts.windows(2).map(|pair| FeatureHash::of(Sort::Concepts, pair)));
+}
+
 fn add_parts(word: &str, hashes: &mut Vec<FeatureHash>) {
     let marked: Vec<char> = std::iter::once('^').chain(word.chars()).chain(std::iter::once('$')).collect();
     for length in PART_CHARS {
@@ -126,6 +151,7 @@ enum Sort {
     Part,
     Length,
     Attestation,
+    Concepts,
 }
 
 impl FeatureHash {
@@ -170,7 +196,7 @@ mod tests {
     fn unknown_words_are_one_token() {
         let is_known = |word: &str| matches!(word, "the" | "is");
         let features = |text| Features::of_example(&tokens_of(text), is_known);
-        assert_eq!(features("the tent is blue").hashes(), features("the boat is red").hashes());
+        assert_eq!(features("the tent is blue").hashes(), features("the vase is red").hashes());
         assert_ne!(features("the tent is blue").hashes(), features("is the tent blue").hashes());
     }
 }

@@ -6,14 +6,16 @@ use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 
 use super::boards::lines_of;
 use super::corridor::{self, Corridor, CorridorQuery, places};
-use super::saved::last_result_text;
+use super::saved::{last_result_text, missing, station, with_saved};
 
 pub(super) fn intents() -> [Intent; 2] {
     [comparison(), example()]
 }
 
+const ENDS: [&str; 2] = ["from_station", "to_station"];
+
 fn comparison() -> Intent {
-    Intent::new("comparison")
+    let intent = Intent::new("comparison")
         .restored_from_calls()
         .example("Should I stay on the 1 or change to the 2 at Chambers, from South Ferry to Penn?")
         .slot(
@@ -30,16 +32,26 @@ fn comparison() -> Intent {
         )
         .slot(Slot::optional("transfer_station", "station").after(["at", "via", "in"]))
         .slot(Slot::optional("rivals", "rivals"))
-        .slot(Slot::optional("lines", "lines"))
+        .slot(Slot::optional("lines", "lines"));
+    let intent = with_saved(intent, &ENDS)
         .then_calls("compare_local_vs_express", |outcome| find(outcome).map(|corridor| arguments(&corridor)))
-        .says(answer)
-        .aspect("ask:arrive", answer)
-        .aspect("ask:duration", answer)
-        .aspect("ask:depart", answer)
+        // Without anything to compare, the route answers how one gets there.
+        .then_calls("get_route", |outcome| {
+            let [from, to] = ENDS.map(|slot| station(outcome, slot));
+            let ends = json!({"from_station": from?, "to_station": to?});
+            find(outcome).is_none().then_some(ends)
+        })
+        .says(answer);
+    ["ask:arrive", "ask:duration", "ask:depart", "ask:stops", "ask:changes", "ask:line", "ask:faster"]
+        .into_iter()
+        .fold(intent, |intent, aspect| intent.aspect(aspect, answer))
 }
 
 fn answer(outcome: &Outcome<'_>) -> String {
-    if outcome.exchanges().is_empty() { none_found(outcome) } else { last_result_text(outcome) }
+    missing(outcome, &ENDS).unwrap_or_else(|| match find(outcome) {
+        Some(_) => last_result_text(outcome),
+        None => format!("{}\n\n{}", none_found(outcome), last_result_text(outcome)),
+    })
 }
 
 /// The example trip, for which the tool needs no arguments.
@@ -51,8 +63,8 @@ fn example() -> Intent {
 
 fn find(outcome: &Outcome<'_>) -> Option<Corridor> {
     let slots = outcome.slots();
-    let text = |slot: &str| slots.value(slot).as_str().map(str::to_owned);
-    let (from, to, transfer) = (text("from_station")?, text("to_station")?, text("transfer_station"));
+    let transfer = slots.value("transfer_station").as_str().map(str::to_owned);
+    let (from, to) = (station(outcome, "from_station")?, station(outcome, "to_station")?);
     let lines = lines(outcome);
     corridor::find(&CorridorQuery { from: &from, to: &to, transfer: transfer.as_deref(), lines: &lines })
 }
@@ -95,10 +107,10 @@ fn none_found(outcome: &Outcome<'_>) -> String {
     let named = lines(outcome);
     match named.is_empty() {
         true => format!(
-            "I found no direct line from {from} to {to} that has an express alternative, so there is nothing to compare. Ask me for the route instead."
+            "I found no direct line from {from} to {to} that has an express alternative, so there is nothing to compare."
         ),
         false => format!(
-            "I cannot compare the {} from {from} to {to}: no local train makes that trip with such a change on the way. Ask me for the route instead.",
+            "I cannot compare the {} from {from} to {to}: no local train makes that trip with such a change on the way.",
             named.join("/")
         ),
     }

@@ -238,7 +238,10 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
     let is_expected = PLACE_CUES.contains(&before) || matches!(message.word(run.end), "to" | "from");
     let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
+    // "N" alone is a line, or "and"; the avenue has its word.
+    let is_letter = words.len() == 1 && message.word(words.start).len() == 1 && letters(message.word(words.start)) == 1;
     match rank {
+        _ if is_letter => false,
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
         // "2+2" is no avenue.
         _ if !is_expected && letters(message.said(words.clone())) == 0 => false,

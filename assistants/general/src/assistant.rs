@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ContextProvider, ContextSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest,
-    TurnPreparation,
+    ContextProvider, ContextSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest, TurnPreparation,
 };
 use threadkeep::core::Tool;
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTool, Memory, RecallPolicy, Value};

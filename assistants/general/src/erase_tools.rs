@@ -11,6 +11,7 @@ use threadkeep::core::{ToolContext, ToolError, ToolOutput, limits};
 use threadkeep::dialogue::is_question;
 use threadkeep::{FnTool, JsonText, Memory, Message, MessageId, Part, Role, SearchOptions, ThreadId};
 
+use crate::evidence::statements;
 use crate::search_tools::unavailable;
 
 pub(crate) const FIND: &str = "find_messages";
@@ -81,8 +82,9 @@ pub(crate) fn erase(memory: Memory) -> FnTool {
         let memory = memory.clone();
         async move {
             let earlier = memory.newest(&context.scope, context.thread, MAX_EARLIER).await.map_err(unavailable)?;
-            let (listed, request) = last_list(&earlier)
-                .ok_or_else(|| ToolError::Denied("no list of messages that the user could have confirmed".to_owned()))?;
+            let (listed, request) = last_list(&earlier).ok_or_else(|| {
+                ToolError::Denied("no list of messages that the user could have confirmed".to_owned())
+            })?;
             let count = listed.messages.len();
             let mut by_thread: BTreeMap<ThreadId, BTreeSet<MessageId>> = BTreeMap::new();
             let listed = listed.messages.into_iter().map(|message| message.position).chain(listed.related);
@@ -99,31 +101,29 @@ pub(crate) fn erase(memory: Memory) -> FnTool {
 }
 
 async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Result<FoundMessages, ToolError> {
-    let options = SearchOptions {
-        roles: vec![Role::User, Role::Assistant],
-        limit: limits::PAGE,
-        ..SearchOptions::default()
-    };
+    let options =
+        SearchOptions { roles: vec![Role::User, Role::Assistant], limit: limits::PAGE, ..SearchOptions::default() };
     let hits = memory.search(&context.scope, &about, &options).await.map_err(unavailable)?.hits;
     let words = content_terms(&about);
     let matching = |message: &Message| {
         let terms = indexed_terms(&message.plain_text());
         words.iter().filter(|(_, stems)| stems.iter().any(|stem| terms.contains(stem))).count()
     };
-    let is_request = |message: &Message| message.plain_text().trim() == context.question.trim();
+    let is_request =
+        |message: &Message| statements(&message.plain_text()).is_empty() && !is_question(&message.plain_text());
     let users: Vec<_> =
         hits.iter().filter(|hit| hit.message.content.role == Role::User && !is_request(&hit.message)).collect();
     let most = users.iter().map(|hit| matching(&hit.message)).max().unwrap_or(0);
     // All words of the topic, or else the most that any message has, but at least half.
     let about_topic = |message: &Message| most > 0 && matching(message) == most && most * 2 >= words.len();
-    let (questions, statements): (Vec<_>, Vec<_>) = users
+    let (questions, mut statements): (Vec<_>, Vec<_>) = users
         .into_iter()
         .filter(|hit| about_topic(&hit.message))
         .partition(|hit| is_question(&hit.message.plain_text()));
-    let mut messages: Vec<FoundMessage> =
+    statements.sort_by_key(|hit| (hit.message.created_at, hit.message.seq));
+    statements.truncate(MAX_MESSAGES);
+    let messages: Vec<FoundMessage> =
         statements.iter().map(|hit| FoundMessage::new(hit.thread, &hit.message)).collect();
-    messages.sort_by(|one, other| (&one.day, &one.position).cmp(&(&other.day, &other.position)));
-    messages.truncate(MAX_MESSAGES);
     let listed: BTreeSet<String> = messages.iter().map(|message| message.position.id.to_string()).collect();
     let quotes = hits.iter().filter(|hit| hit.message.content.sources.iter().any(|source| listed.contains(&source.id)));
     let related = questions.into_iter().chain(quotes);

@@ -48,7 +48,8 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let weigh = |words: &[Stems], terms: &HashSet<String>| -> f64 {
         words.iter().filter(|stems| contains(terms, stems)).map(weight).sum()
     };
-    let required = [&question.topic, &question.earlier_topic, &question.time_words].into_iter().find(|it| !it.is_empty());
+    let required =
+        [&question.topic, &question.earlier_topic, &question.time_words].into_iter().find(|it| !it.is_empty());
     let Some(required) = required else { return Vec::new() };
     let mut scored: Vec<(f64, usize)> = Vec::new();
     for (index, terms) in usable.iter().zip(&terms) {
@@ -65,7 +66,8 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         let is_changed = heading.as_ref().is_some_and(|heading| heading.changed_on.is_some());
         (is_changed, std::cmp::Reverse(heading.map_or(DOCUMENT_DAY, |heading| heading.day)), index)
     };
-    scored.sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| order(*first).cmp(&order(*second))));
+    scored
+        .sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| order(*first).cmp(&order(*second))));
     let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
     let answers = scored.into_iter().take_while(|(score, _)| *score >= threshold).map(|(_, index)| index);
     answers.take(MAX_ANSWERS).collect()

@@ -136,11 +136,14 @@ fn declaration() -> OfflineModelBuilder {
         .intent(erase_messages())
         .intent(list_documents())
         .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()).unwrap_or_else(|| answer(turn)))
-        .answer("statement", |turn| if is_question(&turn.question()) { answer(turn) } else { noted(turn) })
-        .answer("question", answer)
+        .answer("statement", answer_or_note)
+        .answer(
+            "question",
+            |turn| if starts_as_command(&turn.question()) { command_answer(turn) } else { answer(turn) },
+        )
         .answer("command", |turn| if is_command(&turn.question()) { command_answer(turn) } else { answer(turn) })
         .reply(Act::Correct, noted)
-        .otherwise(|turn, _| Some(if is_question(&turn.question()) { answer(turn) } else { noted(turn) }))
+        .otherwise(|turn, _| Some(answer_or_note(turn)))
         .phrase_file(PHRASES)
         .expect("a test reads the phrases")
 }
@@ -152,23 +155,93 @@ fn phrases() -> [Phrases; 2] {
     ]
 }
 
+fn answer_or_note(turn: &Turn<'_>) -> String {
+    match turn.question() {
+        text if starts_as_command(&text) => command_answer(turn),
+        text if is_question(&text) => answer(turn),
+        _ => noted(turn),
+    }
+}
+
 /// Whether a message that resembles a command is one, rather than a question in a few words: "date of the exam pls".
 fn is_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let asks_politely = words.windows(2).any(|pair| {
-        matches!(pair, ["can" | "could" | "would" | "will", "you"] | ["puedes" | "podrias" | "me", _])
-    });
+    let asks_politely = words
+        .windows(2)
+        .any(|pair| matches!(pair, ["can" | "could" | "would" | "will", "you"] | ["puedes" | "podrias" | "me", _]));
     let is_noun_phrase = words.iter().any(|word| matches!(*word, "of" | "for" | "de"))
         && words.first().is_some_and(|first| NOUNS_OF_QUESTIONS.contains(first));
     asks_politely || !(text.trim_end().ends_with('?') || is_noun_phrase || is_question(text))
 }
 
+/// Whether a message begins with a verb that asks for work which only a language model or another program does.
+fn starts_as_command(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let start = words
+        .iter()
+        .take_while(|word| {
+            matches!(**word, "please" | "can" | "could" | "you" | "ok" | "now" | "por" | "favor" | "puedes")
+        })
+        .count();
+    let starts = |phrase: &&str| words[start..].starts_with(&phrase.split(' ').collect::<Vec<_>>());
+    COMMANDS.iter().any(|phrase| starts(&phrase))
+}
+
+/// The beginnings of commands. "Buy milk" and "call Ana" are none: they are notes.
+const COMMANDS: [&str; 44] = [
+    "write me",
+    "write a",
+    "write an",
+    "draft",
+    "compose",
+    "translate",
+    "summarise",
+    "summarize",
+    "rewrite",
+    "proofread",
+    "calculate",
+    "compute",
+    "add up",
+    "convert",
+    "solve",
+    "draw",
+    "generate",
+    "paint",
+    "set an alarm",
+    "set a timer",
+    "start a timer",
+    "remind me to",
+    "remind me on",
+    "order me",
+    "book me",
+    "send me an email",
+    "send an email",
+    "email my",
+    "play some",
+    "google",
+    "search the web",
+    "look up online",
+    "traduce",
+    "traduceme",
+    "escribe un",
+    "escribe una",
+    "escribeme",
+    "redacta",
+    "resume",
+    "resumeme",
+    "calcula",
+    "suma",
+    "recuerdame llamar",
+    "recuerdame el",
+];
+
 /// Nouns that begin a question in a few words.
 const NOUNS_OF_QUESTIONS: [&str; 30] = [
-    "date", "day", "time", "due", "deadline", "address", "name", "number", "price", "cost", "colour", "color", "size", "code",
-    "password", "pin", "place", "location", "start", "end", "amount", "phone", "email", "room", "result", "dose", "fecha", "hora",
-    "nombre", "numero",
+    "date", "day", "time", "due", "deadline", "address", "name", "number", "price", "cost", "colour", "color", "size",
+    "code", "password", "pin", "place", "location", "start", "end", "amount", "phone", "email", "room", "result",
+    "dose", "fecha", "hora", "nombre", "numero",
 ];
 
 fn noted(turn: &Turn<'_>) -> String {
@@ -265,6 +338,14 @@ fn named_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
 /// Returns a name without the words around it: "theatre seat preference, please".
 fn topic_of(name: &str) -> &str {
     let mut name = name.trim();
+    // "what I said about the alarm code", "lo que dije sobre el catering"
+    let lower = name.to_lowercase();
+    let says = ["said", "told", "mentioned", "wrote", "dije", "conte", "conté", "mencione", "mencioné"];
+    if lower.split_whitespace().any(|word| says.contains(&word)) {
+        let cues = [" about ", " regarding ", " on ", " sobre ", " acerca de ", " de "];
+        let found = cues.iter().find_map(|cue| Some(lower.find(cue)? + cue.len()));
+        name = found.and_then(|at| name.get(at..)).unwrap_or(name).trim();
+    }
     for ending in ["please", "por favor", "preference", "setting"] {
         name = name.trim_end_matches([',', '.', '!', ' ']).strip_suffix(ending).unwrap_or(name).trim();
     }
@@ -277,8 +358,12 @@ fn is_preference_name(name: &str) -> bool {
 
 fn which_to_forget(language: Language) -> String {
     match language {
-        Language::English => "What should I forget? Name it, as in “Forget my seat” or “Forget what I said about Berlin”.",
-        Language::Spanish => "¿Qué debo olvidar? Nómbralo, como en «Olvida mi asiento» o «Olvida lo que dije sobre Berlín».",
+        Language::English => {
+            "What should I forget? Name it, as in “Forget my seat” or “Forget what I said about Berlin”."
+        }
+        Language::Spanish => {
+            "¿Qué debo olvidar? Nómbralo, como en «Olvida mi asiento» o «Olvida lo que dije sobre Berlín»."
+        }
     }
     .to_owned()
 }
@@ -297,8 +382,10 @@ fn forget_messages() -> Intent {
 
 /// The intent that "yes" expresses after a list of messages to erase.
 fn erase_messages() -> Intent {
-    Intent::new("erase_messages").follows(["forget_messages", "forget_preference"]).calls_with(ERASE, |_| json!({})).says(
-        |outcome| {
+    Intent::new("erase_messages")
+        .follows(["forget_messages", "forget_preference"])
+        .calls_with(ERASE, |_| json!({}))
+        .says(|outcome| {
             let erased = outcome.result(ERASE)["erased"].as_u64().unwrap_or(0);
             match (outcome.language(), erased) {
                 (Language::English, 1) => "I have erased that message, with your request.".to_owned(),
@@ -306,8 +393,7 @@ fn erase_messages() -> Intent {
                 (Language::Spanish, 1) => "He borrado ese mensaje y tu petición.".to_owned(),
                 (Language::Spanish, _) => format!("He borrado esos {erased} mensajes y tu petición."),
             }
-        },
-    )
+        })
 }
 
 /// Lists the messages that would be erased, and asks whether to erase them.
@@ -328,7 +414,9 @@ fn list_to_erase(found: &Value, language: Language) -> String {
     let (count, more) = (messages.len(), messages.len().saturating_sub(MAX_NAMED));
     let (introduction, others, question) = match (language, count) {
         (Language::English, 1) => ("You said this:", format!("- and {more} more"), "Shall I erase it for good?"),
-        (Language::English, _) => ("You said this:", format!("- and {more} more"), "Shall I erase all of these for good?"),
+        (Language::English, _) => {
+            ("You said this:", format!("- and {more} more"), "Shall I erase all of these for good?")
+        }
         (Language::Spanish, 1) => ("Dijiste esto:", format!("- y {more} más"), "¿Lo borro para siempre?"),
         (Language::Spanish, _) => ("Dijiste esto:", format!("- y {more} más"), "¿Borro todo esto para siempre?"),
     };
@@ -386,7 +474,9 @@ fn command_answer(turn: &Turn<'_>) -> String {
         Language::English => {
             format!("I cannot do that without a language model. Your message is stored. {ABOUT}")
         }
-        Language::Spanish => format!("No puedo hacer eso sin un modelo de lenguaje. Tu mensaje queda guardado. {ABOUT_IN_SPANISH}"),
+        Language::Spanish => {
+            format!("No puedo hacer eso sin un modelo de lenguaje. Tu mensaje queda guardado. {ABOUT_IN_SPANISH}")
+        }
     }
 }
 

@@ -54,7 +54,8 @@ impl ContextSource for RememberedSource {
 /// Keeps only the messages of a day or that mention it, if the question asks what the user did on it: "what did I sow on 6 April?"
 fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
     let Some(time) = question.time.filter(|_| question.asks_about_user && !question.asks_what_was_said) else { return };
-    let Some((Some(start), Some(end))) = span(time, now).filter(|(start, _)| start.is_some_and(|start| start <= now)) else {
+    let Some((Some(start), Some(end))) = span(time, now).filter(|(start, _)| start.is_some_and(|start| start <= now))
+    else {
         return;
     };
     let is_of_day = |excerpt: &Excerpt| {
@@ -86,7 +87,10 @@ async fn find_of_time(
         messages.sort_by_key(|(_, message)| message.created_at);
         // The newest are kept if there are too many.
         let first = messages.len().saturating_sub(source_query.limit);
-        return Ok(messages[first..].iter().filter_map(|(thread, message)| Excerpt::of_message(*thread, message)).collect());
+        return Ok(messages[first..]
+            .iter()
+            .filter_map(|(thread, message)| Excerpt::of_message(*thread, message))
+            .collect());
     }
     let all = ConversationSource.find(&SourceQuery { limit: MAX_RECALLED, ..*source_query }).await?;
     let said_at = |excerpt: &Excerpt| excerpt.source.fields.get("said_at")?.as_str()?.parse().ok();
@@ -153,15 +157,30 @@ fn refers_back(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
-    words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word)) || CORRECTIONS.iter().any(|start| starts(&start))
+    words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
+        || CORRECTIONS.iter().any(|start| starts(&start))
 }
 
 /// A pronoun further from the start usually refers to something in the same message.
 const MAX_PRONOUN_POSITION: usize = 4;
 const PRONOUNS: [&str; 12] = ["it", "its", "that", "they", "them", "she", "he", "him", "eso", "ella", "ello", "ellos"];
 const CORRECTIONS: [&str; 16] = [
-    "actually", "correction", "no wait", "wait", "sorry", "scratch that", "change of plan", "change of plans", "update", "i mean",
-    "i meant", "en realidad", "correccion", "perdon", "cambio de planes", "mejor",
+    "actually",
+    "correction",
+    "no wait",
+    "wait",
+    "sorry",
+    "scratch that",
+    "change of plan",
+    "change of plans",
+    "update",
+    "i mean",
+    "i meant",
+    "en realidad",
+    "correccion",
+    "perdon",
+    "cambio de planes",
+    "mejor",
 ];
 
 /// Marks excerpts that a later one changes.
@@ -204,6 +223,7 @@ struct Statement {
     /// The times and numbers in it.
     values: Vec<String>,
     says_change: bool,
+    says_handover: bool,
     says_end: bool,
 }
 
@@ -231,6 +251,7 @@ impl Statement {
             has_reference: heading.after.is_some(),
             values,
             says_change: says(&CHANGES),
+            says_handover: says(&HANDOVERS),
             says_end: says(&ENDS),
         })
     }
@@ -241,28 +262,90 @@ impl Statement {
         if self.said_at <= older.said_at || self.speaker != older.speaker {
             return false;
         }
-        let has_answer = older.values.is_empty() || self.says_end || (!self.values.is_empty() && self.values != older.values);
+        let has_answer =
+            older.values.is_empty() || self.says_end || (!self.values.is_empty() && self.values != older.values);
         let shared = |terms: &[String]| older.terms.iter().filter(|term| terms.contains(term)).count();
-        let shares_topic = |terms: &[String]| topic.iter().any(|term| terms.contains(term) && older.terms.contains(term));
+        // The newer statement must be about everything in the question that the older one is about.
+        let topic_of_older: Vec<_> = topic.iter().filter(|term| older.terms.contains(term)).collect();
+        let shares_topic =
+            |terms: &[String]| !topic_of_older.is_empty() && topic_of_older.iter().all(|term| terms.contains(term));
         let refers = self.has_reference && shared(&self.reference) * 2 >= older.terms.len() && !older.terms.is_empty();
         let is_same_sentence = !older.values.is_empty()
             && !older.terms.is_empty()
             && shared(&self.terms) == older.terms.len()
             && older.terms.iter().all(|term| self.terms.contains(term));
-        let says_change = (self.says_change || self.says_end) && shares_topic(&self.terms);
+        // "Priya handed Falcon over to Tom" changes "Priya leads Falcon" without its verb.
+        let shares_some = topic_of_older.iter().any(|term| self.terms.contains(term)) && shared(&self.terms) > 1;
+        let says_change =
+            (self.says_change || self.says_end) && shares_topic(&self.terms) || self.says_handover && shares_some;
         has_answer && (refers || is_same_sentence || says_change)
     }
 }
 
 /// Words that say that something changed.
 const CHANGES: [&str; 34] = [
-    "now", "actually", "instead", "moved", "changed", "change", "switched", "took over", "takes over", "handed", "handed over",
-    "replaced", "replaces", "rescheduled", "postponed", "after all", "correction", "update", "updated", "from now on", "ahora",
-    "en realidad", "cambio", "cambiaron", "movio", "movieron", "se movio", "paso a", "reemplazo", "pospuso", "aplazo", "mejor",
-    "correccion", "al final",
+    "now",
+    "actually",
+    "instead",
+    "moved",
+    "changed",
+    "change",
+    "switched",
+    "took over",
+    "takes over",
+    "handed",
+    "handed over",
+    "replaced",
+    "replaces",
+    "rescheduled",
+    "postponed",
+    "after all",
+    "correction",
+    "update",
+    "updated",
+    "from now on",
+    "ahora",
+    "en realidad",
+    "cambio",
+    "cambiaron",
+    "movio",
+    "movieron",
+    "se movio",
+    "paso a",
+    "reemplazo",
+    "pospuso",
+    "aplazo",
+    "mejor",
+    "correccion",
+    "al final",
+];
+/// Words that say that something passed from one to another.
+const HANDOVERS: [&str; 12] = [
+    "took over",
+    "takes over",
+    "taken over",
+    "handed",
+    "hands",
+    "passed",
+    "replaced",
+    "replaces",
+    "succeeds",
+    "reemplaza",
+    "releva",
+    "sustituye",
 ];
 /// Words that say that something no longer is so.
 const ENDS: [&str; 12] = [
-    "cancelled", "canceled", "no longer", "not anymore", "anymore", "called off", "is off", "cancelo", "cancelada", "cancelado",
-    "ya no", "se cancela",
+    "cancelled",
+    "canceled",
+    "no longer",
+    "not anymore",
+    "anymore",
+    "called off",
+    "is off",
+    "cancelo",
+    "cancelada",
+    "cancelado",
+    "ya no",
+    "se cancela",
 ];

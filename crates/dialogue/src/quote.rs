@@ -197,14 +197,42 @@ const QUESTION_WORDS: [&str; 46] = [
 /// questions if a subject follows.
 const AUXILIARIES: [&str; 8] = ["am", "was", "were", "have", "has", "had", "did", "will"];
 const SUBJECTS: [&str; 28] = [
-    "i", "you", "we", "they", "he", "she", "it", "there", "this", "that", "these", "those", "the", "my", "your", "our", "his",
-    "her", "their", "its", "any", "anyone", "anything", "someone", "somebody", "something", "everyone", "nobody",
+    "i",
+    "you",
+    "we",
+    "they",
+    "he",
+    "she",
+    "it",
+    "there",
+    "this",
+    "that",
+    "these",
+    "those",
+    "the",
+    "my",
+    "your",
+    "our",
+    "his",
+    "her",
+    "their",
+    "its",
+    "any",
+    "anyone",
+    "anything",
+    "someone",
+    "somebody",
+    "something",
+    "everyone",
+    "nobody",
 ];
 /// Words that ask after a preposition.
 const INTERROGATIVES: [&str; 16] = [
-    "what", "when", "where", "which", "who", "whom", "whose", "how", "que", "cuando", "donde", "quien", "quienes", "cual", "cuanto",
-    "cuantos",
+    "what", "when", "where", "which", "who", "whom", "whose", "how", "que", "cuando", "donde", "quien", "quienes",
+    "cual", "cuanto", "cuantos",
 ];
+/// The most words of a question whose second clause asks.
+const MAX_WORDS_WITH_CLAUSE: usize = 9;
 /// The most words of a question that starts with "and".
 const MAX_CONTINUATION_WORDS: usize = 5;
 
@@ -215,18 +243,32 @@ pub fn is_question(text: &str) -> bool {
         return true;
     }
     let words = folded_words(text);
+    let is_interrogative = |word: &String| INTERROGATIVES.contains(&word.as_str());
+    // "… if you could kindly tell me which …", "the billing service, who owns it"
+    let asks_indirectly = words.windows(3).any(|three| {
+        matches!((three[0].as_str(), three[1].as_str()), ("tell" | "remind", "me") | ("me", "know"))
+            && is_interrogative(&three[2])
+    });
+    if asks_indirectly
+        || text.split(',').skip(1).any(|clause| folded_words(clause).first().is_some_and(is_interrogative))
+            && words.len() <= MAX_WORDS_WITH_CLAUSE
+    {
+        return true;
+    }
     let start = words.iter().take_while(|word| *word == "please").count();
     let word = |at: usize| words.get(start + at).map_or("", String::as_str);
     let asks = |word: &str| QUESTION_WORDS.contains(&word) && !AUXILIARIES.contains(&word);
     match word(0) {
         // "by when", "de qué"
-        "by" | "at" | "in" | "on" | "for" | "from" | "to" | "with" | "about" | "of" | "a" | "de" | "en" | "con" | "para" | "por"
-            if INTERROGATIVES.contains(&word(1)) => true,
+        "by" | "at" | "in" | "on" | "for" | "from" | "to" | "with" | "about" | "of" | "a" | "de" | "en" | "con"
+        | "para" | "por"
+            if INTERROGATIVES.contains(&word(1)) =>
+        {
+            true
+        }
         first if AUXILIARIES.contains(&first) => SUBJECTS.contains(&word(1)),
         "remind" => word(1) == "me" && word(2) != "to",
-        "and" => {
-            words.len() - start <= MAX_CONTINUATION_WORDS || asks(word(1))
-        }
+        "and" => words.len() - start <= MAX_CONTINUATION_WORDS || asks(word(1)),
         first => QUESTION_WORDS.contains(&first),
     }
 }
@@ -237,7 +279,14 @@ mod tests {
 
     #[test]
     fn questions_and_statements_are_distinguished() {
-        for question in ["Who has the keys", "keys?", "Please tell me about the tent", "¿Dónde está?", "What's up"] {
+        for question in [
+            "Who has the keys",
+            "keys?",
+            "Please tell me about the tent",
+            "¿Dónde está?",
+            "What's up",
+            "the tent, where is it",
+        ] {
             assert!(is_question(question), "{question}");
         }
         for statement in [
@@ -247,6 +296,7 @@ mod tests {
             "was at the dentist today",
             "remind me to call Ana",
             "and the tent in the garage is also blue",
+            "I met Ana at the station in the old town on my way home today, who told me about it",
             "",
         ] {
             assert!(!is_question(statement), "{statement}");

@@ -95,7 +95,7 @@ fn words_of(text: &str) -> Vec<Word> {
 /// What "w/" stands for.
 const WITH: &str = "with";
 /// Abbreviations of chats, and what they stand for.
-const ABBREVIATIONS: [(&str, &str); 34] = [
+const ABBREVIATIONS: [(&str, &str); 39] = [
     ("thx", "thanks"),
     ("thnx", "thanks"),
     ("tx", "thanks"),
@@ -130,6 +130,11 @@ const ABBREVIATIONS: [(&str, &str); 34] = [
     ("yeah", "yes"),
     ("yep", "yes"),
     ("xq", "porque"),
+    ("wen", "when"),
+    ("wut", "what"),
+    ("wat", "what"),
+    ("wich", "which"),
+    ("teh", "the"),
 ];
 
 fn is_letter(character: char) -> bool {
@@ -147,7 +152,9 @@ fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
         }
         return;
     }
-    let is_with = folded == "w" && text[place.end..].starts_with('/') && !text[place.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
+    let is_with = folded == "w"
+        && text[place.end..].starts_with('/')
+        && !text[place.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
     let known = ABBREVIATIONS.iter().find(|(short, _)| *short == folded).map(|(_, long)| *long);
     let folded = if is_with { WITH.to_owned() } else { known.map_or(folded, str::to_owned) };
     words.push(Word { folded, place, ends_sentence: false });

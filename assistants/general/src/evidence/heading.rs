@@ -72,8 +72,14 @@ mod tests {
     #[test]
     fn headings_are_parsed() {
         let plain = Heading::parse("said by Ana on call on 2026-05-09").unwrap();
-        assert_eq!((plain.speaker, plain.day, plain.after, plain.changed_on), ("Ana on call", "2026-05-09", None, None));
-        let heading = with_change(&with_reference("said by the user on 2026-05-09", "It is on\n “12” May, on 2026-01-01."), "2026-06-01");
+        assert_eq!(
+            (plain.speaker, plain.day, plain.after, plain.changed_on),
+            ("Ana on call", "2026-05-09", None, None)
+        );
+        let heading = with_change(
+            &with_reference("said by the user on 2026-05-09", "It is on\n “12” May, on 2026-01-01."),
+            "2026-06-01",
+        );
         let parsed = Heading::parse(&heading).unwrap();
         assert!(parsed.is_of_user() && !parsed.is_of_assistant());
         assert_eq!((parsed.day, parsed.changed_on), ("2026-05-09", Some("2026-06-01")));

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use threadkeep::core::text::content_terms;
-use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::dialogue::time::{TimeExpression, find_times};
+use threadkeep::dialogue::{Utterance, is_question};
 
 use super::sentences;
 
@@ -58,9 +58,28 @@ impl Question {
 /// Returns the questions of a message: "Only two came. When was it due?" asks the second sentence. A message without a question
 /// is one itself.
 fn questions_of(message: &str) -> String {
-    let questions: Vec<&str> = sentences(message).filter(|sentence| is_question(sentence)).collect();
+    let questions: Vec<&str> = sentences(message).filter(|sentence| is_question(sentence)).map(asked_part).collect();
     if questions.is_empty() { message.to_owned() } else { questions.join(" ") }
 }
+
+/// Returns the part of a long, polite question that asks: "I would be grateful if you could tell me | which cloth they chose".
+fn asked_part(sentence: &str) -> &str {
+    let utterance = Utterance::new(sentence);
+    let words = utterance.words();
+    if words.len() <= MAX_PLAIN_WORDS {
+        return sentence;
+    }
+    let is_asking = |at: &usize| {
+        matches!(words[*at].folded.as_str(), "tell" | "know" | "remind" | "wonder" | "wondering" | "remember")
+    };
+    let is_interrogative = |at: &usize| INTERROGATIVES.contains(&words[*at].folded.as_str());
+    let asking = (0..words.len()).rfind(is_asking);
+    let start = asking.and_then(|asking| (asking..words.len().min(asking + 5)).find(is_interrogative));
+    start.map_or(sentence, |start| &sentence[words[start].place.start..])
+}
+
+/// The number of words up to which a question is taken as a whole.
+const MAX_PLAIN_WORDS: usize = 20;
 
 /// Splits a message that asks several things at once: "what day is judo and who goes to music?"
 pub(crate) fn split_questions(message: &str) -> Vec<String> {
@@ -83,8 +102,8 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
 
 /// Words that begin a question after "and".
 const INTERROGATIVES: [&str; 21] = [
-    "what", "whats", "when", "whens", "where", "wheres", "which", "who", "whos", "whose", "how", "que", "cuando", "donde", "quien",
-    "quienes", "cual", "cuales", "cuanto", "cuantos", "como",
+    "what", "whats", "when", "whens", "where", "wheres", "which", "who", "whos", "whose", "how", "que", "cuando",
+    "donde", "quien", "quienes", "cual", "cuales", "cuanto", "cuantos", "como",
 ];
 
 /// Returns the stems of the words that name the topic, and of those in expressions of time.
@@ -100,12 +119,22 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
             }
             if times.iter().any(|range| range.contains(&at)) {
                 time_words.push(stems);
-            } else if ![&REQUEST_WORDS[..], &SAYING, &SAYING_IN_SPANISH].concat().contains(&folded.as_str()) {
+            } else if !is_request_word(&folded) || (at > MAX_REQUEST_POSITION && NOUNS_TOO.contains(&folded.as_str())) {
                 topic.push(stems);
             }
         }
     }
     (topic, time_words)
+}
+
+/// Request words that are nouns further from the start: "find my notes", but "the search service".
+const NOUNS_TOO: [&str; 10] =
+    ["search", "list", "show", "look", "name", "detail", "details", "question", "report", "share"];
+/// The last position at which such a word is a request.
+const MAX_REQUEST_POSITION: usize = 1;
+
+fn is_request_word(folded: &str) -> bool {
+    REQUEST_WORDS.contains(&folded) || SAYING.contains(&folded) || SAYING_IN_SPANISH.contains(&folded)
 }
 
 /// Whether a message asks what the user said: a verb of saying with "I" or "we", or a Spanish form that contains them.
@@ -117,26 +146,221 @@ fn asks_what_was_said(utterance: &Utterance) -> bool {
 }
 
 const SAYING: [&str; 30] = [
-    "say", "said", "saying", "tell", "told", "telling", "talk", "talked", "talking", "speak", "spoke", "mention", "mentioned",
-    "discuss", "discussed", "write", "wrote", "written", "note", "noted", "report", "reported", "share", "shared", "chat",
-    "chatted", "state", "stated", "type", "typed",
+    "say",
+    "said",
+    "saying",
+    "tell",
+    "told",
+    "telling",
+    "talk",
+    "talked",
+    "talking",
+    "speak",
+    "spoke",
+    "mention",
+    "mentioned",
+    "discuss",
+    "discussed",
+    "write",
+    "wrote",
+    "written",
+    "note",
+    "noted",
+    "report",
+    "reported",
+    "share",
+    "shared",
+    "chat",
+    "chatted",
+    "state",
+    "stated",
+    "type",
+    "typed",
 ];
 const SAYING_IN_SPANISH: [&str; 20] = [
-    "dije", "dijimos", "conte", "contamos", "hable", "hablamos", "hablado", "dicho", "contado", "mencione", "mencionamos",
-    "mencionado", "escribi", "escribimos", "escrito", "anote", "apunte", "comente", "comentamos", "comentado",
+    "dije",
+    "dijimos",
+    "conte",
+    "contamos",
+    "hable",
+    "hablamos",
+    "hablado",
+    "dicho",
+    "contado",
+    "mencione",
+    "mencionamos",
+    "mencionado",
+    "escribi",
+    "escribimos",
+    "escrito",
+    "anote",
+    "apunte",
+    "comente",
+    "comentamos",
+    "comentado",
 ];
 
 /// Words of requests that name no topic.
-const REQUEST_WORDS: [&str; 106] = [
-    "tell", "told", "telling", "remind", "say", "said", "saying", "know", "knew", "remember", "recall", "mention", "mentioned",
-    "talk", "talked", "talking", "speak", "spoke", "discuss", "discussed", "ask", "asked", "asking", "find", "search", "look",
-    "lookup", "give", "show", "list", "need", "want", "wanted", "wondering", "wonder", "please", "pls", "thanks", "exactly",
-    "actually", "again", "earlier", "before", "previously", "already", "still", "now", "currently", "today", "anything",
-    "something", "everything", "thing", "things", "stuff", "info", "information", "detail", "details", "hey", "hi", "hello",
-    "ok", "okay", "quick", "question", "get", "got", "go", "back", "one", "whats", "whens", "wheres", "whos", "hows", "u", "im",
-    "ive", "dont", "didnt", "cant", "supposed", "dime", "dije", "dijimos", "dicho", "recuerdame", "recuerdas", "recordar", "sabes",
-    "saber", "conte", "contado", "hablamos", "hablado", "mencione", "busca", "buscar", "acuerdas", "acuerdo", "ahora", "algo",
-    "todo", "cosas", "favor",
+const REQUEST_WORDS: [&str; 159] = [
+    "tell",
+    "told",
+    "telling",
+    "remind",
+    "say",
+    "said",
+    "saying",
+    "know",
+    "knew",
+    "remember",
+    "recall",
+    "mention",
+    "mentioned",
+    "talk",
+    "talked",
+    "talking",
+    "speak",
+    "spoke",
+    "discuss",
+    "discussed",
+    "ask",
+    "asked",
+    "asking",
+    "find",
+    "search",
+    "look",
+    "lookup",
+    "give",
+    "show",
+    "list",
+    "need",
+    "want",
+    "wanted",
+    "wondering",
+    "wonder",
+    "please",
+    "pls",
+    "thanks",
+    "exactly",
+    "actually",
+    "again",
+    "earlier",
+    "before",
+    "previously",
+    "already",
+    "still",
+    "now",
+    "currently",
+    "today",
+    "anything",
+    "something",
+    "everything",
+    "thing",
+    "things",
+    "stuff",
+    "info",
+    "information",
+    "detail",
+    "details",
+    "hey",
+    "hi",
+    "hello",
+    "ok",
+    "okay",
+    "quick",
+    "question",
+    "get",
+    "got",
+    "go",
+    "back",
+    "one",
+    "whats",
+    "whens",
+    "wheres",
+    "whos",
+    "hows",
+    "u",
+    "im",
+    "ive",
+    "dont",
+    "didnt",
+    "cant",
+    "supposed",
+    "dime",
+    "dije",
+    "dijimos",
+    "dicho",
+    "recuerdame",
+    "recuerdas",
+    "recordar",
+    "sabes",
+    "saber",
+    "conte",
+    "contado",
+    "hablamos",
+    "hablado",
+    "mencione",
+    "busca",
+    "buscar",
+    "acuerdas",
+    "acuerdo",
+    "ahora",
+    "algo",
+    "todo",
+    "cosas",
+    "favor",
+    "day",
+    "days",
+    "date",
+    "dates",
+    "time",
+    "hour",
+    "hours",
+    "much",
+    "many",
+    "long",
+    "name",
+    "called",
+    "kindly",
+    "grateful",
+    "sorry",
+    "excuse",
+    "pardon",
+    "perdona",
+    "perdon",
+    "disculpa",
+    "oye",
+    "otra",
+    "vez",
+    "dia",
+    "dias",
+    "fecha",
+    "hora",
+    "tengo",
+    "tiene",
+    "tienes",
+    "hay",
+    "tenia",
+    "tenemos",
+    "nombre",
+    "llama",
+    "llamaba",
+    "mucho",
+    "cuanto",
+    "era",
+    "fue",
+    "sera",
+    "soy",
+    "eres",
+    "dijo",
+    "happen",
+    "happened",
+    "happening",
+    "whatever",
+    "ever",
+    "wen",
+    "anyway",
+    "roughly",
+    "right",
 ];
 
 #[cfg(test)]
@@ -157,7 +381,10 @@ mod tests {
     #[test]
     fn topics_exclude_requests_and_times() {
         let question = Question::new("What did I say about the Falcon budget last week?", "");
-        assert_eq!((words(&question.topic), words(&question.time_words)), (vec!["falcon", "budget"], vec!["last", "week"]));
+        assert_eq!(
+            (words(&question.topic), words(&question.time_words)),
+            (vec!["falcon", "budget"], vec!["last", "week"])
+        );
         assert!(question.time_of_messages().is_some() && !question.has_no_topic());
         let follow_up = Question::new("and yesterday?", "What did I say about the Falcon budget last week?");
         assert_eq!((words(&follow_up.topic), words(&follow_up.earlier_topic)), (vec![], vec!["falcon", "budget"]));

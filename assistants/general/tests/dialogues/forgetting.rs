@@ -16,7 +16,10 @@ async fn confirmed_messages_are_erased_with_the_request() {
     assert!(turn.reply.contains("diagnosed with asthma") && turn.reply.contains("spray"), "{}", turn.reply);
     assert!(turn.reply.ends_with("Shall I erase all of these for good?"), "{}", turn.reply);
     let turn = conversation.turn("yes please").await;
-    assert_eq!((calls(&turn), turn.reply.as_str()), (vec!["erase_messages{}".to_owned()], "I have erased these 2 messages, with your request."));
+    assert_eq!(
+        (calls(&turn), turn.reply.as_str()),
+        (vec!["erase_messages{}".to_owned()], "I have erased these 2 messages, with your request.")
+    );
     for question in ["What do you know about my asthma?", "Where is my spray?", "What did I say today about asthma?"] {
         assert_eq!(conversation.say(question).await, NOT_FOUND, "{question}");
     }

@@ -34,7 +34,8 @@ async fn a_preference_can_be_changed_and_removed() {
     assert_eq!(conversation.preferences().await, [pair("language", "English")]);
     let turn = conversation.turn("Forget my language").await;
     assert_eq!(calls(&turn)[1], r#"forget_preference{"name":"language"}"#);
-    let listed = ["Set my language to Spanish", "Set my Language to English"].map(|said| format!("- 3 May 2026: “{said}”\n"));
+    let listed =
+        ["Set my language to Spanish", "Set my Language to English"].map(|said| format!("- 3 May 2026: “{said}”\n"));
     let listed = listed.concat();
     let asked = "Shall I erase all of these for good?";
     assert_eq!(turn.reply, format!("I have forgotten your language.\n\nYou said this:\n{listed}{asked}"));

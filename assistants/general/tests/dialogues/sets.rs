@@ -38,7 +38,8 @@ impl DialogueEnv for GeneralEnv {
         for document in dialogue.world.get("documents").and_then(Value::as_array).into_iter().flatten() {
             let text = |value: &Value| value.as_str().expect("a text").to_owned();
             let passages = document["passages"].as_array().expect("passages");
-            let passages: Vec<(String, String)> = passages.iter().map(|pair| (text(&pair[0]), text(&pair[1]))).collect();
+            let passages: Vec<(String, String)> =
+                passages.iter().map(|pair| (text(&pair[0]), text(&pair[1]))).collect();
             let passages: Vec<(&str, &str)> = passages.iter().map(|(at, text)| (at.as_str(), text.as_str())).collect();
             env.document(&scope, "documents", &text(&document["title"]), &passages).await;
         }
@@ -70,10 +71,10 @@ impl DialogueEnv for GeneralEnv {
         };
         let (thread, turn) = (conversation.thread, conversation.turn(text).await);
         self.threads.insert(key, thread);
-        let calls = turn.tool_calls.iter().map(|call| ObservedCall {
-            name: call.name.clone(),
-            arguments: call.arguments.read().unwrap_or_default(),
-        });
+        let calls = turn
+            .tool_calls
+            .iter()
+            .map(|call| ObservedCall { name: call.name.clone(), arguments: call.arguments.read().unwrap_or_default() });
         let is_refusal = REFUSALS.iter().any(|refusal| turn.reply.contains(refusal));
         ObservedTurn { is_refusal, calls: calls.collect(), reply: turn.reply }
     }

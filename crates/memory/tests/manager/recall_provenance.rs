@@ -45,9 +45,13 @@ async fn messages_count_for_what_they_add() {
     let (memory, thread) = (&env.memory, env.open_thread().await);
     let fact = append(memory, thread, Role::User, FACT, &[]).await;
     let moved = append(memory, thread, Role::User, "The dentist moved to 14 June.", &[]).await;
-    append(memory, thread, Role::Assistant, "Noted: the dentist, 12 May, is now later, in the afternoon.", &[&fact]).await;
+    append(memory, thread, Role::Assistant, "Noted: the dentist, 12 May, is now later, in the afternoon.", &[&fact])
+        .await;
     let found = recalled(memory, QUESTION).await;
-    assert!(found.contains(&moved.plain_text().into_owned()), "a statement with an answer that cites is kept: {found:?}");
+    assert!(
+        found.contains(&moved.plain_text().into_owned()),
+        "a statement with an answer that cites is kept: {found:?}"
+    );
     let found = recalled(memory, "Is the dentist in the afternoon?").await;
     assert!(found.iter().any(|text| text.starts_with("Noted:")), "an answer that adds a word is kept: {found:?}");
 }

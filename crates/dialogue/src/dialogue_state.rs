@@ -11,6 +11,8 @@ const MAX_LEARNT: usize = 2_000;
 pub(crate) struct DialogueState {
     /// The frames of the last message that was understood.
     pub(crate) frames: Vec<Frame>,
+    /// The frames before them, the newest last. A follow-up that does not fit the last answer may fit one of these.
+    earlier: Vec<Frame>,
     /// Mentioned entities with their kind, the newest last.
     mentioned: Vec<(String, Choice)>,
     /// Names learnt from results, by kind.
@@ -18,7 +20,23 @@ pub(crate) struct DialogueState {
     learnt_count: usize,
 }
 
+/// The maximum number of earlier frames.
+const MAX_EARLIER: usize = 6;
+
 impl DialogueState {
+    /// Sets the frames of a message.
+    pub(crate) fn set_frames(&mut self, frames: Vec<Frame>) {
+        let replaced = std::mem::replace(&mut self.frames, frames);
+        self.earlier.extend(replaced.into_iter().filter(|frame| frame.open.is_empty()));
+        let first = self.earlier.len().saturating_sub(MAX_EARLIER);
+        self.earlier.drain(..first);
+    }
+
+    /// Returns the frames of the last message, then the earlier ones, the newest first.
+    pub(crate) fn recent_frames(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().rev().chain(self.earlier.iter().rev())
+    }
+
     pub(crate) fn mention(&mut self, kind: &str, choice: &Choice) {
         self.mentioned.retain(|(known, other)| known != kind || other.value != choice.value);
         self.mentioned.push((kind.to_owned(), choice.clone()));

@@ -147,7 +147,7 @@ impl IntentResolver {
                 }
             }
         }
-        dialogue.frames = frames;
+        dialogue.set_frames(frames);
     }
 
     /// Returns the frame whose intent makes such a call: its slots are the arguments of the same name.
@@ -194,7 +194,7 @@ impl IntentResolver {
             for frame in frames {
                 self.remember(frame, &annotated, dialogue);
             }
-            dialogue.frames.clone_from(frames);
+            dialogue.set_frames(frames.clone());
         }
         resolution
     }
@@ -420,9 +420,7 @@ impl IntentResolver {
     /// Whether a clause is rather a question with slots than one of a class without: it mentions two entities that slots require,
     /// and has no word of the class.
     fn may_be_a_question(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, class: usize) -> bool {
-        let words = self.content_words(annotated, clause);
-        let is_attested = |at: &usize| self.classifier.is_attested(annotated.utterance.word(*at), class);
-        self.main_mentions(annotated, clause) >= 2 && !words.iter().any(is_attested)
+        self.main_mentions(annotated, clause) >= 2 && !self.has_word_of(annotated, clause, class)
     }
 
     /// Returns the number of mentions of kinds that slots require.
@@ -490,13 +488,19 @@ impl IntentResolver {
         dialogue: &DialogueState,
     ) -> bool {
         let Some((class, score)) = ranked.first() else { return false };
-        let Class::Intent(intent) = self.classes[*class] else { return false };
+        let intent = match self.classes[*class] {
+            Class::Intent(intent) => intent,
+            Class::Answer(_) => return *score >= MIN_SPLIT_SCORE && self.has_word_of(annotated, clause, *class),
+            _ => return false,
+        };
         let is_open = dialogue.frames.iter().any(|frame| frame.intent == intent && !frame.open.is_empty());
-        let own_words = self
-            .content_words(annotated, clause)
-            .into_iter()
-            .filter(|at| self.classifier.is_attested(annotated.utterance.word(*at), *class));
-        !is_open && *score >= MIN_SPLIT_SCORE && own_words.count() > 0
+        !is_open && *score >= MIN_SPLIT_SCORE && self.has_word_of(annotated, clause, *class)
+    }
+
+    /// Whether a content word of a clause occurs in an example of a class.
+    fn has_word_of(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, class: usize) -> bool {
+        let words = self.content_words(annotated, clause);
+        words.into_iter().any(|at| self.classifier.is_attested(annotated.utterance.word(at), class))
     }
 
     /// Interprets a clause that consists of mentions: as a change of the last frame, or as an intent that they suffice for.
@@ -578,7 +582,7 @@ impl IntentResolver {
         dialogue: &DialogueState,
     ) -> Option<Frame> {
         let has_aspect = |frame: &&Frame| self.aspect(frame.intent, name).is_some();
-        let Some(last) = dialogue.frames.iter().rev().find(has_aspect) else {
+        let Some(last) = dialogue.recent_frames().find(has_aspect) else {
             let intent =
                 self.intents.iter().position(|intent| intent.answers_aspects.iter().any(|known| known == name))?;
             let mut frame = self.new_frame(intent, class, annotated, clause, dialogue);
@@ -641,7 +645,12 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        let last = dialogue.frames.last()?;
+        let turned = dialogue.recent_frames().find_map(|frame| self.turned(frame))?;
+        Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
+    }
+
+    /// Returns a frame in the opposite direction; `None` if it has none.
+    fn turned(&self, last: &Frame) -> Option<Frame> {
         let mut turned = last.repeated();
         let mut has_turned = false;
         for (one, other) in &self.intents[last.intent].swaps {
@@ -657,10 +666,7 @@ impl IntentResolver {
                 turned.slots.set(&slot.name, opposite);
             }
         }
-        if !has_turned {
-            return None;
-        }
-        Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
+        has_turned.then_some(turned)
     }
 
     /// Applies the mentions of a clause to the newest frame that has slots for them.
@@ -670,7 +676,7 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        dialogue.frames.iter().rev().find_map(|frame| self.changed_frame(frame, annotated, clause, dialogue))
+        dialogue.recent_frames().find_map(|frame| self.changed_frame(frame, annotated, clause, dialogue))
     }
 
     fn changed_frame(

@@ -151,7 +151,9 @@ impl OfflineModel {
             Some((last, before)) if !before.is_empty() => format!("{}{}{last}", before.join(", "), phrases.or),
             _ => labels.join(", "),
         };
-        fill(&phrases.ambiguous, &[("name", &open.ambiguous_text), ("choices", &choices)])
+        // Choices from the dialogue were not mentioned in this message.
+        let name = if open.ambiguous_text.is_empty() { &slot.kind } else { &open.ambiguous_text };
+        fill(&phrases.ambiguous, &[("name", name), ("choices", &choices)])
     }
 
     fn fallback_answer(&self, turn: &Turn<'_>, cause: Unanswered) -> String {

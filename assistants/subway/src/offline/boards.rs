@@ -32,7 +32,7 @@ pub(super) fn lines_of(value: &Value) -> Vec<String> {
 
 fn at_station(name: &str) -> Slot {
     let cues = ["at", "from", "in", "near", "leave", "leaves", "leaving", "to", "on"];
-    Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines)
+    Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines).narrowing_assumed()
 }
 
 /// Narrows stations with the same name to those at which a mentioned line stops.

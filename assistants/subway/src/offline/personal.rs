@@ -211,6 +211,7 @@ fn key_of(name: &str) -> Option<String> {
     match words[..] {
         ["home" | "house" | "apartment"] | ["home", "stop" | "station"] => Some("home station".to_owned()),
         ["work" | "office"] | ["work" | "office", "stop" | "station"] => Some("work station".to_owned()),
+        ["fav", ref rest @ ..] if rest.len() < MAX_KEY_WORDS => Some(format!("favorite {}", rest.join(" "))),
         [_, ..] if words.len() <= MAX_KEY_WORDS => Some(words.join(" ").replace("favourite", "favorite")),
         _ => None,
     }

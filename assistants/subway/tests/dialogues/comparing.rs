@@ -96,6 +96,7 @@ async fn missing_express_is_reported() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let (calls, reply) = conversation.ask("is there an express from bedford av to 1 av?").await;
-    assert_eq!(calls, [""; 0]);
+    assert_eq!(calls, [r#"get_route{"from_station":"Bedford Av","to_station":"1 Av"}"#]);
     assert!(reply.starts_with("I found no direct line from Bedford Av to 1 Av"), "{reply}");
+    assert!(reply.contains("Take the L"), "{reply}");
 }

@@ -94,7 +94,7 @@ async fn append_pair_is_atomic() {
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title, None);
     })
     .await;
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     probe.script([Outcome::DiskFull]);
     let options = AppendOptions::default();
@@ -179,7 +179,7 @@ async fn a_lost_response_neither_loses_nor_duplicates_a_message() {
         vec![Outcome::LostRequest, Outcome::LostResponse, Outcome::Rejected],
     ] {
         for options in [AppendOptions::default(), with_key("request")] {
-            let (probe, env) = Probe::env();
+            let (probe, env) = Probe::new_env();
             let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
             probe.script(outcomes.clone());
             let appended = memory.append_all(&scope, thread, vec![Draft::user("once")], &options).await.unwrap();
@@ -193,7 +193,7 @@ async fn a_lost_response_neither_loses_nor_duplicates_a_message() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_is_reported() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     probe.script([Outcome::LostResponse].into_iter().chain([Outcome::Rejected; 7]));
     let draft = || vec![Draft::assistant("once")];
@@ -206,7 +206,7 @@ async fn an_unknown_outcome_is_reported() {
 
 #[tokio::test]
 async fn appends_to_a_titled_thread_take_one_call_each() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     memory.append(&scope, thread, Draft::assistant("welcome")).await.unwrap();
     memory.append(&scope, thread, Draft::user("hello")).await.unwrap();

@@ -173,7 +173,7 @@ async fn plain_proxies_give_no_access_to_sockets_without_the_token() {
                     proxy_set_header Connection $http_connection;";
     let nginx = Nginx::start_in_front_of(server.address, upgrades).await;
     assert_eq!(nginx.send("GET", "/v1/live", UPGRADE_HEADERS).await, 401);
-    // A from_page of another origin sends such a request from a browser that has the cookie of another server.
+    // A page of another origin sends such a request from a browser that has the cookie of another server.
     let from_page = format!("{UPGRADE_HEADERS}Origin: http://threadkeep.example\r\nCookie: threadkeep-80=1.x\r\n");
     assert_eq!(nginx.send("GET", "/v1/live", &from_page).await, 401);
     assert_eq!(nginx.send("GET", "/v1/live", &format!("{UPGRADE_HEADERS}{}", authorization_header())).await, 101);

@@ -46,7 +46,7 @@ pub(crate) struct StoreControl {
 }
 
 impl StoreControl {
-    /// Wraps the store of a backend in one that this value controls.
+    /// Wraps the store of a backend in a store that this value controls.
     pub(crate) fn wrap(&self, backend: Backend) -> Backend {
         let store =
             PausableStore { inner: backend.store.clone(), pause: self.pause.clone(), calls: self.calls.clone() };
@@ -60,7 +60,7 @@ impl StoreControl {
         (reached_receiver, resume_sender)
     }
 
-    /// Returns the names of the calls since the last time this was called, oldest first.
+    /// Returns the names of the store calls since the last `take_calls`, oldest first.
     pub(crate) fn take_calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }

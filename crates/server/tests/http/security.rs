@@ -279,7 +279,7 @@ async fn concurrent_requests_never_exceed_the_quota() {
 
 /// A token for the user `ana` that is valid until 2100. Another program signed it with [`SECRET`].
 const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjQxMDI0NDQ4MDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.T3TveMbm4Y_Nsm7AR-bvV-B_wK8QxPglbucARcNiSkY";
-/// The same, but valid until 2023.
+/// Like [`TOKEN`], but valid until 2023.
 const OLD_TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjE3MDAwMDAwMDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.OBLO2eu96TBqsoK2wiZSKJIxQ-HaK7CipYgSYTK5hMA";
 const SECRET: &str = "a secret that has 32 bytes or more";
 

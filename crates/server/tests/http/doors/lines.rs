@@ -36,7 +36,7 @@ async fn serve_lines(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<
             () = service.stopped() => return,
             line = lines.recv() => match line {
                 Some(line) => line,
-                None => return service.wait_until_stopped().await,
+                None => return service.stopped().await,
             },
         };
         let (service, hold) = (service.clone(), service.delay_shutdown());

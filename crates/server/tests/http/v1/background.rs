@@ -270,7 +270,7 @@ async fn requests_to_assistants_are_stored_before_in_progress_is_returned() {
     });
     let pending = tokio::spawn(send(client.request("POST", "/v1/responses").json(&body)));
     is_paused.await.unwrap();
-    // Meanwhile, a response that did not wait for the commit would arrive.
+    // If the response did not wait for the commit, it would arrive during these requests.
     for _ in 0..50 {
         client.get("/health").await.expect(200);
     }

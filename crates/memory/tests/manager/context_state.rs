@@ -149,20 +149,24 @@ async fn a_context_is_cached_until_its_inputs_change() {
     // Preferences take effect immediately, whichever instance sets them. Contexts that contain preferences are not cached.
     let before = cached_context(&caching, thread, &policy).await;
     other.set_preference(&ana(), "tone", "dry").await.unwrap();
-    let with = cached_context(&caching, thread, &policy).await;
-    assert!(summary_text(with.assembled()).contains("tone"), "{}", summary_text(with.assembled()));
-    assert!(!Arc::ptr_eq(&with, &cached_context(&caching, thread, &policy).await));
+    let with_preference = cached_context(&caching, thread, &policy).await;
+    assert!(
+        summary_text(with_preference.assembled()).contains("tone"),
+        "{}",
+        summary_text(with_preference.assembled())
+    );
+    assert!(!Arc::ptr_eq(&with_preference, &cached_context(&caching, thread, &policy).await));
     other.delete_preference(&ana(), "tone").await.unwrap();
     let after = cached_context(&caching, thread, &policy).await;
     assert_eq!(after.assembled(), before.assembled());
     // New and erased messages take effect immediately, too.
     let id = append_fact(&other, thread, 40).await;
-    let with = cached_context(&caching, thread, &policy).await;
-    assert!(with.assembled().context.newest_text().contains("number 40"));
+    let with_message = cached_context(&caching, thread, &policy).await;
+    assert!(with_message.assembled().context.newest_text().contains("number 40"));
     caching.erase_messages(&ana(), thread, &[id]).await.unwrap();
     assert_eq!(caching.thread_cache_stats().bytes, 0);
-    let without = cached_context(&caching, thread, &policy).await;
-    assert!(without.assembled().context.newest_text().contains("number 39"));
+    let after_erasure = cached_context(&caching, thread, &policy).await;
+    assert!(after_erasure.assembled().context.newest_text().contains("number 39"));
 }
 
 /// After random operations, an instance with a cache assembles the same context as an instance without.

@@ -158,8 +158,8 @@ async fn migrate(from: &TestEnv, to: &TestEnv) {
     assert_eq!(migration.copy(|_| {}).await.unwrap().left_out.count, 0);
     let verified = migration.verify(|_| {}).await.unwrap();
     assert!(verified.differences.is_empty(), "{:?}", verified.differences);
-    let again = migration.copy(|_| {}).await.unwrap();
-    assert_eq!((again.copied.threads, again.already_there.threads), (0, 1));
+    let repeated = migration.copy(|_| {}).await.unwrap();
+    assert_eq!((repeated.copied.threads, repeated.already_there.threads), (0, 1));
 }
 
 /// Copies a store by a backup that is restored.

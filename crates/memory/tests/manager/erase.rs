@@ -83,8 +83,8 @@ async fn erasing_a_user_includes_all_pages_of_data() {
         EraseReport { threads: 1_100, records: 1_100, shared_messages: 1_200, ..EraseReport::default() }
     );
     assert_eq!(memory.get_thread(&acme(), shared).await.unwrap().message_count, 1_200);
-    let again = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
-    assert_eq!(again, EraseReport::default());
+    let repeated = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
+    assert_eq!(repeated, EraseReport::default());
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,8 +132,8 @@ async fn erasing_a_user_removes_library_documents_and_passages() {
         assert_eq!(report, EraseReport { records: 1, passages: 70, ..EraseReport::default() });
         assert_eq!((count_passages(&env, &ana()).await, count_passages(&env, &ben()).await), (70, 140));
         assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
-        let again = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
-        assert_eq!(again, EraseReport::default());
+        let repeated = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
+        assert_eq!(repeated, EraseReport::default());
     })
     .await;
 }

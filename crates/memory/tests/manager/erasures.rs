@@ -324,8 +324,8 @@ async fn record_versions_continue_above_a_raised_minimum() {
         let records = memory.list_records(&acme(), RecordQuery::of(RecordOwner::Tenant)).await.unwrap();
         // Raising the versions writes a system record, and deletes it again.
         assert!(records.iter().all(|record| matches!(record.namespace, Namespace::App(_))), "{records:?}");
-        let more = records.iter().find(|record| record.key == "more");
-        assert!(more.is_none_or(|more| more.version > 9_000), "{records:?}");
+        let new_record = records.iter().find(|record| record.key == "more");
+        assert!(new_record.is_none_or(|record| record.version > 9_000), "{records:?}");
     })
     .await;
 }

@@ -115,8 +115,8 @@ async fn every_store_can_be_migrated_to_every_other() {
             assert_eq!(list_thread_ids(&to).await, list_thread_ids(&from).await);
             // A second copy finds everything in the target.
             assert_eq!(migration.survey(|_| {}).await.unwrap().already_there, FILLED_TOTALS);
-            let again = migration.copy(|_| {}).await.unwrap();
-            assert_eq!(again, CopySummary { already_there: FILLED_TOTALS, ..CopySummary::default() });
+            let repeated = migration.copy(|_| {}).await.unwrap();
+            assert_eq!(repeated, CopySummary { already_there: FILLED_TOTALS, ..CopySummary::default() });
             assert_usable(&to, thread).await;
         }
     }
@@ -203,8 +203,8 @@ async fn verification_reports_differences() {
     let thread_difference =
         (&Item::Thread(thread), "it is at message 60, change 65; in the target at message 60, change 66");
     assert_eq!(reported, [thread_difference]);
-    let again = begin_migration(&from, &to).await;
-    let differences = again.verify(|_| {}).await.unwrap().differences;
+    let new_migration = begin_migration(&from, &to).await;
+    let differences = new_migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
         differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
     assert_eq!(reported.len(), 3, "{reported:?}");

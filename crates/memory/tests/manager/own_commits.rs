@@ -87,7 +87,7 @@ async fn delivered_commits_equal_the_change_log() {
         let (committing, reading, other_process) = (&env.memory, env.another_process(), env.another_process());
         let (mut delivered, mut read) =
             (subscribe(committing, &ana(), thread).await, subscribe(&reading, &ana(), thread).await);
-        let mut late = subscribe(committing, &ana(), thread).await;
+        let mut late_subscriber = subscribe(committing, &ana(), thread).await;
         let listening = tokio::spawn(async move { (receive_through(&mut delivered, 120).await, delivered) });
         let writers = (0..6).map(|writer| {
             let memory = if writer < 5 { committing.clone() } else { other_process.clone() };
@@ -103,7 +103,7 @@ async fn delivered_commits_equal_the_change_log() {
         let read = receive_through(&mut read, last).await;
         let (delivered, _) = listening.await.unwrap();
         assert_eq!(delivered, read);
-        assert_eq!(receive_through(&mut late, last).await, read);
+        assert_eq!(receive_through(&mut late_subscriber, last).await, read);
     })
     .await;
 }

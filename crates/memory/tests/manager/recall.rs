@@ -103,17 +103,17 @@ async fn an_answer_is_recalled_with_its_question_and_score_parts_add_up() {
 async fn recall_is_limited_to_the_scope() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let (one, two) = (env.open_thread().await, env.open_thread().await);
+        let (first, second) = (env.open_thread().await, env.open_thread().await);
         let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
-        memory.append(&ana(), one, Draft::user("a walrus")).await.unwrap();
-        memory.append(&ana(), two, Draft::user("another walrus")).await.unwrap();
+        memory.append(&ana(), first, Draft::user("a walrus")).await.unwrap();
+        memory.append(&ana(), second, Draft::user("another walrus")).await.unwrap();
         memory.append(&ben(), bens_thread, Draft::user("my secret walrus")).await.unwrap();
         let recall = async |scope: &Scope, thread: Option<ThreadId>| {
             let options = RecallOptions { thread, ..RecallOptions::default() };
             memory.recall(scope, "walrus", &options).await.unwrap().messages.len()
         };
         assert_eq!(recall(&ana(), None).await, 2);
-        assert_eq!(recall(&ana(), Some(one)).await, 1);
+        assert_eq!(recall(&ana(), Some(first)).await, 1);
         assert_eq!(recall(&ana(), Some(bens_thread)).await, 0);
         assert_eq!(recall(&acme(), None).await, 3);
     })

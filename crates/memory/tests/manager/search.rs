@@ -12,10 +12,10 @@ fn hit_texts(results: &SearchResults) -> Vec<String> {
 async fn search_is_limited_to_the_scope() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let (one, two) = (env.open_thread().await, env.open_thread().await);
-        memory.append(&ana(), one, Draft::user("When is the next train to Brixton?")).await.unwrap();
-        memory.append(&ana(), one, Draft::assistant("Victoria line, in two minutes.")).await.unwrap();
-        memory.append(&ana(), two, Draft::user("Trains are delayed")).await.unwrap();
+        let (first, second) = (env.open_thread().await, env.open_thread().await);
+        memory.append(&ana(), first, Draft::user("When is the next train to Brixton?")).await.unwrap();
+        memory.append(&ana(), first, Draft::assistant("Victoria line, in two minutes.")).await.unwrap();
+        memory.append(&ana(), second, Draft::user("Trains are delayed")).await.unwrap();
         let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), bens_thread, Draft::user("my train secret")).await.unwrap();
 
@@ -25,11 +25,11 @@ async fn search_is_limited_to_the_scope() {
         assert_eq!(found, ["Trains are delayed", "When is the next train to Brixton?"]);
         assert!(!results.truncated && results.unsearched.is_empty());
         let hit = &results.hits[0];
-        assert!(hit.score > 0.0 && hit.message.seq == 1 && [one, two].contains(&hit.thread));
+        assert!(hit.score > 0.0 && hit.message.seq == 1 && [first, second].contains(&hit.thread));
         assert_eq!(&hit.snippet.text[hit.snippet.matches[0].clone()].to_lowercase()[..5], "train");
 
-        let in_one = SearchOptions { thread: Some(one), ..SearchOptions::default() };
-        assert_eq!(hit_texts(&memory.search(&ana(), "train", &in_one).await.unwrap()).len(), 1);
+        let in_first = SearchOptions { thread: Some(first), ..SearchOptions::default() };
+        assert_eq!(hit_texts(&memory.search(&ana(), "train", &in_first).await.unwrap()).len(), 1);
         let in_bens_thread = SearchOptions { thread: Some(bens_thread), ..SearchOptions::default() };
         assert!(memory.search(&ana(), "train", &in_bens_thread).await.unwrap().hits.is_empty());
         assert_eq!(memory.search(&acme(), "train", &SearchOptions::default()).await.unwrap().hits.len(), 3);

@@ -137,8 +137,8 @@ async fn a_role_filter_is_applied() {
         let mut updates = memory.subscribe(&scope, thread, options).await.unwrap();
         assert_eq!(texts_of(&next_update(&mut updates).await), [""; 0]);
         memory.append(&scope, thread, Draft::user("unread")).await.unwrap();
-        let both = vec![Draft::user("unread, too"), Draft::assistant("received")];
-        memory.append_all(&scope, thread, both, &AppendOptions::default()).await.unwrap();
+        let drafts = vec![Draft::user("unread, too"), Draft::assistant("received")];
+        memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await.unwrap();
         assert_eq!(texts_of(&next_update(&mut updates).await), ["received"]);
         assert!(is_silent(&mut updates).await);
     })
@@ -309,8 +309,8 @@ async fn subscribers_receive_all_changes_in_stored_order() {
         assert!(failing.await.is_err());
 
         // A slow subscriber receives all changes later.
-        let late: Vec<_> = unread.take(64).map(|update| texts_of(&update.unwrap())).collect().await;
-        assert_eq!(late.concat(), stored);
+        let received_later: Vec<_> = unread.take(64).map(|update| texts_of(&update.unwrap())).collect().await;
+        assert_eq!(received_later.concat(), stored);
     })
     .await;
 }
@@ -319,30 +319,30 @@ async fn subscribers_receive_all_changes_in_stored_order() {
 async fn a_user_receives_changed_threads() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
-        let (one, two) = (env.open_thread().await, env.open_thread().await);
+        let (first, second) = (env.open_thread().await, env.open_thread().await);
         let cursor = memory.current_cursor(&scope).await.unwrap();
-        memory.append(&scope, one, Draft::user("first")).await.unwrap();
+        memory.append(&scope, first, Draft::user("first")).await.unwrap();
         let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
         memory.append(&ben(), bens_thread, Draft::user("not ana's")).await.unwrap();
-        memory.append(&scope, two, Draft::user("second")).await.unwrap();
+        memory.append(&scope, second, Draft::user("second")).await.unwrap();
 
         let mut updates = memory.subscribe_threads(&scope, Some(cursor)).await.unwrap();
         let mut changed: Vec<ThreadId> = Vec::new();
         while changed.len() < 2 {
             changed.extend(next_threads_update(&mut updates).await.threads.iter().map(|thread| thread.id));
         }
-        assert_eq!(changed, [one, two]);
+        assert_eq!(changed, [first, second]);
 
-        memory.delete_thread(&scope, one).await.unwrap();
+        memory.delete_thread(&scope, first).await.unwrap();
         let update = next_threads_update(&mut updates).await;
-        assert_eq!((update.threads[0].id, update.threads[0].positions), (one, None));
+        assert_eq!((update.threads[0].id, update.threads[0].positions), (first, None));
         assert!(!update.reset);
 
         // A subscription that starts from a cursor continues with the changes after the cursor.
-        memory.append(&scope, two, Draft::user("third")).await.unwrap();
+        memory.append(&scope, second, Draft::user("third")).await.unwrap();
         let mut resumed = memory.subscribe_threads(&scope, Some(update.cursor)).await.unwrap();
-        let again = next_threads_update(&mut resumed).await;
-        assert_eq!(again.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [two]);
+        let resumed_update = next_threads_update(&mut resumed).await;
+        assert_eq!(resumed_update.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [second]);
 
         let mut tenant_updates = memory.subscribe_threads(&acme(), None).await.unwrap();
         memory.append(&ben(), bens_thread, Draft::user("for the tenant")).await.unwrap();

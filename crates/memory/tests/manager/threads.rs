@@ -47,12 +47,12 @@ async fn a_channel_and_its_threads_are_separate_conversations() {
             memory.append(&scope, opened.thread.id, Draft::user(format!("in {key}"))).await.unwrap();
         }
         for key in keys {
-            let again = env.another_process().open_by_key(&scope, key).await.unwrap();
-            assert!(!again.created);
-            let messages = memory.newest(&scope, again.thread.id, 10).await.unwrap();
+            let reopened = env.another_process().open_by_key(&scope, key).await.unwrap();
+            assert!(!reopened.created);
+            let messages = memory.newest(&scope, reopened.thread.id, 10).await.unwrap();
             assert_eq!(messages.len(), 1);
             assert_eq!(messages[0].plain_text(), format!("in {key}"));
-            assert_eq!(memory.find_thread_by_key(&scope, key).await.unwrap().unwrap().id, again.thread.id);
+            assert_eq!(memory.find_thread_by_key(&scope, key).await.unwrap().unwrap().id, reopened.thread.id);
         }
         assert!(memory.find_thread_by_key(&ana(), keys[0]).await.unwrap().is_none(), "the thread is not Ana's");
     })

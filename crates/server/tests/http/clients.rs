@@ -156,14 +156,14 @@ async fn client_reads_errors_structured_outputs_and_events() {
         let errors = run_openai_client("errors", &server.url("/v1"), json!({})).await;
         let unknown = format!("Conversation with id 'conv_{}' not found.", "0".repeat(48));
         let limit = "Invalid 'limit': integer above maximum value. Expected a value <= 100, but got 1000 instead.";
-        let both = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
+        let mutually_exclusive = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
         assert_eq!(errors[0], error(404, "not_found", json!(null), &unknown));
         assert_eq!(
             errors[1],
             error(404, "not_found", json!(null), "Item with id 'msg_unknown' not found in conversation.")
         );
         assert_eq!(errors[2], error(400, "integer_above_max_value", json!("limit"), limit));
-        assert_eq!(errors[3], error(400, "mutually_exclusive_parameters", json!(null), both));
+        assert_eq!(errors[3], error(400, "mutually_exclusive_parameters", json!(null), mutually_exclusive));
         assert_eq!((&errors[4][0], &errors[4][1]["code"]), (&json!(400), &json!("invalid_json")));
         assert_eq!((&errors[5][0], &errors[5][1]["param"]), (&json!(400), &json!("input")));
         let result = run_openai_client("formats", &server.url("/v1"), json!({})).await;

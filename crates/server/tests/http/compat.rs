@@ -85,15 +85,15 @@ async fn several_assistants_are_served_below_their_names_only() {
     let body = || json!({ "message": "hello" });
     assert_eq!(client.post("/chat", body()).await.code(404), "unknown_route");
     assert_eq!(client.get("/").await.status, 200, "the client follows a redirect to the API reference");
-    let one = client.post("/one/chat", body()).await.expect(200);
-    let two = client.post("/two/chat", body()).await.expect(200);
-    assert_eq!((&one["agent"], &two["agent"]), (&json!("one"), &json!("two")));
-    assert_ne!(one["thread"], two["thread"]);
+    let first = client.post("/one/chat", body()).await.expect(200);
+    let second = client.post("/two/chat", body()).await.expect(200);
+    assert_eq!((&first["agent"], &second["agent"]), (&json!("one"), &json!("two")));
+    assert_ne!(first["thread"], second["thread"]);
     assert_eq!(client.post("/three/chat", body()).await.code(404), "unknown_route");
     for path in ["/three/health", "/three/", "/three/conversations/x"] {
         assert_eq!(client.get(path).await.code(404), "unknown_route", "{path}");
     }
-    let thread = one["thread"].as_str().unwrap();
+    let thread = first["thread"].as_str().unwrap();
     // S0.29, on a path that starts with the assistant's name.
     let history = client.get(&format!("/one/conversations/{thread}")).await.expect(200);
     assert_eq!(history["messages"][1]["content"], "You said: hello");

@@ -29,8 +29,8 @@ async fn senders_are_authenticated_by_a_signature_of_the_body() {
     let letter = Letter { team: "acme", event: "E1", text: "good+morning" };
     let answered = send_letter(&server, "/letters/events", &letter.body(), None).await;
     assert_eq!(answered.expect(200), json!({ "ok": true, "reply": "You said: good morning", "replayed": false }));
-    let again = send_letter(&server, "/letters/events", &letter.body(), None).await;
-    assert_eq!(again.expect(200), json!({ "ok": true, "reply": "You said: good morning", "replayed": true }));
+    let repeated = send_letter(&server, "/letters/events", &letter.body(), None).await;
+    assert_eq!(repeated.expect(200), json!({ "ok": true, "reply": "You said: good morning", "replayed": true }));
     assert_eq!(model.request_count(), 1, "a repeated event is processed once");
     let other = Letter { text: "good evening", ..letter };
     let other = send_letter(&server, "/letters/events", &other.body(), None).await;

@@ -72,8 +72,8 @@ async fn erase_ana(server: &TestServer) {
     let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let erased = ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);
     assert_eq!(erased["swept"], true, "{erased}");
-    let again = ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);
-    let counts = ["threads", "messages", "documents", "passages", "shared_messages"].map(|name| again[name].clone());
+    let repeated = ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);
+    let counts = ["threads", "messages", "documents", "passages", "shared_messages"].map(|name| repeated[name].clone());
     assert_eq!(counts, [0, 0, 0, 0, 0].map(|count: u64| json!(count)));
 }
 

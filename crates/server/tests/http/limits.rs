@@ -174,31 +174,31 @@ async fn heads_of_more_than_64_kib_are_rejected() {
     let head = |path: &str, headers: &str| {
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")
     };
-    let room = MAX_HEAD_BYTES - head("/health", "").len();
+    let available_bytes = MAX_HEAD_BYTES - head("/health", "").len();
     for fits in [
-        head("/health", &header_of(room)),
-        head("/health", &many_headers_of(room - 80)),
-        head("/health?", &header_of(room / 2)),
+        head("/health", &header_of(available_bytes)),
+        head("/health", &many_headers_of(available_bytes - 80)),
+        head("/health?", &header_of(available_bytes / 2)),
     ] {
         assert!(fits.len() <= MAX_HEAD_BYTES);
         let answer = send_raw(&server, &[fits.as_bytes()]).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{} bytes: {answer:?}", fits.len());
     }
     for over in [
-        head("/health", &header_of(room + 1)),
+        head("/health", &header_of(available_bytes + 1)),
         head("/health", &header_of(100_000)),
         head("/health", &many_headers_of(100_000)),
         head(&format!("/health?{}", "y".repeat(40_000)), &header_of(40_000)),
     ] {
-        let whole = send_raw(&server, &[over.as_bytes()]).await;
+        let sent_whole = send_raw(&server, &[over.as_bytes()]).await;
         let pieces: Vec<&[u8]> = over.as_bytes().chunks(4_000).collect();
-        let in_pieces = send_raw(&server, &pieces).await;
-        for answer in [whole, in_pieces] {
+        let sent_in_pieces = send_raw(&server, &pieces).await;
+        for answer in [sent_whole, sent_in_pieces] {
             // The connection may be reset before a client that is still sending reads the response.
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{} bytes: {answer:?}", over.len());
         }
     }
-    let refused = send_raw(&server, &[head("/health", &header_of(room + 1)).as_bytes()]).await;
+    let refused = send_raw(&server, &[head("/health", &header_of(available_bytes + 1)).as_bytes()]).await;
     assert!(refused.starts_with("HTTP/1.1 431"), "{refused:?}");
     server.client().get("/health").await.expect(200);
 }

@@ -106,30 +106,33 @@ async fn pages_exchange_the_token_for_a_cookie() {
     assert_eq!(exchanged.header("set-cookie"), expected);
     assert!(cookie.starts_with(&format!("threadkeep-{port}=")), "{cookie}");
 
-    let own = format!("http://127.0.0.1:{port}");
-    let ask = |method: &str, headers: &[(&str, &str)]| {
+    let own_origin = format!("http://127.0.0.1:{port}");
+    let send_with_cookie = |method: &str, headers: &[(&str, &str)]| {
         let mut request = anonymous.request(method, "/v1/threads").header("cookie", &cookie);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         send(if method == "POST" { request.json(&json!({})) } else { request })
     };
-    ask("GET", &[]).await.expect(200);
-    ask("GET", &[("sec-fetch-site", "none")]).await.expect(200);
+    send_with_cookie("GET", &[]).await.expect(200);
+    send_with_cookie("GET", &[("sec-fetch-site", "none")]).await.expect(200);
     // Requests that change something must prove that they come from a page of this server.
-    ask("POST", &[("origin", own.as_str())]).await.expect(201);
-    ask("POST", &[("sec-fetch-site", "same-origin")]).await.expect(201);
+    send_with_cookie("POST", &[("origin", own_origin.as_str())]).await.expect(201);
+    send_with_cookie("POST", &[("sec-fetch-site", "same-origin")]).await.expect(201);
     for unproven in [&[][..], &[("sec-fetch-site", "none")]] {
-        assert_eq!(ask("POST", unproven).await.code(403), "other_origin", "{unproven:?}");
+        assert_eq!(send_with_cookie("POST", unproven).await.code(403), "other_origin", "{unproven:?}");
     }
     // For browsers, all ports of a host are one site: pages on other ports send the cookie too.
     for other in [("origin", "http://127.0.0.1:1"), ("sec-fetch-site", "same-site"), ("x-forwarded-for", "192.0.2.1")] {
         for method in ["GET", "POST"] {
-            assert!(matches!(ask(method, &[other]).await.code(403).as_str(), "other_origin" | "loopback_only"));
+            assert!(matches!(
+                send_with_cookie(method, &[other]).await.code(403).as_str(),
+                "other_origin" | "loopback_only"
+            ));
         }
     }
     // A key takes precedence over the cookie.
-    assert_eq!(ask("GET", &[("authorization", "Bearer wrong")]).await.code(401), "invalid_key");
+    assert_eq!(send_with_cookie("GET", &[("authorization", "Bearer wrong")]).await.code(401), "invalid_key");
 }
 
 #[tokio::test]
@@ -147,12 +150,12 @@ async fn web_sockets_with_a_cookie_require_the_origin_of_this_server() {
             Err(error) => panic!("{error}"),
         }
     };
-    let own = format!("http://{}", server.address);
+    let own_origin = format!("http://{}", server.address);
     assert_eq!(open(&[]).await, 401);
     assert_eq!(open(&[("cookie", cookie.clone())]).await, 403);
     assert_eq!(open(&[("cookie", cookie.clone()), ("origin", "http://127.0.0.1:1".to_owned())]).await, 403);
-    assert_eq!(open(&[("cookie", "threadkeep-80=x".to_owned()), ("origin", own.clone())]).await, 401);
-    assert_eq!(open(&[("cookie", cookie), ("origin", own)]).await, 101);
+    assert_eq!(open(&[("cookie", "threadkeep-80=x".to_owned()), ("origin", own_origin.clone())]).await, 401);
+    assert_eq!(open(&[("cookie", cookie), ("origin", own_origin)]).await, 101);
     assert_eq!(open(&[("authorization", format!("Bearer {TOKEN}"))]).await, 101);
 }
 
@@ -160,25 +163,28 @@ async fn web_sockets_with_a_cookie_require_the_origin_of_this_server() {
 async fn cookies_are_valid_only_for_the_server_that_set_them() {
     let (server, other) = (TestServer::start().await, TestServer::start().await);
     let cookie = cookie_of(&exchange_for_cookie(&server.anonymous_client(), TOKEN).await);
-    let ask = |server: &TestServer, cookie: &str, host: &str| {
+    let send_with_cookie = |server: &TestServer, cookie: &str, host: &str| {
         send(server.anonymous_client().request("GET", "/v1/threads").header("cookie", cookie).header("host", host))
     };
     let (host, other_host) = (server.address.to_string(), other.address.to_string());
-    ask(&server, &cookie, &host).await.expect(200);
+    send_with_cookie(&server, &cookie, &host).await.expect(200);
     // Both servers have the same token, but neither accepts the other's cookie, under either name.
     let renamed = cookie.replace(&server.address.port().to_string(), &other.address.port().to_string());
     for wrong in [cookie.as_str(), &renamed] {
-        assert_eq!(ask(&other, wrong, &other_host).await.code(401), "invalid_key", "{wrong}");
+        assert_eq!(send_with_cookie(&other, wrong, &other_host).await.code(401), "invalid_key", "{wrong}");
     }
-    assert_eq!(ask(&server, &cookie, &host.replace("127.0.0.1", "localhost")).await.code(401), "invalid_key");
+    assert_eq!(
+        send_with_cookie(&server, &cookie, &host.replace("127.0.0.1", "localhost")).await.code(401),
+        "invalid_key"
+    );
     let (name, value) = cookie.split_once('=').unwrap();
     let (expires_at, signature) = value.split_once('.').unwrap();
     let later = format!("{name}={}.{signature}", expires_at.parse::<u64>().unwrap() + 1);
     for forged in [later, format!("{name}={TOKEN}"), format!("{name}="), format!("{name}={expires_at}.")] {
-        assert_eq!(ask(&server, &forged, &host).await.code(401), "invalid_key", "{forged}");
+        assert_eq!(send_with_cookie(&server, &forged, &host).await.code(401), "invalid_key", "{forged}");
     }
     // The server finds its cookie among others of the same name, which a page on another port can set.
-    ask(&server, &format!("{name}=x; {cookie}; {name}=y"), &host).await.expect(200);
+    send_with_cookie(&server, &format!("{name}=x; {cookie}; {name}=y"), &host).await.expect(200);
 }
 
 /// A pass is a short-lived secret, derived from the token, for the address that opens the browser.

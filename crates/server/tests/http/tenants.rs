@@ -107,8 +107,12 @@ fn every_route_has_a_tenant_case() {
         assert_eq!(door.routes_without_cases(), [], "{}", door.name());
     }
     let doors = Server::doors();
-    let without = doors.last().unwrap().clone().cases(|_| Vec::new());
-    assert_eq!(without.routes_without_cases().len(), without.routes().len(), "without cases, all routes are reported");
+    let without_cases = doors.last().unwrap().clone().cases(|_| Vec::new());
+    assert_eq!(
+        without_cases.routes_without_cases().len(),
+        without_cases.routes().len(),
+        "without cases, all routes are reported"
+    );
 }
 
 #[tokio::test]

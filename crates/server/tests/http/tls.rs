@@ -112,8 +112,8 @@ async fn renewed_certificates_are_used_without_a_restart() {
 async fn errors_name_the_invalid_file() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key, _) = write_certificate(folder.path());
-    let elsewhere = tempfile::tempdir().unwrap();
-    let (_, other_key, _) = write_certificate(elsewhere.path());
+    let other_folder = tempfile::tempdir().unwrap();
+    let (_, other_key, _) = write_certificate(other_folder.path());
     let missing = folder.path().join("missing.pem");
     assert!(matches!(Tls::from_pem_files(&missing, &key), Err(TlsError::Certificate(_))));
     assert!(matches!(Tls::from_pem_files(&key, &key), Err(TlsError::Certificate(_))));

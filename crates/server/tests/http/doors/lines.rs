@@ -62,6 +62,6 @@ async fn process_line(service: &Service, line: &str) -> Result<String, Error> {
     let request =
         AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_ephemeral: false };
     let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;
-    let again = if answered.replayed { " (again)" } else { "" };
-    Ok(format!("{}{again}", answered.turn.reply))
+    let suffix = if answered.replayed { " (again)" } else { "" };
+    Ok(format!("{}{suffix}", answered.turn.reply))
 }

@@ -59,8 +59,8 @@ async fn turns_are_returned_with_all_documented_members() {
     assert_eq!((&turn["usage"]["model_calls"], &turn["usage"]["input_tokens"]), (&json!(2), &json!(14)));
     assert_eq!(turn["stored"].as_array().unwrap().len(), 4);
     let thread = turn["thread"].as_str().unwrap();
-    let again = client.get(&format!("/v1/threads/{thread}/turns/{}", turn["turn"].as_str().unwrap())).await;
-    assert_eq!(again.expect(200)["tool_calls"], turn["tool_calls"]);
+    let repeated = client.get(&format!("/v1/threads/{thread}/turns/{}", turn["turn"].as_str().unwrap())).await;
+    assert_eq!(repeated.expect(200)["tool_calls"], turn["tool_calls"]);
     assert_eq!(client.get(&format!("/v1/threads/{thread}/turns/none")).await.code(404), "not_found");
     let failed = client.post(TURNS_PATH, json!({ "text": "fail", "thread": thread })).await.expect(200);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("model_unavailable")));
@@ -117,8 +117,8 @@ async fn repeated_requests_return_the_stored_turn() {
     let client = server.client();
     let ask_with_key = |text: &str| send(turn_request(&client, json!({ "text": text }), &[("idempotency-key", "k")]));
     let first = ask_with_key("one").await.expect(200);
-    let again = ask_with_key("one").await;
-    assert_eq!((again.header("idempotency-replayed"), &again.expect(200)["turn"]), ("true", &first["turn"]));
+    let repeated = ask_with_key("one").await;
+    assert_eq!((repeated.header("idempotency-replayed"), &repeated.expect(200)["turn"]), ("true", &first["turn"]));
     assert_eq!(ask_with_key("two").await.code(409), "idempotency_key_reused");
     let thread = first["thread"].as_str().unwrap();
     let in_thread = |text: &str, retry: &str| {
@@ -149,14 +149,14 @@ async fn repeated_requests_wait_for_the_running_turn() {
     let client = server.client();
     let thread = client.new_thread().await;
     let key = ("idempotency-key", "k");
-    for (first, again) in [(key, key), (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"))] {
+    for (first, repeated) in [(key, key), (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"))] {
         let body = json!({ "text": "wait", "thread": thread });
         let first = tokio::spawn(send(turn_request(&client, body.clone(), &[first])));
         model.wait_until_blocked().await;
-        let again = tokio::spawn(send(turn_request(&client, body, &[again])));
+        let repeated = tokio::spawn(send(turn_request(&client, body, &[repeated])));
         model.unblock();
-        let (first, again) = (first.await.unwrap().expect(200), again.await.unwrap().expect(200));
-        assert_eq!(first["turn"], again["turn"]);
+        let (first, repeated) = (first.await.unwrap().expect(200), repeated.await.unwrap().expect(200));
+        assert_eq!(first["turn"], repeated["turn"]);
     }
     assert_eq!(client.texts(&thread).await.len(), 4);
 }

@@ -40,8 +40,8 @@ async fn calls_are_executed_once_after_approval() {
     let finished = approve().await.expect(200);
     assert_eq!((&finished["status"], &finished["reply"]), (&json!("completed"), &json!("Done: lamp deleted")));
     assert_eq!(finished["approvals"][0]["state"], "done");
-    let again = approve().await;
-    assert_eq!((again.header("idempotency-replayed"), &again.expect(200)["turn"]), ("true", &finished["turn"]));
+    let repeated = approve().await;
+    assert_eq!((repeated.header("idempotency-replayed"), &repeated.expect(200)["turn"]), ("true", &finished["turn"]));
     let other = send_decision(&client, &path, json!({ "decision": "deny" }), ("idempotency-key", "k")).await;
     assert_eq!(other.code(409), "approval_closed");
     assert_eq!(client.post(&path, json!({ "decision": "approve" })).await.code(409), "approval_closed");

@@ -64,8 +64,8 @@ async fn turns_can_be_cancelled_while_waiting_for_a_decision() {
     assert_eq!(turn["status"], "waiting_for_approval");
     let (path, approval) = paths_of(&turn);
     // Reading the waiting turn returns the same result.
-    let again = client.get(&path).await.expect(200);
-    assert_eq!(again, turn);
+    let reread = client.get(&path).await.expect(200);
+    assert_eq!(reread, turn);
     assert_eq!((&turn["usage"]["model_calls"], &turn["model"]), (&json!(1), &json!("keeper-1")));
     let cancelled = client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
     assert_eq!((&cancelled["usage"], &cancelled["model"]), (&turn["usage"], &turn["model"]));

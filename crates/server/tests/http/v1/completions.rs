@@ -31,8 +31,8 @@ async fn completions_are_stored_on_request() {
     assert_eq!(list(&format!("after={}&limit=5", ids[19])).await, (ids[20..].to_vec(), true));
     assert_eq!(list("model=m&order=desc&limit=1").await, (vec![ids[24].clone()], true));
     assert_eq!(list("model=other").await.0.len(), 1);
-    let odd: Vec<String> = ids.iter().skip(1).step_by(2).cloned().collect();
-    assert_eq!(list("metadata[parity]=odd").await, (odd, false));
+    let odd_ids: Vec<String> = ids.iter().skip(1).step_by(2).cloned().collect();
+    assert_eq!(list("metadata[parity]=odd").await, (odd_ids, false));
     let path = format!("/v1/chat/completions/{}", ids[3]);
     let stored = client.get(&path).await.expect(200);
     assert_eq!(stored["choices"][0]["message"]["content"], "echo: 3 (1 messages)");

@@ -16,8 +16,8 @@ async fn exports_can_be_imported_repeatedly() {
     let import = || send(other.request("POST", "/v1/import").body(exported.text.clone()));
     let first = import().await.expect(200);
     assert_eq!((&first["messages"], &first["problem_count"]), (&json!({ "new": 1, "known": 0 }), &json!(0)));
-    let again = import().await.expect(200);
-    assert_eq!(again["messages"], json!({ "new": 0, "known": 1 }));
+    let repeated = import().await.expect(200);
+    assert_eq!(repeated["messages"], json!({ "new": 0, "known": 1 }));
     assert_eq!(other.texts(&thread).await, ["keep this"]);
     assert_eq!(other.get("/v1/preferences/tone").await.expect(200)["value"], "plain");
     let unreadable = send(other.request("POST", "/v1/import").body("no conversations")).await;

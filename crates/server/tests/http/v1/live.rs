@@ -302,9 +302,9 @@ async fn changes_lost_in_a_failover_are_detected() {
     }
     let events = format!("{path}/events");
     let first = Events::open(&client, &events, Some(0)).await.next().await.unwrap();
-    let seen = first.whole_id.unwrap();
-    assert_eq!((first.id, seen.len(), &first.data["change"]), (Some(1), "1-a1b2c3d4".len(), &json!(1)));
-    for seen in [seen.as_str(), "1"] {
+    let first_id = first.whole_id.unwrap();
+    assert_eq!((first.id, first_id.len(), &first.data["change"]), (Some(1), "1-a1b2c3d4".len(), &json!(1)));
+    for seen in [first_id.as_str(), "1"] {
         let next = Events::resume(&client, &events, Some(seen)).await.next().await.unwrap();
         assert_eq!((next.id, texts_of(&next)), (Some(2), vec!["two"]), "after {seen}");
     }
@@ -319,7 +319,7 @@ async fn changes_lost_in_a_failover_are_detected() {
 
     let mut socket = open_socket(&server, &client).await;
     for (after, kind, change) in [
-        (json!(seen), "commit", 2),
+        (json!(first_id), "commit", 2),
         (json!(1), "commit", 2),
         (json!("1"), "commit", 2),
         (json!("1-00000000"), "reset", 2),

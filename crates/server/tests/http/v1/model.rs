@@ -172,8 +172,8 @@ async fn completions_are_stateless_or_continue_a_thread() {
     in_thread("one", "0").await.expect(200);
     let second = in_thread("two", "0").await.expect(200);
     assert_eq!(second["choices"][0]["message"]["content"], "echo: two (4 messages)");
-    let again = in_thread("two", "1").await.expect(200);
-    assert_eq!((&again["id"], &again["choices"]), (&second["id"], &second["choices"]));
+    let retried = in_thread("two", "1").await.expect(200);
+    assert_eq!((&retried["id"], &retried["choices"]), (&second["id"], &second["choices"]));
     assert_eq!(client.texts(&thread).await, ["one", "echo: one (2 messages)", "two", "echo: two (4 messages)"]);
     assert_eq!(model.requests.lock().unwrap().len(), 3, "a retry does not call the model");
     assert_eq!(in_thread("fail", "0").await.code(503), "model_unavailable");

@@ -98,8 +98,8 @@ async fn items_can_be_referenced_by_id() {
         client.post(&items_path, json!({ "items": [reference(item), { "role": "user", "content": "x" }] })).await;
     let added = added.expect(200);
     assert_eq!((&added["data"][0], added["data"].as_array().unwrap().len()), (item, 2));
-    let again = client.post(&items_path, json!({ "items": [reference(item)] })).await.expect(200);
-    assert_eq!((&again["data"][0], list_items(&client, &conversation).await.len()), (item, 2));
+    let added_again = client.post(&items_path, json!({ "items": [reference(item)] })).await.expect(200);
+    assert_eq!((&added_again["data"][0], list_items(&client, &conversation).await.len()), (item, 2));
     // Items that the conversation already contains are neither sent nor stored twice.
     let input = json!([reference(item), added["data"][1], { "role": "user", "content": "y" }]);
     let response =

@@ -26,9 +26,9 @@ async fn records_support_conditional_writes() {
         second.expect(200);
         assert_eq!(put("if-match", &tag).await.code(412), "changed_meanwhile");
         assert_eq!(put("if-match", "*").await.error(400)["param"], "If-Match");
-        let both = client.request("PUT", &path).header("content-type", "application/json").body(raw);
-        let both = send(both.header("if-match", &tag).header("if-none-match", "*")).await;
-        assert_eq!(both.error(400)["param"], "If-Match");
+        let with_both_headers = client.request("PUT", &path).header("content-type", "application/json").body(raw);
+        let with_both_headers = send(with_both_headers.header("if-match", &tag).header("if-none-match", "*")).await;
+        assert_eq!(with_both_headers.error(400)["param"], "If-Match");
         put("", "").await.expect(200);
         let found = client.get(&path).await;
         assert!(found.text.contains(r#""value":{"z":1.10,"a":[]}"#), "{}", found.text);

@@ -24,10 +24,10 @@ async fn repeated_requests_with_a_key_are_executed_once() {
     let key = ("idempotency-key", "one");
     let first = append(&client, &thread, "hello", &[key]).await.expect(201);
     client.say(&thread, "something else").await;
-    let again = append(&client, &thread, "hello", &[key]).await;
-    assert_eq!(again.header("idempotency-replayed"), "true");
-    let again = again.expect(201);
-    assert_eq!((&first["messages"], &first["change"]), (&again["messages"], &again["change"]));
+    let repeated = append(&client, &thread, "hello", &[key]).await;
+    assert_eq!(repeated.header("idempotency-replayed"), "true");
+    let repeated = repeated.expect(201);
+    assert_eq!((&first["messages"], &first["change"]), (&repeated["messages"], &repeated["change"]));
     assert_eq!(append(&client, &thread, "goodbye", &[key]).await.code(409), "idempotency_key_reused");
     assert_eq!(client.texts(&thread).await, ["hello", "something else"]);
     let invalid = append(&client, &thread, "hello", &[("idempotency-key", "")]).await;

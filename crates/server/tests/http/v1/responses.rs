@@ -81,15 +81,15 @@ async fn responses_in_a_conversation_are_stored_there() {
     let output = json!([{ "type": "function_call_output", "call_id": "call_2", "output": "in 3 minutes" }]);
     let answered = ask(output.clone(), "0").await.expect(200);
     assert_eq!(response_text(&answered), "echo: in 3 minutes (5 messages)");
-    let again = ask(output, "1").await.expect(200);
-    assert_eq!((&again["id"], &again["output"]), (&answered["id"], &answered["output"]));
+    let retried = ask(output, "1").await.expect(200);
+    assert_eq!((&retried["id"], &retried["output"]), (&answered["id"], &answered["output"]));
     assert_eq!(model.requests.lock().unwrap().len(), 3, "a retry does not call the model");
     let page = items().await.expect(200);
     let kinds: Vec<&str> = page["data"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["message", "message", "message", "function_call", "function_call_output", "message"]);
     assert_eq!(page["data"][5], answered["output"][0]);
-    let both = json!({ "input": "x", "conversation": { "id": id }, "previous_response_id": "resp_1" });
-    assert_eq!(client.post("/v1/responses", both).await.code(400), "mutually_exclusive_parameters");
+    let with_both = json!({ "input": "x", "conversation": { "id": id }, "previous_response_id": "resp_1" });
+    assert_eq!(client.post("/v1/responses", with_both).await.code(400), "mutually_exclusive_parameters");
     assert_eq!(ask(json!("fail"), "0").await.code(503), "model_unavailable");
     assert_eq!(items().await.expect(200)["data"].as_array().unwrap().len(), 6, "failed requests store nothing");
     // A response no longer contains items that are deleted from its conversation.

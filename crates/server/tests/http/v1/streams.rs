@@ -135,10 +135,10 @@ async fn background_streams_can_be_resumed_on_any_instance() {
         assert_eq!(text_deltas(&rest), [" is", " on", "."]);
         let events: Vec<_> = first[..5].iter().cloned().chain(rest).collect();
         assert_eq!(sequence_numbers(&events), (0..events.len() as u64).collect::<Vec<_>>());
-        let (last, whole) = events.last().unwrap();
-        assert_eq!((last.as_str(), &whole["response"]["status"]), ("response.completed", &json!("completed")));
-        assert_eq!(whole["response"]["output"][0]["content"][0]["text"], "A lamp is on.");
-        assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200), whole["response"]);
+        let (last, data) = events.last().unwrap();
+        assert_eq!((last.as_str(), &data["response"]["status"]), ("response.completed", &json!("completed")));
+        assert_eq!(data["response"]["output"][0]["content"][0]["text"], "A lamp is on.");
+        assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200), data["response"]);
         // A complete response is replayed with the same deltas.
         for client in [&client, &other.client()] {
             let replayed = Stream::open(retrieve_request(client, &id, None)).await.read_all().await;
@@ -164,15 +164,15 @@ async fn stored_responses_are_replayed_without_deleted_items() {
         assert_eq!(replayed, events[2..]);
         // A response that was not streamed is replayed with one delta.
         ["One, ", "two", ""].iter().for_each(|piece| model.send(piece).unwrap());
-        let whole =
+        let response =
             client.post("/v1/responses", json!({ "input": "x", "conversation": conversation })).await.expect(200);
         let events =
-            Stream::open(retrieve_request(&client, whole["id"].as_str().unwrap(), None)).await.read_all().await;
-        assert_eq!((text_deltas(&events), &events.last().unwrap().1["response"]), (vec!["One, two"], &whole));
+            Stream::open(retrieve_request(&client, response["id"].as_str().unwrap(), None)).await.read_all().await;
+        assert_eq!((text_deltas(&events), &events.last().unwrap().1["response"]), (vec!["One, two"], &response));
         let Some(conversation) = conversation.as_str() else { continue };
-        let item = whole["output"][0]["id"].as_str().unwrap();
+        let item = response["output"][0]["id"].as_str().unwrap();
         client.delete(&format!("/v1/conversations/{conversation}/items/{item}")).await.expect(200);
-        let events = Stream::open(retrieve_request(&client, whole["id"].as_str().unwrap(), None)).await;
+        let events = Stream::open(retrieve_request(&client, response["id"].as_str().unwrap(), None)).await;
         let events = events.read_all().await;
         assert_eq!(event_types(&events), ["response.created", "response.in_progress", "response.completed"]);
     }

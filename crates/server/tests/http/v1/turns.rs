@@ -159,14 +159,14 @@ async fn repeated_requests_in_a_shared_thread_return_the_first_response() {
     let servers = TwoServers::start().await;
     let roles = [KeyRole::Write, KeyRole::Read];
     let ana = servers.first.client_with_new_key("acme", Some("ana"), &roles).await;
-    let again = servers.second.client().with_key(ana.key.as_deref().unwrap());
+    let second_client = servers.second.client().with_key(ana.key.as_deref().unwrap());
     let body = json!({ "owner": "tenant", "key": "slack:C1" });
     let thread = ana.post("/v1/threads", body).await.expect(201)["id"].as_str().unwrap().to_owned();
     let body = json!({ "input": "hello", "conversation": format!("conv_{}", thread.replace('-', "")) });
     let ask =
         |client: &Client| send(client.request("POST", "/v1/responses").header("idempotency-key", "once").json(&body));
     let first = ask(&ana).await.expect(200);
-    assert_eq!(ask(&again).await.expect(200), first);
+    assert_eq!(ask(&second_client).await.expect(200), first);
     assert_eq!(servers.echo.requests.lock().unwrap().len(), 1);
 }
 

@@ -109,7 +109,7 @@ async fn document_paths_are_aliases_of_record_paths() {
 #[tokio::test]
 async fn system_records_are_not_accessible() {
     let server = TestServer::start().await;
-    // API keys are system records. The caller's key belongs to the tenant under which they might be looked up.
+    // API keys are stored as system records of the internal tenant. No spelling of their namespace gives access to them.
     let admin = server.client_with_new_key("other", None, &[KeyRole::Admin]).await;
     for name in ["server.keys", "system%2Fserver.keys", "system/server.keys", "..%2Fsystem%2Fserver.keys"] {
         let answer = admin.get(&format!("/v1/records/{name}?owner=tenant")).await;

@@ -57,7 +57,7 @@ macro_rules! __with_all_cases {
                 empty_batches_have_no_effects,
             }
             decisions {
-                the_first_failed_check_decides_the_error,
+                the_first_failed_check_determines_the_error,
                 positions_have_a_maximum,
             }
             idempotency {
@@ -67,10 +67,10 @@ macro_rules! __with_all_cases {
                 replays_skip_preconditions,
                 outcomes_expire_after_the_window,
                 keys_are_scoped_to_a_thread,
-                given_and_minted_keys_do_not_collide,
+                keys_from_callers_and_generated_keys_do_not_collide,
             }
             positions {
-                positions_grow_without_gaps,
+                positions_increase_without_gaps,
                 an_expected_seq_must_match,
                 an_expected_change_must_match,
                 external_ids_are_unique_in_a_thread,
@@ -126,11 +126,11 @@ macro_rules! __with_all_cases {
                 keys_are_compared_byte_by_byte,
             }
             scopes {
-                foreign_threads_look_like_unknown_threads,
-                foreign_ids_and_keys_cannot_be_opened,
+                threads_of_others_look_like_unknown_threads,
+                threads_of_others_cannot_be_opened,
                 tenants_may_use_the_same_ids,
-                foreign_lists_are_empty,
-                foreign_records_are_inaccessible,
+                lists_of_others_are_empty,
+                records_of_others_are_inaccessible,
                 users_read_and_append_to_shared_threads,
                 users_open_and_list_shared_threads,
                 the_application_acts_for_its_users,
@@ -158,7 +158,7 @@ macro_rules! __with_all_cases {
                 derived_records_are_dumped_with_their_thread,
                 one_concurrent_derived_write_wins,
                 an_erasure_removes_text_derived_concurrently,
-                scrubbed_derived_text_is_gone,
+                text_removed_from_a_derived_record_is_gone,
             }
             expiry {
                 an_expired_thread_is_invisible,
@@ -169,12 +169,12 @@ macro_rules! __with_all_cases {
                 thread_records_expire_independently,
             }
             wake_ups {
-                commits_wake_listeners,
+                commits_wake_subscribers,
                 every_write_changes_the_stamp,
                 record_writes_change_the_records_stamp,
-                opens_and_deletions_wake_listeners,
-                user_and_tenant_records_wake_listeners,
-                a_slow_listener_does_not_block_writers,
+                opening_and_deleting_wake_subscribers,
+                user_and_tenant_records_wake_subscribers,
+                a_slow_subscriber_does_not_block_writers,
             }
             changes {
                 each_effect_is_logged,
@@ -253,9 +253,9 @@ macro_rules! __with_all_cases {
                 commits_reject_duplicate_names,
             }
             tags {
-                every_change_number_has_its_tag,
+                every_change_has_the_tag_of_its_commit,
                 a_reassigned_change_number_is_rejected,
-                a_stale_driver_is_fenced,
+                commits_of_a_replaced_driver_are_rejected,
                 a_derived_write_at_a_lost_change_is_rejected,
                 a_reader_at_a_lost_change_gets_a_reset,
                 a_lost_commit_can_be_repeated_with_its_key,

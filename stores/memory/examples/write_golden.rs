@@ -1,6 +1,6 @@
 //! Writes the golden files of the current format: `cargo run --example write_golden -- FOLDER`.
 //!
-//! Use it only for a format that has none yet. Existing golden files are never changed.
+//! Use this program only for a format that has no golden files yet. Existing golden files are never changed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use threadkeep_core::Backend;
 use threadkeep_store_conformance::{Abilities, Factory, Instance, write_golden};
 use threadkeep_store_memory::MemoryStore;
 
-struct InMemory;
+struct MemoryFactory;
 
 #[async_trait]
-impl Factory for InMemory {
+impl Factory for MemoryFactory {
     async fn create(&self) -> Box<dyn Instance> {
-        Box::new(Open(MemoryStore::open()))
+        Box::new(MemoryInstance(MemoryStore::open()))
     }
 
     fn abilities(&self) -> Abilities {
@@ -22,10 +22,10 @@ impl Factory for InMemory {
     }
 }
 
-struct Open(Backend);
+struct MemoryInstance(Backend);
 
 #[async_trait]
-impl Instance for Open {
+impl Instance for MemoryInstance {
     fn backend(&self) -> Backend {
         self.0.clone()
     }
@@ -42,5 +42,5 @@ impl Instance for Open {
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let folder = std::env::args().nth(1).ok_or_else(|| std::io::Error::other("usage: write_golden FOLDER"))?;
-    write_golden(&InMemory, Path::new(&folder)).await
+    write_golden(&MemoryFactory, Path::new(&folder)).await
 }

@@ -22,7 +22,7 @@ use tokio::sync::broadcast;
 
 use crate::state::State;
 
-/// How many unread wake-ups a listener may have before it gets one [`WakeUp::Anything`] instead.
+/// The maximum number of unread wake-ups of a subscriber. A subscriber with more gets one [`WakeUp::Anything`] instead.
 const WAKE_UP_CAPACITY: usize = 1024;
 
 /// A store in memory. Clones share the same conversations.
@@ -61,9 +61,9 @@ impl MemoryStore {
         self.shared.state.lock().expect("no code panics while it holds the lock")
     }
 
-    fn wake(&self, wake_up: Option<WakeUp>) {
+    fn send_wake_up(&self, wake_up: Option<WakeUp>) {
         if let Some(wake_up) = wake_up {
-            // Sending fails if there is no listener, which is not an error.
+            // Sending fails only if there are no subscribers.
             let _ = self.shared.wake_ups.send(wake_up);
         }
     }

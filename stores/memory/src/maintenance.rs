@@ -30,7 +30,7 @@ impl Maintenance for MemoryStore {
         self.state().dump_thread(tenant, thread, after, limit)
     }
 
-    /// Copies the whole state: simple rather than fast.
+    /// Copies the whole state, which is simple rather than fast.
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
         let state = self.state().clone();
         Ok(Box::new(MemorySnapshot::new(state, now)))
@@ -38,7 +38,7 @@ impl Maintenance for MemoryStore {
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
         let wake_up = self.state().restore_thread(tenant, thread, chunk)?;
-        self.wake(wake_up);
+        self.send_wake_up(wake_up);
         Ok(())
     }
 

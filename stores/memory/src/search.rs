@@ -10,7 +10,7 @@ use crate::MemoryStore;
 use crate::state::State;
 use crate::state::read::decode;
 
-/// How many terms of a query are looked up. Further ones are ignored.
+/// The maximum number of terms of a query that are looked up. Further terms are ignored.
 const MAX_TERMS: usize = 32;
 
 #[async_trait]
@@ -24,7 +24,7 @@ impl SearchIndex for MemoryStore {
         if query.vector.is_some() {
             return Err(StoreError::Unsupported("vector search over messages"));
         }
-        Ok(find(&self.state(), scope, query, now))
+        Ok(search_messages(&self.state(), scope, query, now))
     }
 
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
@@ -45,14 +45,14 @@ impl SearchIndex for MemoryStore {
     }
 }
 
-/// A message that contains at least one of the terms.
+/// A message that contains at least one of the query's terms.
 struct Match {
     hit: SearchHit,
     /// Indexes of the matched terms in the query.
     terms: Vec<usize>,
 }
 
-fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
+fn search_messages(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
     let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
     let mut matches = Vec::new();
     for (thread, stored) in state.searched_threads(scope, query.thread, now) {
@@ -67,7 +67,7 @@ fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Se
             }
         }
     }
-    matches.sort_by_key(|found| by_rarity(&found.terms, &answer.frequencies));
+    matches.sort_by_key(|found| rarity_key(&found.terms, &answer.frequencies));
     answer.hits = matches.into_iter().take(query.limit).map(|found| found.hit).collect();
     answer
 }
@@ -79,7 +79,7 @@ pub(crate) fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize>
     terms.filter(|(_, term)| indexed.contains(*term)).map(|(index, _)| index).collect()
 }
 
-/// A sort key that ranks matches of rarer terms first.
-pub(crate) fn by_rarity(terms: &[usize], frequencies: &[u64]) -> Option<u64> {
+/// Returns a sort key that ranks matches of rarer terms first.
+pub(crate) fn rarity_key(terms: &[usize], frequencies: &[u64]) -> Option<u64> {
     terms.iter().map(|term| frequencies[*term]).min()
 }

@@ -11,7 +11,7 @@ use threadkeep_core::{
 
 use crate::state::State;
 
-/// A copy of the state.
+/// A snapshot: a copy of the whole state.
 pub(crate) struct MemorySnapshot {
     state: State,
     now: Timestamp,
@@ -47,7 +47,7 @@ impl Snapshot for MemorySnapshot {
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {
-        let threads = self.threads.values().filter_map(|(tenant, id)| self.state.thread(tenant, *id).ok());
+        let threads = self.threads.values().filter_map(|(tenant, id)| self.state.get_thread(tenant, *id).ok());
         let messages = threads.map(|thread| thread.message_count).sum();
         Ok(SnapshotTotals { threads: self.threads.len() as u64, messages })
     }
@@ -55,8 +55,8 @@ impl Snapshot for MemorySnapshot {
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
         limits::check_page(limit)?;
         let later = self.threads.range(after.map_or(0, |after| after.saturating_add(1))..);
-        let listed = later.filter_map(|(place, (tenant, id))| match self.state.thread(tenant, *id) {
-            Ok(thread) => Some(ListedThread { number: *place, tenant: tenant.clone(), thread }),
+        let listed = later.filter_map(|(number, (tenant, id))| match self.state.get_thread(tenant, *id) {
+            Ok(thread) => Some(ListedThread { number: *number, tenant: tenant.clone(), thread }),
             Err(error) => {
                 self.unreadable.add(Some(*id), error.to_string());
                 None
@@ -65,12 +65,12 @@ impl Snapshot for MemorySnapshot {
         Ok(listed.take(limit).collect())
     }
 
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
         limits::check_page(size.entries)?;
         let (mut dumps, mut entries, mut bytes) = (Vec::new(), size.entries, size.bytes);
-        for (number, place) in places.iter().enumerate() {
-            let (tenant, id) = self.threads.get(place).ok_or(StoreError::NotFound(Kind::Thread))?;
-            let after = after.filter(|_| number == 0);
+        for (index, number) in numbers.iter().enumerate() {
+            let (tenant, id) = self.threads.get(number).ok_or(StoreError::NotFound(Kind::Thread))?;
+            let after = after.filter(|_| index == 0);
             let mut dump = self.state.dump_thread(tenant, *id, after, entries)?;
             truncate_after(&mut dump, bytes);
             entries = entries.saturating_sub(dump.entries.len());
@@ -86,7 +86,7 @@ impl Snapshot for MemorySnapshot {
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
         limits::check_page(limit)?;
-        Ok(self.state.owned_records(after, limit, self.now))
+        Ok(self.state.list_owned_records(after, limit, self.now))
     }
 }
 
@@ -101,14 +101,14 @@ fn text_bytes(entry: &DumpEntry) -> usize {
     }
 }
 
-/// Truncates a dump after the entry that reaches this many bytes.
+/// Truncates a dump after the entry at which it has at least this many bytes of text.
 fn truncate_after(dump: &mut Dump, bytes: usize) {
     let mut sum = 0;
-    let reached = dump.entries.iter().position(|entry| {
+    let last_index = dump.entries.iter().position(|entry| {
         sum += text_bytes(entry);
         sum >= bytes
     });
-    if let Some(last) = reached.filter(|last| last + 1 < dump.entries.len()) {
+    if let Some(last) = last_index.filter(|last| last + 1 < dump.entries.len()) {
         dump.next = Some(dump.entries[last].last_seq());
         dump.entries.truncate(last + 1);
     }

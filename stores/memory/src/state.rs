@@ -23,11 +23,12 @@ use uuid::Uuid;
 /// All data of one store.
 #[derive(Clone)]
 pub(crate) struct State {
-    /// Distinguishes this store's cursors from those of other stores.
+    /// A random id that distinguishes this store's cursors from those of other stores.
     incarnation: Uuid,
-    /// Increases with every change of any thread. Orders [`State::list_changed_threads`].
+    /// A number that increases with every change of any thread, and is assigned to the thread. Determines the order of
+    /// [`State::list_changed_threads`].
     stamp: u64,
-    /// The highest stamp of a swept deletion. Cursors before it are unusable.
+    /// The highest stamp of the deletions that a sweep has removed. Cursors before this stamp are unusable.
     swept_stamp: u64,
     /// The last version assigned to a record of a user or a tenant.
     record_version: u64,
@@ -42,7 +43,7 @@ struct Tenant {
     records: BTreeMap<(RecordOwner, Namespace, String), Record>,
     /// Entries of collections by owner, name of the collection and id.
     entries: BTreeMap<(Owner, String, String), IndexEntry>,
-    /// Threads being restored, whose last chunk has not been received.
+    /// Threads that are being restored: their last chunk has not been received.
     unfinished: BTreeMap<ThreadId, StoredThread>,
 }
 
@@ -53,21 +54,21 @@ pub(crate) struct StoredThread {
     records: BTreeMap<RecordName, Record>,
     /// The change log and the idempotency records, by change.
     commits: BTreeMap<u64, DumpedCommit>,
-    /// By position.
+    /// The messages and tombstones, by position.
     pub(crate) entries: BTreeMap<u64, DumpEntry>,
-    /// The stamp of its creation or restore. Orders [`State::list_threads`].
+    /// The stamp of its creation or restoration. Determines the order of [`State::list_threads`].
     first_stamp: u64,
     /// The stamp of its last change.
     stamp: u64,
     /// Derived from `commits`: the newest change of each key.
     commit_of_key: BTreeMap<IdempotencyKey, u64>,
-    /// Derived from `entries`, tombstones included.
+    /// Derived from `entries`: the positions of messages and tombstones.
     seq_of_id: BTreeMap<MessageId, u64>,
-    /// Derived from `entries`.
+    /// Derived from `entries`: the positions of messages with an external id.
     seq_of_external_id: BTreeMap<String, u64>,
 }
 
-/// A deleted thread, stored until it is swept after the idempotency window.
+/// A deleted thread. It is stored until a sweep removes it after the idempotency window.
 #[derive(Clone)]
 struct DeletedThread {
     owner: Owner,
@@ -80,7 +81,7 @@ impl State {
         Self { incarnation: Uuid::new_v4(), stamp: 0, swept_stamp: 0, record_version: 0, tenants: BTreeMap::new() }
     }
 
-    /// Finds a thread that is in the scope and has not expired, and the access of the scope to it.
+    /// Finds a thread that the scope can access and that has not expired, and the scope's access to it.
     fn find_live(&self, scope: &Scope, id: ThreadId, now: Timestamp) -> Result<(&StoredThread, Access)> {
         let stored = self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.threads.get(&id));
         let stored = stored.filter(|stored| stored.is_live(now)).ok_or(StoreError::NotFound(Kind::Thread))?;
@@ -90,8 +91,8 @@ impl State {
         }
     }
 
-    /// The threads that the scope has full access to, without expired ones.
-    pub(crate) fn full_threads<'a>(
+    /// Returns the threads to which the scope has full access, without expired threads.
+    pub(crate) fn threads_with_full_access<'a>(
         &'a self,
         scope: &'a Scope,
         now: Timestamp,
@@ -102,24 +103,24 @@ impl State {
     fn live_threads<'a>(
         &'a self,
         scope: &'a Scope,
-        least: Access,
+        min_access: Access,
         now: Timestamp,
     ) -> impl Iterator<Item = (ThreadId, &'a StoredThread)> {
         let threads = self.tenants.get(scope.tenant_id()).into_iter().flat_map(|tenant| &tenant.threads);
         threads
-            .filter(move |(_, stored)| stored.is_live(now) && scope.access(&stored.row.owner) >= least)
+            .filter(move |(_, stored)| stored.is_live(now) && scope.access(&stored.row.owner) >= min_access)
             .map(|(id, stored)| (*id, stored))
     }
 
-    /// The threads that a search includes: those with full access, or a single one with at least read access.
+    /// Returns the threads that a search includes: those with full access, or the thread `only` if the scope can read it.
     pub(crate) fn searched_threads<'a>(
         &'a self,
         scope: &'a Scope,
         only: Option<ThreadId>,
         now: Timestamp,
     ) -> impl Iterator<Item = (ThreadId, &'a StoredThread)> {
-        let least = if only.is_some() { Access::Append } else { Access::Full };
-        self.live_threads(scope, least, now).filter(move |(id, _)| only.is_none_or(|only| only == *id))
+        let min_access = if only.is_some() { Access::Append } else { Access::Full };
+        self.live_threads(scope, min_access, now).filter(move |(id, _)| only.is_none_or(|only| only == *id))
     }
 
     fn next_stamp(&mut self) -> u64 {
@@ -148,15 +149,15 @@ impl StoredThread {
     }
 
     fn to_thread(&self, id: ThreadId) -> Result<Thread> {
-        let words = codec::decode_thread(&self.row.body)?;
+        let attributes = codec::decode_thread(&self.row.body)?;
         let messages = self.entries.values().filter(|entry| matches!(entry, DumpEntry::Message { .. }));
         Ok(Thread {
             id,
             owner: self.row.owner.clone(),
             key: self.row.key.clone(),
-            title: words.title,
-            metadata: words.metadata,
-            state: words.state,
+            title: attributes.title,
+            metadata: attributes.metadata,
+            state: attributes.state,
             positions: self.row.positions,
             message_count: messages.count() as u64,
             created_at: self.row.created_at,
@@ -211,7 +212,7 @@ impl StoredThread {
     }
 }
 
-/// Whether a thread or record has expired, swept or not.
+/// Whether a thread or record has expired, even if no sweep has removed it yet.
 fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
     expires_at.is_some_and(|expires_at| expires_at <= now)
 }

@@ -12,13 +12,13 @@ use crate::{MemoryStore, wake_ups};
 impl Store for MemoryStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
         let (outcome, wake_up) = self.state().commit(scope, thread, batch, now)?;
-        self.wake(wake_up);
+        self.send_wake_up(wake_up);
         Ok(outcome)
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         let (opened, wake_up) = self.state().open_thread(scope, open, now)?;
-        self.wake(wake_up);
+        self.send_wake_up(wake_up);
         Ok(opened)
     }
 
@@ -48,7 +48,7 @@ impl Store for MemoryStore {
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
         let wake_up = self.state().delete_thread(scope, thread, now)?;
-        self.wake(Some(wake_up));
+        self.send_wake_up(Some(wake_up));
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Store for MemoryStore {
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
         let wake_up = WakeUp::of_record(scope, &write);
         let written = self.state().write_record(scope, write, now)?;
-        self.wake(wake_up);
+        self.send_wake_up(wake_up);
         Ok(written)
     }
 
@@ -131,7 +131,7 @@ impl Store for MemoryStore {
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {
-        Ok(wake_ups::listen(&self.shared.wake_ups))
+        Ok(wake_ups::subscribe(&self.shared.wake_ups))
     }
 
     fn stamp(&self) -> Option<u64> {

@@ -7,12 +7,12 @@ use threadkeep_core::Backend;
 use threadkeep_store_conformance::{Abilities, Factory, Instance, conformance_tests, property_test};
 use threadkeep_store_memory::MemoryStore;
 
-struct InMemory;
+struct MemoryFactory;
 
 #[async_trait]
-impl Factory for InMemory {
+impl Factory for MemoryFactory {
     async fn create(&self) -> Box<dyn Instance> {
-        Box::new(Open(MemoryStore::open()))
+        Box::new(MemoryInstance(MemoryStore::open()))
     }
 
     fn abilities(&self) -> Abilities {
@@ -20,10 +20,10 @@ impl Factory for InMemory {
     }
 }
 
-struct Open(Backend);
+struct MemoryInstance(Backend);
 
 #[async_trait]
-impl Instance for Open {
+impl Instance for MemoryInstance {
     fn backend(&self) -> Backend {
         self.0.clone()
     }
@@ -37,14 +37,14 @@ impl Instance for Open {
     }
 }
 
-async fn in_memory() -> Option<InMemory> {
-    Some(InMemory)
+async fn factory() -> Option<MemoryFactory> {
+    Some(MemoryFactory)
 }
 
 // S1.40
-conformance_tests!(crate::in_memory);
+conformance_tests!(crate::factory);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn store_matches_the_model() {
-    property_test(&InMemory, 64).await;
+    property_test(&MemoryFactory, 64).await;
 }

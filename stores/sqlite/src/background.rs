@@ -1,6 +1,6 @@
-//! A background thread per store. While no commits arrive it catches up and merges the search index and removes leftovers. It
-//! also detects commits of other processes, and truncates the write-ahead log if a sweep could not because of a concurrent
-//! reader.
+//! A background thread per store. While no commits arrive, it indexes new messages, merges segments of the search index and removes
+//! leftovers. It also detects commits of other processes, and truncates the write-ahead log if a concurrent reader prevented a sweep
+//! from truncating it.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -12,12 +12,12 @@ use threadkeep_core::WakeUp;
 use crate::connection::{Shared, lock};
 use crate::{index, sweep};
 
-/// The interval of polling for other processes' commits while wake-ups are subscribed to.
+/// The interval of polling for commits of other processes while there are subscribers.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The time without commits after which the index catches up. Also the polling interval without subscribers.
+/// The time without commits after which the index catches up. Also the polling interval while there are no subscribers.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
-/// Messages indexed, or leftovers removed, between two checks for new commits.
-const STEP: usize = 500;
+/// The number of messages that are indexed between two checks for new commits.
+const MESSAGES_PER_STEP: usize = 500;
 
 pub(crate) fn start(shared: &Arc<Shared>) {
     if shared.options.read_only {
@@ -33,13 +33,14 @@ pub(crate) fn start(shared: &Arc<Shared>) {
 
 fn run(shared: &Weak<Shared>, mut version: Option<i64>) {
     let (mut activity, mut idle) = (0, Duration::ZERO);
-    // Checking for segments to merge takes the write lock, so it is done once after each commit.
+    // Checking for segments to merge takes the write lock, so this happens only once after a commit.
     let mut is_merged = false;
     let mut since_truncation = IDLE_INTERVAL;
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let has_subscribers = shared.wake_ups.receiver_count() > 0;
-        // Polled without subscribers too: one that subscribes between two polls must be notified of commits between them.
+        // The thread also polls without subscribers, because a client that subscribes between two polls must be notified of all later
+        // commits.
         detect_external_commits(&shared, &mut version);
         let current = shared.activity.load(Ordering::Relaxed);
         if current != activity {
@@ -68,7 +69,7 @@ fn detect_external_commits(shared: &Shared, version: &mut Option<i64>) {
     let current = data_version(&connection);
     drop(connection);
     if version.is_some() && current != *version {
-        // The other process may have been unable to truncate the log.
+        // A sweep of the other process may have been unable to truncate the log.
         shared.is_log_truncation_due.store(true, Ordering::Relaxed);
         // Sending fails only without subscribers.
         drop(shared.wake_ups.send(WakeUp::Anything));
@@ -84,8 +85,8 @@ fn data_version(connection: &Connection) -> Option<i64> {
 /// repeats the work and reports them.
 fn catch_up(shared: &Shared, activity: u64) {
     let is_idle = || shared.activity.load(Ordering::Relaxed) == activity;
-    while is_idle() && index::catch_up(shared, STEP).is_ok_and(|step| !step.done && step.indexed > 0) {}
-    while is_idle() && sweep::remove_leftovers(shared, STEP / 5).is_ok_and(|step| step.more) {}
+    while is_idle() && index::catch_up(shared, MESSAGES_PER_STEP).is_ok_and(|step| !step.done && step.indexed > 0) {}
+    while is_idle() && sweep::remove_leftovers(shared, MESSAGES_PER_STEP / 5).is_ok_and(|step| step.more) {}
 }
 
 /// Merges segments of the index until a commit arrives. Returns whether no segments are left to merge.
@@ -102,7 +103,7 @@ fn merge(shared: &Shared, activity: u64) -> bool {
 
 /// Truncates the write-ahead log unless a reader or writer prevents it.
 fn truncate_log(shared: &Shared) {
-    // Cleared first, so that a request during the truncation is not lost.
+    // The flag is cleared first, so that a request during the truncation is not lost.
     shared.is_log_truncation_due.store(false, Ordering::Relaxed);
     if !sweep::finish_log_truncation(shared).unwrap_or(false) {
         shared.is_log_truncation_due.store(true, Ordering::Relaxed);

@@ -20,7 +20,7 @@ pub(crate) fn list(
     limits::check_page(limit)?;
     view::in_read_transaction(shared, scope, |connection| {
         let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
-        page(connection, &thread, after, limit)
+        read_page(connection, &thread, after, limit)
     })
 }
 
@@ -35,19 +35,19 @@ pub(crate) fn list_with_messages(
     limits::check_page(limit)?;
     view::in_read_transaction(shared, scope, |connection| {
         let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
-        let page = page(connection, &thread, after, limit)?;
+        let page = read_page(connection, &thread, after, limit)?;
         let query = ChangesWithMessages::query(&page);
-        let messages = query.map(|query| messages::page(connection, thread.no, thread.positions, &query));
+        let messages = query.map(|query| messages::read_page(connection, thread.no, thread.positions, &query));
         Ok(ChangesWithMessages::new(page, messages.transpose()?))
     })
 }
 
-fn page(connection: &Connection, thread: &ThreadRow, after: TaggedNumber, limit: usize) -> Result<ChangePage> {
+fn read_page(connection: &Connection, thread: &ThreadRow, after: TaggedNumber, limit: usize) -> Result<ChangePage> {
     let positions = thread.positions;
     if after.number > positions.change || after.number < thread.log_from {
         return Ok(ChangePage::Reset { positions });
     }
-    // Includes the entry at the position itself, whose tag shows whether it is the change that the caller has seen.
+    // The result includes the entry of `after`. Its tag shows whether it is the change that the caller has read.
     let sql = "SELECT position, at, first_seq, count, effects, key FROM commits \
                WHERE position >= ?1 AND position <= ?2 ORDER BY position LIMIT ?3 + 1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -56,7 +56,7 @@ fn page(connection: &Connection, thread: &ThreadRow, after: TaggedNumber, limit:
     let (mut changes, mut logged) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
         let change = row::position(row.get(0)?);
-        let tag = ChangeTag::of_stored_key(row.get_ref(5)?.as_blob().map_err(|_| not_a_key())?);
+        let tag = ChangeTag::of_stored_key(row.get_ref(5)?.as_blob().map_err(|_| invalid_key())?);
         if change == after.number {
             logged = Some(tag);
             continue;
@@ -78,7 +78,7 @@ fn page(connection: &Connection, thread: &ThreadRow, after: TaggedNumber, limit:
     Ok(ChangePage::Changes { changes, positions })
 }
 
-fn not_a_key() -> StoreError {
+fn invalid_key() -> StoreError {
     StoreError::corrupt("idempotency key", "not a blob")
 }
 
@@ -91,14 +91,14 @@ fn all_effects(first_seq: u64, count: u64, others: Option<String>) -> Result<Vec
     Ok(effects)
 }
 
-/// Decodes the effects of a commit other than appending.
+/// Decodes the effects of a commit, except [`Effect::Appended`].
 pub(crate) fn decode_effects(effects: Option<String>) -> Result<Vec<Effect>> {
     let Some(effects) = effects else { return Ok(Vec::new()) };
     let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;
     Ok(text.read()?)
 }
 
-/// Selects the oldest stamp that a cursor may have: deletions up to it have been removed from the log.
+/// Selects the oldest stamp that a cursor may have: deletions through this stamp have been removed from the log.
 const OLDEST_STAMP: &str = "SELECT coalesce((SELECT value FROM marks WHERE name = 'forgotten_stamp'), 0)";
 
 pub(crate) fn list_threads(
@@ -111,15 +111,15 @@ pub(crate) fn list_threads(
     limits::check_page(limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
-        let present = threads::next_stamp(connection)? - 1;
+        let current_stamp = threads::next_stamp(connection)? - 1;
         let oldest: i64 = connection.prepare_cached(OLDEST_STAMP)?.query_row([], |row| row.get(0))?;
         let start = after.map(|cursor| parse_cursor(shared, cursor));
         let start = match start {
-            Some(Some(stamp)) if (oldest..=present).contains(&stamp) => stamp,
+            Some(Some(stamp)) if (oldest..=current_stamp).contains(&stamp) => stamp,
             other => {
                 return Ok(ChangedThreads {
                     threads: Vec::new(),
-                    cursor: cursor(shared, present),
+                    cursor: create_cursor(shared, current_stamp),
                     more: false,
                     reset: other.is_some(),
                 });
@@ -138,7 +138,7 @@ pub(crate) fn list_threads(
         let bound = i64::try_from(limit + 1).unwrap_or(i64::MAX);
         let arguments = params![start, numbers.tenant_no, numbers.user_no, bound, now.as_micros()];
         let mut rows = statement.query(arguments)?;
-        let (mut changed, mut last, mut more) = (Vec::new(), present, false);
+        let (mut changed, mut last, mut more) = (Vec::new(), current_stamp, false);
         while let Some(row) = rows.next()? {
             if changed.len() == limit {
                 more = true;
@@ -149,19 +149,19 @@ pub(crate) fn list_threads(
             let is_deleted: bool = row.get(6)?;
             changed.push(ChangedThread {
                 id: ThreadId(row::uuid(row, 1)?),
-                owner: owners::owner(row.get(2)?)?,
+                owner: owners::parse_owner(row.get(2)?)?,
                 positions: (!is_deleted).then_some(positions),
             });
         }
         drop(rows);
         drop(statement);
         transaction.commit()?;
-        let reached = if more { last } else { present };
-        Ok(ChangedThreads { threads: changed, cursor: cursor(shared, reached), more, reset: false })
+        let reached = if more { last } else { current_stamp };
+        Ok(ChangedThreads { threads: changed, cursor: create_cursor(shared, reached), more, reset: false })
     })
 }
 
-fn cursor(shared: &Shared, stamp: i64) -> UserCursor {
+fn create_cursor(shared: &Shared, stamp: i64) -> UserCursor {
     UserCursor(format!("{:x}-{stamp}", shared.incarnation))
 }
 
@@ -172,7 +172,7 @@ fn parse_cursor(shared: &Shared, cursor: &UserCursor) -> Option<i64> {
     stamp.parse().ok()
 }
 
-/// Returns the start of the idempotency window in microseconds; older commits and deletions are removed from the log.
+/// Returns the start of the idempotency window in microseconds since 1970. Older commits and deletions are removed from the log.
 pub(crate) fn window_start(now: Timestamp) -> i64 {
     now.plus_ms(-IDEMPOTENCY_WINDOW_MS).as_micros()
 }

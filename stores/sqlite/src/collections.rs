@@ -16,11 +16,11 @@ use crate::residue::{self, Residue};
 use crate::{maintenance, owners, writer};
 pub(crate) use search::search;
 
-// A private-use character, which is never part of a term.
+// Marks the number of a collection among the indexed terms of an entry. A private-use character is never part of a term.
 const COLLECTION_MARK: char = '\u{e002}';
 
 /// The number of entries that [`remove_all`] removes per transaction.
-const STEP: usize = 200;
+const ENTRIES_PER_STEP: usize = 200;
 
 pub(crate) async fn upsert(
     shared: &Arc<Shared>,
@@ -34,7 +34,7 @@ pub(crate) async fn upsert(
     // Analysing a thousand texts would block the async runtime.
     maintenance::blocking(shared, move |shared| {
         writer::write_blocking(shared, |connection| {
-            let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), owners::name(&owner))?;
+            let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), owners::stored_name(&owner))?;
             let collection_no = find_or_insert(connection, owner_no, &name)?;
             entries.iter().try_for_each(|entry| put(connection, collection_no, entry))
         })
@@ -53,7 +53,7 @@ pub(crate) async fn remove(
     let (tenant, owner, ids) = (scope.tenant_id().clone(), scope.default_owner(), ids.to_vec());
     maintenance::blocking(shared, move |shared| {
         writer::write_blocking(shared, |connection| {
-            let owner_no = owners::find(shared, connection, tenant.as_str(), owners::name(&owner))?;
+            let owner_no = owners::find(shared, connection, tenant.as_str(), owners::stored_name(&owner))?;
             let Some(collection_no) = find(connection, owner_no, &name)? else { return Ok(0) };
             let mut removed = 0;
             for id in &ids {
@@ -69,10 +69,11 @@ pub(crate) async fn remove(
 pub(crate) async fn remove_all(shared: &Arc<Shared>, scope: &Scope) -> Result<u64, StoreError> {
     let (tenant, owner) = (scope.tenant_id().clone(), scope.default_owner());
     maintenance::blocking(shared, move |shared| {
-        let find = |connection: &Connection| owners::find(shared, connection, tenant.as_str(), owners::name(&owner));
+        let find =
+            |connection: &Connection| owners::find(shared, connection, tenant.as_str(), owners::stored_name(&owner));
         let mut removed = 0;
         loop {
-            // Read first, because a write waits for the write lock.
+            // This is checked by a read, because a write without effect would wait for the write lock.
             let has_collections = shared.read(|connection| {
                 let sql = "SELECT 1 FROM collections WHERE owner_no = ?1";
                 Ok(connection.prepare_cached(sql)?.exists([find(connection)?])?)
@@ -86,21 +87,21 @@ pub(crate) async fn remove_all(shared: &Arc<Shared>, scope: &Scope) -> Result<u6
     .await
 }
 
-/// Removes some entries of an owner's first collection, and the collection with its last entry.
+/// Removes some entries of an owner's first collection, and the collection itself when no entries are left.
 fn remove_step(connection: &Connection, owner_no: i64) -> Result<u64> {
     let sql = "SELECT no FROM collections WHERE owner_no = ?1 ORDER BY no LIMIT 1";
     let first = connection.prepare_cached(sql)?.query_row([owner_no], |row| row.get::<_, i64>(0)).optional()?;
     let Some(collection_no) = first else { return Ok(0) };
     let sql = "SELECT id FROM entries WHERE collection_no = ?1 LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
-    let ids = statement.query_map(params![collection_no, STEP as i64], |row| row.get::<_, String>(0))?;
+    let ids = statement.query_map(params![collection_no, ENTRIES_PER_STEP as i64], |row| row.get::<_, String>(0))?;
     let ids = ids.collect::<std::result::Result<Vec<_>, _>>()?;
     for id in &ids {
         delete_entry(connection, collection_no, id)?;
     }
-    if ids.len() < STEP {
+    if ids.len() < ENTRIES_PER_STEP {
         connection.prepare_cached("DELETE FROM collections WHERE no = ?1")?.execute([collection_no])?;
-        residue::note(connection, Residue::Pages)?;
+        residue::record(connection, Residue::Pages)?;
     }
     Ok(ids.len() as u64)
 }
@@ -146,15 +147,15 @@ fn index(connection: &Connection, no: i64, line: &str) -> Result<()> {
 /// Deletes an entry. Returns whether it existed.
 fn delete_entry(connection: &Connection, collection_no: i64, id: &str) -> Result<bool> {
     let sql = "DELETE FROM entries WHERE collection_no = ?1 AND id = ?2 RETURNING no, text";
-    let former = connection
+    let deleted = connection
         .prepare_cached(sql)?
         .query_row(params![collection_no, id], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
         .optional()?;
-    let Some((no, text)) = former else { return Ok(false) };
+    let Some((no, text)) = deleted else { return Ok(false) };
     let sql = "INSERT INTO entry_terms (entry_terms, rowid, terms) VALUES ('delete', ?1, ?2)";
     connection.prepare_cached(sql)?.execute(params![no, indexed_text(collection_no, &text)])?;
-    residue::note(connection, Residue::Pages)?;
-    residue::note(connection, Residue::Index)?;
+    residue::record(connection, Residue::Pages)?;
+    residue::record(connection, Residue::Index)?;
     Ok(true)
 }
 
@@ -188,7 +189,7 @@ fn read_entry(row: &Row<'_>) -> Result<(Owner, IndexEntry)> {
     let vector = row.get_ref(4)?.as_blob_or_null().map_err(|_| corrupt("embedding is not a blob"))?;
     let embedding = model.zip(vector).map(|(model, vector)| Embedding { model, vector: from_blob(vector) });
     let fields = fields.map_err(|_| corrupt("fields are not a JSON object"))?;
-    Ok((owners::owner(row.get(5)?)?, IndexEntry { id: row.get(0)?, text: row.get(1)?, fields, embedding }))
+    Ok((owners::parse_owner(row.get(5)?)?, IndexEntry { id: row.get(0)?, text: row.get(1)?, fields, embedding }))
 }
 
 const SELECT_ENTRY: &str = "SELECT e.id, e.text, e.fields, e.model, e.vector, o.user FROM entries e \

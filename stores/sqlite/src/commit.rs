@@ -1,4 +1,4 @@
-//! Commits to a thread: writes the plan that `threadkeep_core::decide` makes from the stored [`facts`].
+//! Commits on a thread: writes the plan that `threadkeep_core::decide` makes from the stored [`facts`].
 
 mod facts;
 
@@ -35,15 +35,15 @@ pub(crate) async fn commit(
     }
     let (store, caller) = (Arc::clone(shared), scope.clone());
     let urgency = batch.urgency;
-    let (outcome, owner_no) = writer::write_by(shared, urgency, WriteKind::Threads, move |connection| {
+    let (outcome, owner_no) = writer::write_with(shared, urgency, WriteKind::Threads, move |connection| {
         let (row, access) = threads::get_row(&store, connection, &caller, thread, now)?;
         let outcome = Commit { connection, row, batch: &batch, encoded: &encoded, now }.run(access)?;
         Ok((outcome, row.owner_no))
     })
     .await?;
     if !outcome.replayed && shared.wake_ups.receiver_count() > 0 {
-        let owner = shared.read(|connection| owners::by_number(connection, owner_no))?;
-        threads::wake(shared, scope, &owner, thread, Some(outcome.change));
+        let owner = shared.read(|connection| owners::find_by_number(connection, owner_no))?;
+        threads::send_wake_up(shared, scope, &owner, thread, Some(outcome.change));
     }
     Ok(outcome)
 }
@@ -148,7 +148,7 @@ impl Commit<'_> {
         let effects = if plan.effects.is_empty() {
             None
         } else {
-            residue::note(self.connection, Residue::Pages)?;
+            residue::record(self.connection, Residue::Pages)?;
             Some(JsonText::of(&plan.effects)?)
         };
         let CommitOutcome { change, first_seq, count, .. } = plan.outcome;

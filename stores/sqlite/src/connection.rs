@@ -15,11 +15,13 @@ use crate::watch::CommitWatch;
 use crate::writer::Queue;
 use crate::{Durability, SqliteOptions, index, schema};
 
-/// Wake-ups buffered for a slow listener; one that falls further behind receives [`WakeUp::Anything`] instead.
+/// The number of wake-ups that are buffered for a slow subscriber. A subscriber that falls further behind receives
+/// [`WakeUp::Anything`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
 
-/// Pages (4 KiB) in the write-ahead log that trigger a checkpoint. Commits often rewrite the same pages, which a checkpoint
-/// copies once; readers find up to 4,062 pages through a single hash table: <https://sqlite.org/walformat.html>, section 2.3.
+/// The number of pages (4 KiB) in the write-ahead log that triggers a checkpoint. It is high because commits often rewrite the same
+/// pages, which a checkpoint copies only once, and below 4,062, the number of pages that readers find with a single hash table:
+/// <https://sqlite.org/walformat.html>, section 2.3.
 const LOG_PAGES: i64 = 4_000;
 
 /// State shared by all clones of a store.
@@ -33,16 +35,16 @@ pub(crate) struct Shared {
     /// Idle connections for reading.
     readers: Mutex<Vec<Connection>>,
     pub(crate) watch: CommitWatch,
-    /// Cached numbers of users by tenant; the tenant's own number is under user `""`. Numbers never change.
+    /// Cached numbers of owners, by tenant and user. The number of the tenant itself is under the user `""`. Numbers never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
-    /// Cached approximate message counts: (is a user, number) to (count, stamp at which it was counted).
+    /// Cached approximate message counts: (is a user, number of the user or tenant) to (count, stamp at the time of counting).
     pub(crate) counts: Mutex<HashMap<(bool, i64), (u64, u64)>>,
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
-    /// The number of writes of this process, by which the background thread detects idle periods.
+    /// The number of writes by this process. The background thread uses it to detect idle periods.
     pub(crate) activity: AtomicU64,
     /// Whether the write-ahead log may still contain erased text because a sweep could not truncate it.
     pub(crate) is_log_truncation_due: AtomicBool,
-    /// Distinguishes this file from copies of it, whose histories diverge.
+    /// A random number that distinguishes this file from copies of it, because their histories diverge.
     pub(crate) incarnation: i64,
 }
 
@@ -51,21 +53,21 @@ impl Shared {
         if !options.read_only
             && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
         {
-            private::make_folder(folder).map_err(|error| StoreError::Unavailable {
+            private::create_folder(folder).map_err(|error| StoreError::Unavailable {
                 reason: Reason::Io,
                 maybe_applied: false,
                 source: Some(Box::new(error)),
             })?;
         }
         if !options.read_only {
-            private::make_file(path);
+            private::create_file(path);
         }
         Ok(Arc::new(Self::open_checked(path, options)?))
     }
 
     fn open_checked(path: &Path, options: SqliteOptions) -> Result<Self> {
         let mut writer = connect(path, &options)?;
-        // Checked before the first write, because a file of another application must not be modified.
+        // The version is checked before the first write, because a file of another application must not be modified.
         let version = schema::checked_version(&writer)?;
         if options.read_only {
             if version != schema::VERSION {
@@ -89,7 +91,7 @@ impl Shared {
             counts: Mutex::default(),
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
             activity: AtomicU64::new(0),
-            // A process that has since ended may have left the log untruncated.
+            // A process that has ended may not have truncated the log.
             is_log_truncation_due: AtomicBool::new(true),
             incarnation,
             options,
@@ -153,7 +155,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Locks a mutex, ignoring poisoning: after a panic a connection rolls back its uncommitted transaction.
+/// Locks a mutex, even if it is poisoned: after a panic, a connection rolls back its uncommitted transaction.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -168,7 +170,7 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(options.busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(128);
-    // Without this SQLite recompiles a statement whenever a bound value could affect the choice of a partial index.
+    // Without this setting, SQLite recompiles a statement whenever a bound value could affect the choice of a partial index.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
@@ -176,7 +178,7 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection> {
 fn prepare(writer: &mut Connection, options: &SqliteOptions) -> Result<()> {
     switch_to_wal(writer, options.busy_timeout)?;
     set_durability(writer, options.durability)?;
-    // Overwrites erased text instead of only unlinking it.
+    // With this setting, SQLite overwrites erased text instead of only unlinking it.
     writer.pragma_update(None, "secure_delete", true)?;
     writer.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     schema::migrate(writer)?;
@@ -189,12 +191,12 @@ pub(crate) fn set_durability(writer: &Connection, durability: Durability) -> Res
         Durability::Full => "FULL",
         Durability::Process => "NORMAL",
     };
-    // Not prepared and cached, because SQLite applies this pragma while compiling it.
+    // The statement is not cached, because SQLite applies this pragma when it compiles the statement.
     Ok(writer.pragma_update(None, "synchronous", synchronous)?)
 }
 
-/// Switches the file to WAL mode. Retries while it is busy, because SQLite does not apply the busy timeout here and several
-/// processes may open a new file simultaneously.
+/// Switches the file to WAL mode. Retries while the file is busy, because several processes may open a new file simultaneously, and
+/// SQLite does not apply the busy timeout here.
 fn switch_to_wal(writer: &Connection, timeout: Duration) -> Result<()> {
     let started = Instant::now();
     loop {
@@ -212,17 +214,17 @@ fn switch_to_wal(writer: &Connection, timeout: Duration) -> Result<()> {
 
 fn incarnation(connection: &Connection, read_only: bool) -> Result<i64> {
     let find = || connection.query_row("SELECT value FROM marks WHERE name = 'incarnation'", [], |row| row.get(0));
-    // Read first, because even an insert without effect waits for the write lock.
+    // The number is read first, because even an insert without effect would wait for the write lock.
     if !read_only && find().optional()?.is_none() {
         connection.execute(
             "INSERT INTO marks (name, value) VALUES ('incarnation', ?1) ON CONFLICT DO NOTHING",
-            [fresh_incarnation()],
+            [new_incarnation()],
         )?;
     }
     Ok(find()?)
 }
 
-pub(crate) fn fresh_incarnation() -> i64 {
+pub(crate) fn new_incarnation() -> i64 {
     // 53 bits, which a JSON number represents exactly.
     (uuid::Uuid::new_v4().as_u64_pair().0 >> 11) as i64
 }

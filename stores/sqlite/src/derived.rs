@@ -8,7 +8,7 @@ use crate::connection::Shared;
 use crate::watch::WriteKind;
 use crate::{records, threads, writer};
 
-/// Writes a derived record of a thread. Changes nothing else of the thread.
+/// Writes a derived record of a thread. Changes nothing else in the thread.
 pub(crate) async fn write(
     shared: &Arc<Shared>,
     scope: &Scope,
@@ -18,7 +18,7 @@ pub(crate) async fn write(
 ) -> Result<WriteOutcome> {
     write.check()?;
     let (store, caller) = (Arc::clone(shared), scope.clone());
-    writer::write_by(shared, Urgency::Deferred, WriteKind::Threads, move |connection| {
+    writer::write_with(shared, Urgency::Deferred, WriteKind::Threads, move |connection| {
         let (row, access) = threads::get_row(&store, connection, &caller, thread, now)?;
         if access < Access::Full {
             return Err(StoreError::Denied("changing a shared thread other than by adding messages").into());

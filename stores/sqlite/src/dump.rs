@@ -27,17 +27,22 @@ pub(crate) fn dump(
         let tenant_no = owners::find(shared, connection, tenant.as_str(), "")?;
         let row = find_thread(connection, tenant_no, thread, 0)?.ok_or(StoreError::NotFound(Kind::Thread))?;
         let size = ChunkSize { entries: limit, bytes: usize::MAX };
-        let chunk = chunk(connection, &row, after, size)?;
+        let chunk = read_chunk(connection, &row, after, size)?;
         transaction.commit()?;
         Ok(chunk)
     })
 }
 
 /// Reads a chunk of a thread. The thread's row must be readable; the rest may be damaged.
-pub(crate) fn chunk(connection: &Connection, thread: &ThreadRow, after: Option<u64>, size: ChunkSize) -> Result<Dump> {
+pub(crate) fn read_chunk(
+    connection: &Connection,
+    thread: &ThreadRow,
+    after: Option<u64>,
+    size: ChunkSize,
+) -> Result<Dump> {
     let mut chunk = Dump::default();
     if after.is_none() {
-        chunk.thread = Some(read_thread(connection, thread, owners::by_number(connection, thread.owner_no)?)?);
+        chunk.thread = Some(read_thread(connection, thread, owners::find_by_number(connection, thread.owner_no)?)?);
         records::dump_thread_records(connection, thread.no, &mut chunk)?;
         read_commits(connection, thread, &mut chunk)?;
     }
@@ -76,7 +81,7 @@ pub(crate) fn read_commits(connection: &Connection, thread: &ThreadRow, chunk: &
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
     let keys = row::key(thread.no, 0)..=row::key(thread.no, thread.positions.change.min(u64::from(u32::MAX)));
     let unread = skip_damage::read(connection, sql, keys, |row| {
-        match commit(row) {
+        match read_commit(row) {
             Ok(commit) => chunk.commits.push(commit),
             Err(error) if error.is_damage() => chunk.unreadable.push(format!("change log entry: {}", error.detail())),
             Err(error) => return Err(error),
@@ -90,7 +95,7 @@ pub(crate) fn read_commits(connection: &Connection, thread: &ThreadRow, chunk: &
     Ok(())
 }
 
-fn commit(row: &Row<'_>) -> Result<DumpedCommit> {
+fn read_commit(row: &Row<'_>) -> Result<DumpedCommit> {
     let key: Vec<u8> = row.get(2)?;
     Ok(DumpedCommit {
         change: row::position(row.get(0)?),
@@ -120,7 +125,7 @@ pub(crate) fn read_entries(
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
     let mut bytes = 0_usize;
     skip_damage::read(connection, sql, row::key(thread.no, from)..=row::key(thread.no, last), |row| {
-        match entry(row) {
+        match read_entry(row) {
             Ok(_) if !chunk.entries.is_empty() && (chunk.entries.len() >= size.entries || bytes >= size.bytes) => {
                 chunk.next = chunk.entries.last().map(DumpEntry::seq);
                 return Ok(ControlFlow::Break(()));
@@ -140,7 +145,7 @@ pub(crate) fn read_entries(
     Ok(())
 }
 
-fn entry(row: &Row<'_>) -> Result<DumpEntry> {
+fn read_entry(row: &Row<'_>) -> Result<DumpEntry> {
     let (seq, id) = (row::position(row.get(0)?), MessageId(row::uuid(row, 1)?));
     let at = row::timestamp(row.get(4)?)?;
     Ok(match row.get::<_, Option<String>>(5)? {
@@ -169,7 +174,7 @@ pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chun
     writer::write_blocking(shared, |connection| {
         let tenant_no = owners::find_or_insert(shared, connection, tenant.as_str(), "")?;
         if let Some(dumped) = &chunk.thread {
-            begin(shared, connection, tenant, tenant_no, thread, dumped)?;
+            begin_restore(shared, connection, tenant, tenant_no, thread, dumped)?;
         }
         let not_started = || StoreError::invalid("dump", "the thread's first chunk was not restored");
         let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_started)?;
@@ -179,14 +184,14 @@ pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chun
         write_commits(connection, &row, chunk)?;
         chunk.entries.iter().try_for_each(|entry| write_entry(connection, row.no, entry))?;
         if chunk.next.is_none() {
-            finish(connection, &row)?;
+            finish_restore(connection, &row)?;
         }
         Ok(())
     })
 }
 
 /// Creates the thread's row, which is hidden until the last chunk is restored.
-fn begin(
+fn begin_restore(
     shared: &Shared,
     connection: &Connection,
     tenant: &TenantId,
@@ -200,7 +205,7 @@ fn begin(
     if let Some(unfinished) = find_thread(connection, tenant_no, thread, 1)? {
         threads::remove(connection, unfinished.no)?;
     }
-    let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), owners::name(&dumped.owner))?;
+    let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), owners::stored_name(&dumped.owner))?;
     let key = dumped.key.as_ref().map(ThreadKey::as_str);
     let sql = "SELECT 1 FROM threads WHERE owner_no = ?1 AND key = ?2";
     if key.is_some() && connection.prepare_cached(sql)?.exists(params![owner_no, key])? {
@@ -259,21 +264,21 @@ fn write_entry(connection: &Connection, thread_no: i64, entry: &DumpEntry) -> Re
     let key = row::key(thread_no, entry.seq());
     match entry {
         DumpEntry::Message { id, external_id, revision, created_at, body, checksum, .. } => {
-            // A message that does not decode has no role; it is reported in queries for any role.
+            // A message that cannot be decoded has no role. Queries for any role report it.
             let role = codec::decode_content(body).ok().map(|content| content.role.to_stored());
             let (at, checksum) = (created_at.as_micros(), checksum.map(Checksum::to_stored));
             statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body, checksum])?;
         }
         DumpEntry::Tombstone { id, erased_at, .. } => {
-            let (at, nothing) = (erased_at.as_micros(), rusqlite::types::Null);
-            statement.execute(params![key, id.0.as_bytes(), nothing, 0, at, nothing, nothing, nothing])?;
+            let (at, null) = (erased_at.as_micros(), rusqlite::types::Null);
+            statement.execute(params![key, id.0.as_bytes(), null, 0, at, null, null, null])?;
         }
         DumpEntry::Lost { .. } => {}
     }
     Ok(())
 }
 
-fn finish(connection: &Connection, thread: &ThreadRow) -> error::Result<()> {
+fn finish_restore(connection: &Connection, thread: &ThreadRow) -> error::Result<()> {
     let sql = "UPDATE threads SET restoring = 0, stamp = ?4, message_count = \
                (SELECT count(*) FROM messages WHERE position BETWEEN ?2 AND ?3 AND body IS NOT NULL) WHERE no = ?1";
     connection.prepare_cached(sql)?.execute(params![

@@ -65,12 +65,12 @@ pub(crate) struct GroupFailure {
 }
 
 impl GroupFailure {
-    /// A failure before the commit: nothing was applied.
+    /// Creates the failure for an error before the commit: nothing was applied.
     pub(crate) fn before(error: &SqliteError) -> Self {
         Self { reason: reason_of(error), maybe_applied: false }
     }
 
-    /// A failure of the commit itself. After a failed sync it is unknown whether the log reached the disk.
+    /// Creates the failure for an error of the commit itself. After a failed sync, it is unknown whether the log reached the disk.
     pub(crate) fn at_commit(error: &SqliteError) -> Self {
         let reason = reason_of(error);
         Self { reason, maybe_applied: reason == Reason::Io }
@@ -96,7 +96,7 @@ fn reason_of(error: &SqliteError) -> Reason {
     }
 }
 
-/// Whether a row's values do not have the types that were written.
+/// Whether the values of a row do not have the types that this crate writes.
 fn is_misread(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows, Utf8Error,

@@ -1,8 +1,9 @@
-//! Search over messages: an FTS5 table that follows the change log off the commit path, tracked by a watermark.
+//! Search in messages with an FTS5 table. The table follows the change log off the commit path; a watermark records the last indexed
+//! stamp.
 //!
-//! Each message is indexed under its position, with its terms and two scope terms (owner and tenant) that no text can
-//! contain. A query is evaluated term by term: the newest positions within the scope that contain the term, up to a limit.
-//! Their number is the term's frequency in the scope, and candidates are ranked by the rarity of their terms.
+//! Each message is indexed under its position, with its terms and two scope terms (owner and tenant) that no text can contain. A query
+//! is evaluated term by term: for each term, the newest positions in the scope that contain it are read, up to a limit. Their number is
+//! the term's frequency in the scope, and candidates are ranked by the rarity of their terms.
 
 pub(crate) mod compare;
 mod search;
@@ -19,7 +20,7 @@ use crate::{collections, row, writer};
 pub(crate) use search::{MAX_POSITIONS, MAX_TERMS, rarity, search};
 
 /// The maximum number of messages indexed in one write transaction.
-const STEP: usize = 2_000;
+const MESSAGES_PER_STEP: usize = 2_000;
 
 /// The numbers of a thread, its owner and its tenant.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +30,11 @@ pub(crate) struct ThreadNumbers {
     pub(crate) tenant_no: i64,
 }
 
-// Private-use characters, which are never part of a term.
+// These mark the numbers of the owner and the tenant among the terms of a message. Private-use characters are never part of a term.
 const OWNER_MARK: char = '\u{e000}';
 const TENANT_MARK: char = '\u{e001}';
 
-/// Returns the terms of a message, separated by spaces. A message that does not decode has only scope terms; `verify` reports
-/// it.
+/// Returns the terms of a message, separated by spaces. A message that cannot be decoded has only scope terms; `verify` reports it.
 fn indexed_text(numbers: &ThreadNumbers, body: &str) -> String {
     let mut line = format!("{OWNER_MARK}{} {TENANT_MARK}{}", numbers.owner_no, numbers.tenant_no);
     if let Ok(content) = codec::decode_content(body) {
@@ -46,7 +46,7 @@ fn indexed_text(numbers: &ThreadNumbers, body: &str) -> String {
     line
 }
 
-/// Returns the stamp up to which all threads are indexed.
+/// Returns the watermark: all changes through this stamp are indexed.
 fn watermark(connection: &Connection) -> Result<i64> {
     let sql = "SELECT value FROM marks WHERE name = 'index_stamp'";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
@@ -68,7 +68,7 @@ fn insert(connection: &Connection, key: i64, line: &str) -> Result<()> {
 fn remove(connection: &Connection, key: i64, line: &str) -> Result<()> {
     let sql = "INSERT INTO message_terms (message_terms, rowid, terms) VALUES ('delete', ?1, ?2)";
     connection.prepare_cached(sql)?.execute(params![key, line])?;
-    residue::note(connection, Residue::Index)
+    residue::record(connection, Residue::Index)
 }
 
 /// Statements that merge segments of an index. The parameter is the number of pages to merge; a negative number starts a
@@ -77,13 +77,14 @@ const MERGES: [&str; 2] = [
     "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)",
     "INSERT INTO entry_terms (entry_terms, rank) VALUES ('merge', ?1)",
 ];
-/// Pages merged in one write transaction when purging.
+/// The number of pages merged per write transaction by [`purge`].
 const PURGE_PAGES: i64 = 500;
-/// Pages merged in one write transaction while idle. Bounds the wait of a commit that arrives to a few milliseconds.
+/// The number of pages merged per write transaction while the store is idle. A commit that arrives then waits at most a few
+/// milliseconds.
 const IDLE_PAGES: i64 = 100;
 
-/// Rewrites the indexes without the terms of removed messages and entries. FTS5 only marks them as deleted; merging all
-/// segments into one removes them. Runs in steps, so that other writes can proceed in between.
+/// Rewrites the indexes without the terms of removed messages and entries. FTS5 only marks such terms as deleted; merging all segments
+/// into one removes them. Runs in steps, between which other writes can run.
 pub(crate) fn purge(shared: &Shared) -> Result<(), StoreError> {
     for merge in MERGES {
         let mut pages = -PURGE_PAGES;
@@ -108,12 +109,12 @@ fn merge_pages(shared: &Shared, merge: &'static str, pages: i64) -> Result<bool,
     writer::write_blocking(shared, |connection| {
         let before = connection.total_changes();
         connection.prepare_cached(merge)?.execute([pages])?;
-        // The command itself counts as one change; without further changes nothing was merged.
+        // The command itself counts as one change. If there are no other changes, nothing was merged.
         Ok(connection.total_changes() - before > 1)
     })
 }
 
-/// Updates the index when a message is replaced or, without a new body, erased.
+/// Updates the index after a message was replaced. Without a new body, the message was erased.
 pub(crate) fn replace(
     connection: &Connection,
     numbers: &ThreadNumbers,
@@ -170,25 +171,25 @@ pub(crate) fn check_analysis(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Analysed messages that are to be indexed.
+/// Messages that are to be indexed, with the terms of their texts.
 struct IndexBatch {
-    /// The index's watermark when the messages were read.
+    /// The watermark of the index when the messages were read.
     watermark: i64,
     portions: Vec<ThreadPortion>,
-    /// Whether no unindexed messages remain after it.
+    /// Whether all unindexed messages are in the batch.
     is_complete: bool,
 }
 
-/// Analysed messages of a thread.
+/// The part of an [`IndexBatch`] that belongs to one thread.
 struct ThreadPortion {
     numbers: ThreadNumbers,
     stamp: i64,
     change: u64,
-    /// The last position indexed before.
+    /// The last position that was indexed when the messages were read.
     indexed_seq: u64,
-    /// The last position read.
+    /// The last position in this portion.
     through: u64,
-    /// Whether it reaches the end of the thread.
+    /// Whether the portion reaches the end of the thread.
     is_complete: bool,
     /// The key and the terms of each message.
     lines: Vec<(i64, String)>,
@@ -198,11 +199,11 @@ struct ThreadPortion {
 pub(crate) fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, StoreError> {
     let mut total = 0;
     loop {
-        let step = STEP.min(limit.saturating_sub(usize::try_from(total).unwrap_or(usize::MAX)));
+        let step = MESSAGES_PER_STEP.min(limit.saturating_sub(usize::try_from(total).unwrap_or(usize::MAX)));
         if step == 0 {
             return Ok(CatchUp { indexed: total, done: false });
         }
-        // Text is analysed before taking the write lock; threads that change in the meantime are left for the next step.
+        // Text is analysed before the write lock is taken. Threads that change in the meantime are indexed by the next step.
         let batch = shared.read(|connection| read_batch(connection, step))?;
         let is_last = batch.is_complete;
         if batch.portions.is_empty() {
@@ -254,7 +255,7 @@ fn read_batch(connection: &Connection, limit: usize) -> Result<IndexBatch> {
     Ok(IndexBatch { watermark, portions, is_complete })
 }
 
-/// Reads and analyses messages of a thread. Returns their lines and the last position read.
+/// Reads and analyses messages of a thread. Returns the key and the terms of each message, and the last position that was read.
 fn read_lines(
     connection: &Connection,
     numbers: &ThreadNumbers,
@@ -287,7 +288,7 @@ fn read_lines(
 /// The outcome of writing an [`IndexBatch`].
 struct WrittenBatch {
     messages: u64,
-    /// Whether no portion was skipped because its thread was changed or indexed by another process in the meantime.
+    /// Whether all portions were written. A portion is skipped if its thread was changed or indexed by others in the meantime.
     is_complete: bool,
 }
 
@@ -295,7 +296,7 @@ fn write_batch(connection: &Connection, batch: IndexBatch) -> Result<WrittenBatc
     let mut lines = Vec::new();
     let old_watermark = watermark(connection)?;
     let mut new_watermark = old_watermark;
-    // A lower watermark means that the index was reset, and lacks the threads before this batch.
+    // A lower watermark means that the index was cleared, so it lacks the threads before this batch.
     let is_same_index = old_watermark >= batch.watermark;
     let (mut is_contiguous, mut is_complete) = (is_same_index, is_same_index);
     for portion in batch.portions {
@@ -311,7 +312,7 @@ fn write_batch(connection: &Connection, batch: IndexBatch) -> Result<WrittenBatc
         }
         lines.extend(portion.lines);
     }
-    // Inserted in ascending order, because FTS5 starts a new segment whenever the row id decreases.
+    // Lines are inserted in ascending order of keys, because FTS5 starts a new segment whenever the row id decreases.
     lines.sort_unstable_by_key(|(key, _)| *key);
     for (key, line) in &lines {
         insert(connection, *key, line)?;
@@ -323,8 +324,8 @@ fn write_batch(connection: &Connection, batch: IndexBatch) -> Result<WrittenBatc
     Ok(WrittenBatch { messages: lines.len() as u64, is_complete })
 }
 
-/// Whether a portion is still up to date: the thread exists, was not indexed in the meantime, and none of its messages were
-/// replaced or erased. Appended messages do not matter.
+/// Whether a portion is still up to date: the thread exists, has not been indexed in the meantime, and none of its messages have been
+/// replaced or erased. Messages may have been appended.
 fn is_current(connection: &Connection, portion: &ThreadPortion) -> Result<bool> {
     let thread_no = portion.numbers.thread_no;
     let sql = "SELECT EXISTS (SELECT 1 FROM threads WHERE no = ?1) AND NOT EXISTS \

@@ -3,6 +3,9 @@
 //! Start with [`SqliteStore::open`]. `schema` describes the file's tables, `commit` how a thread changes, `writer` how
 //! concurrent commits share one sync, and `index` how the search index follows the change log off the commit path.
 //!
+//! In this crate, a stamp is a number in the order of all commits and deletions in the file. A mark is a row of the table `marks`: a
+//! named number, such as the last indexed stamp. Leftovers are rows of deleted threads and trimmed messages that are not removed yet.
+//!
 //! Reads and uncontended commits run on the caller's thread: handing a short read to another thread costs several times as
 //! much as the read itself. Long operations (catching up the index, sweeping, verifying) run on a blocking thread.
 #![warn(missing_docs)]
@@ -54,7 +57,7 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// Open the file for reading only: every commit fails with `Unavailable`, and an older schema is not migrated.
     pub read_only: bool,
-    /// Index new messages and remove leftovers in the background while no commits arrive. Default: true.
+    /// Index new messages, and remove deleted and trimmed rows, in the background while no commits arrive. Default: true.
     pub background: bool,
 }
 
@@ -118,13 +121,13 @@ impl SqliteStore {
         self.shared.log_bytes()
     }
 
-    /// Copies the store's current state into a new file. Others may read and write during the copy; the write-ahead log
-    /// cannot be truncated before the copy ends and grows with their writes.
+    /// Copies the store's current state into a new file. Other callers may read and write during the copy; the write-ahead log cannot
+    /// be truncated before the copy ends, and grows with every write.
     ///
     /// `progress` is called with the number of remaining pages and the total number of pages.
     ///
     /// # Errors
-    /// `Invalid` if the target exists, otherwise as for any read or write.
+    /// `Invalid` if the target exists, otherwise the errors of any read or write.
     pub fn backup_to(&self, target: &Path, progress: impl FnMut(u64, u64)) -> Result<()> {
         maintenance::backup_to(&self.shared, target, progress)
     }

@@ -9,15 +9,15 @@ use threadkeep_core::{
     TenantId, ThreadId, Timestamp, VerifyReport, limits,
 };
 
-use crate::connection::{Shared, fresh_incarnation, lock};
+use crate::connection::{Shared, lock, new_incarnation};
 use crate::error;
 use crate::snapshot::SqliteSnapshot;
 use crate::{SqliteStore, dump, index, owners, private, records, snapshot, sweep, verify, writer};
 
-/// Pages copied per step of a backup.
+/// The number of pages that are copied per step of a backup.
 const BACKUP_PAGES: i32 = 1_000;
 
-/// Runs long work on a blocking thread, or on the current thread outside of a tokio runtime.
+/// Runs long work on a blocking thread; outside of a tokio runtime, on the current thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
@@ -48,9 +48,9 @@ impl Maintenance for SqliteStore {
         limits::check_page(limit)?;
         let names = self.shared.read(|connection| {
             let sql = "SELECT user FROM owners WHERE tenant = ?1 AND (?2 IS NULL OR user > ?2) ORDER BY user LIMIT ?3";
-            names(connection, sql, params![tenant.as_str(), after.map(owners::name), limit as i64])
+            names(connection, sql, params![tenant.as_str(), after.map(owners::stored_name), limit as i64])
         })?;
-        Ok(names.into_iter().map(owners::owner).collect::<error::Result<_>>()?)
+        Ok(names.into_iter().map(owners::parse_owner).collect::<error::Result<_>>()?)
     }
 
     async fn list_driven_threads(
@@ -129,17 +129,17 @@ fn names(connection: &Connection, sql: &str, arguments: impl rusqlite::Params) -
     Ok(names.collect::<Result<_, _>>()?)
 }
 
-/// Copies the store into a new file, page by page, and gives the copy a new incarnation: the histories of the two may
-/// diverge, so a cursor of one must not be accepted by the other.
+/// Copies the store into a new file, page by page. The copy gets a new incarnation, because the histories of the two files may diverge,
+/// and the copy must not accept cursors of the original.
 pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut(u64, u64)) -> Result<()> {
     if target.exists() {
         return Err(StoreError::invalid("backup target", "the file exists"));
     }
     let copied = shared.read(|source| {
-        // Without a transaction, each write of another process would restart the copy.
+        // Without a transaction, each write by another process would restart the copy.
         let transaction = source.unchecked_transaction()?;
         snapshot::start_read(source)?;
-        private::make_file(target);
+        private::create_file(target);
         let mut copy = Connection::open(target)?;
         let backup = Backup::new(source, &mut copy)?;
         loop {
@@ -154,9 +154,9 @@ pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut
         }
         drop(backup);
         drop(transaction);
-        let renewed = copy.execute("UPDATE marks SET value = ?1 WHERE name = 'incarnation'", [fresh_incarnation()]);
+        let renewed = copy.execute("UPDATE marks SET value = ?1 WHERE name = 'incarnation'", [new_incarnation()]);
         match renewed.map_err(error::SqliteError::from) {
-            // Damage is copied like everything else; reads of the copy report it.
+            // Damaged pages are copied like all others; reads of the copy report the damage.
             Err(error) if error.is_damage() => Ok(()),
             renewed => renewed.map(drop),
         }

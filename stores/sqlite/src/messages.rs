@@ -19,22 +19,22 @@ pub(crate) fn list(
     query.check()?;
     view::in_read_transaction(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
-        page(connection, row.no, row.positions, query)
+        read_page(connection, row.no, row.positions, query)
     })
 }
 
 /// Reads a page of messages of a thread whose current positions are `positions`.
-pub(crate) fn page(
+pub(crate) fn read_page(
     connection: &Connection,
     thread_no: i64,
     positions: Positions,
     query: &MessageQuery,
 ) -> Result<MessagePage> {
-    let (first, last) = range(thread_no, positions, query);
+    let (first, last) = key_range(thread_no, positions, query);
     let mut sql =
         concat!("SELECT ", message_columns!(), " FROM messages WHERE position BETWEEN ?1 AND ?2 AND body IS NOT NULL")
             .to_owned();
-    let (before, after) = (time(query.before), time(query.after));
+    let (before, after) = (time_bound(query.before), time_bound(query.after));
     if before.is_some() || after.is_some() {
         sql.push_str(" AND created_at < ?4 AND created_at > ?5");
     }
@@ -59,11 +59,11 @@ pub(crate) fn page(
         arguments.push(roles.into());
     }
     let rows = statement.query(params_from_iter(arguments))?;
-    collect(rows, positions, query)
+    collect_page(rows, positions, query)
 }
 
 /// Returns the first and last key of the query's range. Bounds by time are not considered.
-fn range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i64) {
+fn key_range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i64) {
     let mut first = positions.first_seq;
     let mut last = positions.seq;
     if let Some(Bound::Seq(seq)) = query.after {
@@ -79,14 +79,14 @@ fn range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i6
     (row::key(thread_no, first), row::key(thread_no, last))
 }
 
-fn time(bound: Option<Bound>) -> Option<Timestamp> {
+fn time_bound(bound: Option<Bound>) -> Option<Timestamp> {
     match bound {
         Some(Bound::Time(at)) => Some(at),
         _ => None,
     }
 }
 
-fn collect(mut rows: rusqlite::Rows<'_>, positions: Positions, query: &MessageQuery) -> Result<MessagePage> {
+fn collect_page(mut rows: rusqlite::Rows<'_>, positions: Positions, query: &MessageQuery) -> Result<MessagePage> {
     let mut page = PageBuilder::new(query, positions);
     while let Some(row) = rows.next()? {
         let bytes = row.get_ref(5)?.as_bytes().map_or(0, <[u8]>::len);
@@ -109,7 +109,7 @@ pub(crate) fn find(
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let mut found = Vec::with_capacity(names.len());
         for name in names {
-            if let Some(message) = find_one(connection, &row, name)? {
+            if let Some(message) = find_message(connection, &row, name)? {
                 found.push(message);
             }
         }
@@ -119,7 +119,7 @@ pub(crate) fn find(
     })
 }
 
-fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageRef) -> Result<Option<Message>> {
+fn find_message(connection: &Connection, thread: &ThreadRow, name: &MessageRef) -> Result<Option<Message>> {
     let mut statement = connection.prepare_cached(match name {
         MessageRef::Seq(_) => {
             concat!("SELECT ", message_columns!(), " FROM messages WHERE position = ?1 AND body IS NOT NULL")

@@ -28,7 +28,7 @@ impl ScopeNumbers {
 }
 
 /// Returns the name of an owner in the table `owners`: the user, or `""` for the tenant.
-pub(crate) fn name(owner: &Owner) -> &str {
+pub(crate) fn stored_name(owner: &Owner) -> &str {
     match owner {
         Owner::Tenant => "",
         Owner::User(user) => user.as_str(),
@@ -36,7 +36,7 @@ pub(crate) fn name(owner: &Owner) -> &str {
 }
 
 /// Parses an owner from its name in the table `owners`.
-pub(crate) fn owner(user: String) -> Result<Owner> {
+pub(crate) fn parse_owner(user: String) -> Result<Owner> {
     Ok(if user.is_empty() { Owner::Tenant } else { Owner::User(UserId::new(user)?) })
 }
 
@@ -60,12 +60,12 @@ pub(crate) fn find(shared: &Shared, connection: &Connection, tenant: &str, user:
     drop(cache);
     let sql = "SELECT no FROM owners WHERE tenant = ?1 AND user = ?2";
     let no = connection.prepare_cached(sql)?.query_row([tenant, user], |row| row.get(0)).optional()?;
-    // Inside a transaction the row may still be rolled back, so it must not be cached.
+    // Inside a transaction, the row may still be rolled back, so the number must not be cached.
     if let Some(no) = no
         && connection.is_autocommit()
     {
         let mut cache = shared.owners.write().unwrap_or_else(PoisonError::into_inner);
-        // Bounds the memory for files with very many users.
+        // Limits the memory for files with very many users.
         if cache.values().map(HashMap::len).sum::<usize>() > 100_000 {
             cache.clear();
         }
@@ -87,8 +87,8 @@ pub(crate) fn find_or_insert(shared: &Shared, connection: &Connection, tenant: &
     Ok(connection.last_insert_rowid())
 }
 
-/// Returns the owner with a number.
-pub(crate) fn by_number(connection: &Connection, owner_no: i64) -> Result<Owner> {
+/// Returns the owner that has a number.
+pub(crate) fn find_by_number(connection: &Connection, owner_no: i64) -> Result<Owner> {
     let sql = "SELECT user FROM owners WHERE no = ?1";
-    owner(connection.prepare_cached(sql)?.query_row([owner_no], |row| row.get(0))?)
+    parse_owner(connection.prepare_cached(sql)?.query_row([owner_no], |row| row.get(0))?)
 }

@@ -4,8 +4,8 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a directory and its missing parents, accessible only to the user. Existing directories keep their permissions.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+/// Creates a directory and its missing parents, accessible only to the current user. Existing directories keep their permissions.
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -16,7 +16,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 /// Creates an empty file, which SQLite treats as a new database, unless the file exists. SQLite gives its log and its shared
 /// memory file the database's permissions: <https://sqlite.org/src/file/src/os_unix.c>, `findCreateFileMode`. Errors are
 /// ignored, because SQLite then fails for the same reason and reports it.
-pub(crate) fn make_file(path: &Path) {
+pub(crate) fn create_file(path: &Path) {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -20,17 +20,17 @@ const OWNER_KIND: i64 = 1;
 /// The kind of a record and the number of its thread or owner.
 type OwnerKey = (i64, i64);
 
-/// Returns the version of a thread's record; `None` if it does not exist at `now`.
+/// Returns the version of a thread's record; `None` if the record does not exist at `now`.
 pub(crate) fn thread_record_version(
     connection: &Connection,
     thread_no: i64,
     name: &RecordName,
     now: Timestamp,
 ) -> error::Result<Option<TaggedNumber>> {
-    version(connection, (THREAD_KIND, thread_no), &name.namespace, &name.key, now)
+    find_version(connection, (THREAD_KIND, thread_no), &name.namespace, &name.key, now)
 }
 
-fn version(
+fn find_version(
     connection: &Connection,
     (kind, owner_no): OwnerKey,
     namespace: &Namespace,
@@ -72,8 +72,8 @@ pub(crate) fn restore_thread_record(connection: &Connection, thread_no: i64, rec
 }
 
 fn put_verbatim(connection: &Connection, (kind, owner_no): OwnerKey, record: &Record) -> error::Result<()> {
-    residue::note(connection, Residue::Pages)?;
-    // Updates an existing row in place, which leaves the index of names unchanged.
+    residue::record(connection, Residue::Pages)?;
+    // An existing row is updated in place, which leaves the index of names unchanged.
     let sql = "INSERT INTO documents (kind, owner_no, namespace, key, version, expires_at, value, tag) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (kind, owner_no, namespace, key) \
                DO UPDATE SET version = excluded.version, tag = excluded.tag, expires_at = excluded.expires_at, value = excluded.value";
@@ -97,7 +97,7 @@ pub(crate) fn delete_thread_record(connection: &Connection, thread_no: i64, name
 fn delete(connection: &Connection, (kind, owner_no): OwnerKey, namespace: &Namespace, key: &str) -> error::Result<()> {
     let sql = "DELETE FROM documents WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4";
     if connection.prepare_cached(sql)?.execute(params![kind, owner_no, namespace.to_string(), key])? > 0 {
-        residue::note(connection, Residue::Pages)?;
+        residue::record(connection, Residue::Pages)?;
     }
     Ok(())
 }
@@ -121,8 +121,8 @@ pub(crate) async fn write(
     let (store, tenant) = (Arc::clone(shared), scope.tenant_id().clone());
     let wake_up = WakeUp::of_record(scope, &write);
     let outcome = writer::write(shared, move |connection| {
-        let owner_no = owners::find(&store, connection, tenant.as_str(), owners::name(&owner))?;
-        let actual = version(connection, (OWNER_KIND, owner_no), &write.namespace, &write.key, now)?;
+        let owner_no = owners::find(&store, connection, tenant.as_str(), owners::stored_name(&owner))?;
+        let actual = find_version(connection, (OWNER_KIND, owner_no), &write.namespace, &write.key, now)?;
         if write.expected.is_some_and(|expected| expected != actual.unwrap_or_default().number) {
             let RecordWrite { namespace, key, .. } = write;
             return Err(StoreError::from(Conflict::Record { namespace, key, actual }).into());
@@ -131,7 +131,7 @@ pub(crate) async fn write(
             delete(connection, (OWNER_KIND, owner_no), &write.namespace, &write.key)?;
             return Ok(WriteOutcome { version: 0, tag: None });
         };
-        let owner_no = owners::find_or_insert(&store, connection, tenant.as_str(), owners::name(&owner))?;
+        let owner_no = owners::find_or_insert(&store, connection, tenant.as_str(), owners::stored_name(&owner))?;
         let version = next_version(connection)?;
         let RecordWrite { namespace, key, expires_at, .. } = write;
         put_owner_record(connection, owner_no, &Record { namespace, key, value, version, tag: None, expires_at })?;
@@ -222,7 +222,7 @@ fn find_by_name(
     );
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![kind, owner_no, namespace.to_string(), key, now.as_micros()])?;
-    rows.next()?.map(record).transpose()
+    rows.next()?.map(read_record).transpose()
 }
 
 pub(crate) fn list(shared: &Shared, scope: &Scope, query: &RecordQuery, now: Timestamp) -> error::Result<Vec<Record>> {
@@ -230,7 +230,7 @@ pub(crate) fn list(shared: &Shared, scope: &Scope, query: &RecordQuery, now: Tim
     shared.read(|connection| list_in(shared, connection, scope, query, now))
 }
 
-/// Like [`list`], with a given connection.
+/// Like [`list`], but uses a given connection.
 pub(crate) fn list_in(
     shared: &Shared,
     connection: &Connection,
@@ -239,7 +239,7 @@ pub(crate) fn list_in(
     now: Timestamp,
 ) -> error::Result<Vec<Record>> {
     let Some(owner_key) = find_owner_key(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
-    page(connection, owner_key, query, now.as_micros())
+    read_page(connection, owner_key, query, now.as_micros())
 }
 
 /// Lists the records that name the driver of a thread, each with its thread.
@@ -249,7 +249,7 @@ pub(crate) fn list_driven_threads(
     limit: usize,
     now: Timestamp,
 ) -> error::Result<Vec<DrivenThread>> {
-    // Namespace and key must be literals, as in the definition of the partial index, for the index to be used.
+    // SQLite uses the partial index only if namespace and key are literals, as in the definition of the index.
     let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, tenant.tenant, t.id, owner.user \
                FROM documents d JOIN threads t ON t.no = d.owner_no \
                JOIN owners tenant ON tenant.no = t.tenant_no JOIN owners owner ON owner.no = t.owner_no \
@@ -270,15 +270,15 @@ pub(crate) fn list_driven_threads(
             driven.push(DrivenThread {
                 tenant: TenantId::from_stored(row::text(row, 6)?)?,
                 thread: ThreadId(row::uuid(row, 7)?),
-                owner: owners::owner(row.get(8)?)?,
-                record: record(row)?,
+                owner: owners::parse_owner(row.get(8)?)?,
+                record: read_record(row)?,
             });
         }
         Ok(driven)
     })
 }
 
-/// Adds all records of a thread to `chunk`, including expired ones. Lists unreadable ones in `chunk.unreadable`.
+/// Adds all records of a thread to `chunk`, including expired records. Lists unreadable records in `chunk.unreadable`.
 pub(crate) fn dump_thread_records(connection: &Connection, thread_no: i64, chunk: &mut Dump) -> error::Result<()> {
     let sql = concat!(columns!(), " WHERE kind = 0 AND owner_no = ?1 ORDER BY namespace, key");
     let mut statement = connection.prepare_cached(sql)?;
@@ -286,7 +286,7 @@ pub(crate) fn dump_thread_records(connection: &Connection, thread_no: i64, chunk
     loop {
         match rows.next() {
             Ok(None) => return Ok(()),
-            Ok(Some(row)) => match record(row) {
+            Ok(Some(row)) => match read_record(row) {
                 Ok(record) => chunk.records.push(record),
                 Err(error) if error.is_damage() => chunk.unreadable.push(format!("record: {}", error.detail())),
                 Err(error) => return Err(error),
@@ -310,7 +310,7 @@ pub(crate) fn salvage_thread_records(connection: &Connection, thread_no: i64, ch
     let mut statement = connection.prepare_cached(concat!(columns!(), " WHERE no = ?1"))?;
     for no in numbers {
         let mut rows = statement.query([no])?;
-        let read = rows.next().map_err(error::SqliteError::from).and_then(|row| row.map(record).transpose());
+        let read = rows.next().map_err(error::SqliteError::from).and_then(|row| row.map(read_record).transpose());
         match read {
             Ok(record) => chunk.records.extend(record),
             Err(error) if error.is_damage() => chunk.unreadable.push(format!("record: {}", error.detail())),
@@ -325,20 +325,20 @@ pub(crate) const ALL_BY_NUMBER: &str = "SELECT no, kind, owner_no, namespace, ke
                                         FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
 
 /// Reads the owner's number and the record from a row of [`ALL_BY_NUMBER`]; `None` for a thread's record.
-pub(crate) fn owner_record(row: &Row<'_>) -> error::Result<Option<(i64, Record)>> {
+pub(crate) fn read_owner_record(row: &Row<'_>) -> error::Result<Option<(i64, Record)>> {
     if row.get::<_, i64>(1)? == THREAD_KIND {
         return Ok(None);
     }
-    Ok(Some((row.get(2)?, record_at(row, 3)?)))
+    Ok(Some((row.get(2)?, read_record_at(row, 3)?)))
 }
 
-fn page(
+fn read_page(
     connection: &Connection,
     (kind, owner_no): OwnerKey,
     query: &RecordQuery,
     now: i64,
 ) -> error::Result<Vec<Record>> {
-    // Two statements, so that the index seeks to the namespace. A thread has one namespace for each turn.
+    // There are two statements, so that SQLite seeks to the namespace in the index if one is given.
     let namespace_condition = match &query.namespace {
         Some(_) => "namespace = ?3 AND key >= ?9",
         None => "?3 IS NULL AND ?9 IS NOT NULL",
@@ -367,16 +367,16 @@ fn page(
     ])?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        records.push(record(row)?);
+        records.push(read_record(row)?);
     }
     Ok(records)
 }
 
-pub(crate) fn record(row: &Row<'_>) -> error::Result<Record> {
-    record_at(row, 0)
+pub(crate) fn read_record(row: &Row<'_>) -> error::Result<Record> {
+    read_record_at(row, 0)
 }
 
-fn record_at(row: &Row<'_>, first_column: usize) -> error::Result<Record> {
+fn read_record_at(row: &Row<'_>, first_column: usize) -> error::Result<Record> {
     let corrupt = |_| StoreError::corrupt("record", "does not decode");
     let expires_at: Option<i64> = row.get(first_column + 3)?;
     Ok(Record {

@@ -1,4 +1,4 @@
-//! Tracks that deleted bytes may remain in the file until a sweep removes them. The rows of the table `marks` say so.
+//! Records in the table `marks` that deleted bytes may remain in the file (residue), so that the next sweep removes them.
 
 use std::sync::atomic::Ordering;
 
@@ -19,8 +19,8 @@ pub(crate) enum Residue {
 }
 
 impl Residue {
-    /// Returns the names of the mark that is set while residue exists and of the one set while a sweep removes it.
-    const fn marks(self) -> (&'static str, &'static str) {
+    /// Returns the names of two marks: the first is set while residue exists, the second while a sweep removes it.
+    const fn mark_names(self) -> (&'static str, &'static str) {
         match self {
             Self::Pages => ("residue_pages", "residue_pages_sweeping"),
             Self::Index => ("residue_index", "residue_index_sweeping"),
@@ -29,24 +29,24 @@ impl Residue {
 }
 
 /// Records residue. Must be called in the transaction that deletes the bytes.
-pub(crate) fn note(connection: &Connection, residue: Residue) -> Result<()> {
+pub(crate) fn record(connection: &Connection, residue: Residue) -> Result<()> {
     let sql = "INSERT INTO marks (name, value) VALUES (?1, 1) ON CONFLICT DO NOTHING";
-    connection.prepare_cached(sql)?.execute([residue.marks().0])?;
+    connection.prepare_cached(sql)?.execute([residue.mark_names().0])?;
     Ok(())
 }
 
-/// Runs `work` if there is residue. The second mark stays until `work` is done, so that an interrupted sweep is repeated;
-/// residue recorded in the meantime waits for the next sweep.
+/// Runs `work` if there is residue. The second mark remains until `work` is done, so that an interrupted sweep is repeated. Residue
+/// that is recorded in the meantime is removed by the next sweep.
 pub(crate) fn remove(
     shared: &Shared,
     residue: Residue,
     work: impl FnOnce(&Shared) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let (noted, sweeping) = residue.marks();
+    let (recorded, sweeping) = residue.mark_names();
     let is_due = writer::write_blocking(shared, |connection| {
         let sql = "INSERT OR REPLACE INTO marks (name, value) SELECT ?2, value FROM marks WHERE name = ?1";
-        connection.execute(sql, params![noted, sweeping])?;
-        connection.execute("DELETE FROM marks WHERE name = ?1", [noted])?;
+        connection.execute(sql, params![recorded, sweeping])?;
+        connection.execute("DELETE FROM marks WHERE name = ?1", [recorded])?;
         Ok(connection.prepare("SELECT 1 FROM marks WHERE name = ?1")?.exists([sweeping])?)
     })?;
     if !is_due {
@@ -59,11 +59,11 @@ pub(crate) fn remove(
     Ok(())
 }
 
-/// The mark that is set while the write-ahead log may contain erased text. Its value counts the failed truncations.
+/// The mark that is set while the write-ahead log may contain erased text. Its value is the number of failed truncations.
 const LOG: &str = "residue_log";
 
 /// Records that the log could not be truncated.
-pub(crate) fn note_log(shared: &Shared) -> Result<(), StoreError> {
+pub(crate) fn record_log_failure(shared: &Shared) -> Result<(), StoreError> {
     writer::write_blocking(shared, |connection| {
         let sql = "INSERT INTO marks (name, value) VALUES (?1, 1) ON CONFLICT DO UPDATE SET value = value + 1";
         Ok(connection.execute(sql, [LOG])?)
@@ -73,20 +73,20 @@ pub(crate) fn note_log(shared: &Shared) -> Result<(), StoreError> {
 }
 
 /// Returns the number of recorded failures to truncate the log.
-pub(crate) fn noted_log(shared: &Shared) -> Result<i64, StoreError> {
-    let noted = shared.read(|connection| {
+pub(crate) fn count_log_failures(shared: &Shared) -> Result<i64, StoreError> {
+    let failures = shared.read(|connection| {
         let sql = "SELECT value FROM marks WHERE name = ?1";
         Ok(connection.prepare_cached(sql)?.query_row([LOG], |row| row.get(0)).optional()?)
     })?;
-    Ok(noted.unwrap_or(0))
+    Ok(failures.unwrap_or(0))
 }
 
-/// Clears the failures recorded before the log was truncated, unless more were recorded since.
-pub(crate) fn forget_log(shared: &Shared, noted: i64) -> Result<(), StoreError> {
-    if noted > 0 {
+/// Clears the failures that were recorded before the log was truncated, unless their number has changed since it was read.
+pub(crate) fn clear_log_failures(shared: &Shared, failures: i64) -> Result<(), StoreError> {
+    if failures > 0 {
         writer::write_blocking(shared, |connection| {
             let sql = "DELETE FROM marks WHERE name = ?1 AND value = ?2";
-            Ok(connection.execute(sql, params![LOG, noted])?)
+            Ok(connection.execute(sql, params![LOG, failures])?)
         })?;
     }
     Ok(())

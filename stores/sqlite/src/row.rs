@@ -1,4 +1,4 @@
-//! Converts rows into core types, and thread positions into table keys.
+//! Converts rows into the types of core, and positions in threads into keys of tables.
 
 use rusqlite::{Row, types::ValueRef};
 use threadkeep_core::{
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::error::Result;
 
-/// Returns the key of a position of a thread.
+/// Returns the key of a position in a thread.
 pub(crate) const fn key(thread_no: i64, position: u64) -> i64 {
     (thread_no << 32) | position as i64
 }
@@ -66,13 +66,14 @@ pub(crate) fn tag(row: &Row<'_>, column: usize) -> Result<Option<ChangeTag>> {
     Ok(row.get::<_, Option<i32>>(column)?.map(ChangeTag::from_stored))
 }
 
-/// The fields of a thread that every operation reads first; excludes title, metadata and state.
+/// The fields of a thread that every operation reads first, without title, metadata and state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadRow {
     pub(crate) no: i64,
     pub(crate) owner_no: i64,
     pub(crate) tenant_no: i64,
     pub(crate) positions: Positions,
+    /// The change before the oldest one in the change log.
     pub(crate) log_from: u64,
     pub(crate) message_count: u64,
 }
@@ -109,7 +110,7 @@ pub(crate) fn thread(row: &Row<'_>) -> Result<Thread> {
     let body = codec::decode_thread(text(row, 3)?)?;
     let key: Option<String> = row.get(2)?;
     let expires_at: Option<i64> = row.get(10)?;
-    let owner: Owner = crate::owners::owner(row.get(1)?)?;
+    let owner: Owner = crate::owners::parse_owner(row.get(1)?)?;
     Ok(Thread {
         id: ThreadId(uuid(row, 0)?),
         owner,
@@ -133,7 +134,7 @@ macro_rules! message_columns {
 }
 pub(crate) use message_columns;
 
-/// Reads a message. One that does not decode is returned as a [`CorruptRow`], so that the caller can continue.
+/// Reads a message. A message that cannot be decoded is returned as a [`CorruptRow`], so that the caller can continue.
 pub(crate) fn message(row: &Row<'_>) -> Result<Message, CorruptRow> {
     let seq = row.get(0).map_or(0, position);
     decode_message(row, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })

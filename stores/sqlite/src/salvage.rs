@@ -1,8 +1,8 @@
 //! Salvages the readable data of a damaged file.
 //!
 //! Tables are read in the order of row numbers, skipping unreadable pages. A thread whose row is lost is rebuilt from the
-//! indexes, which also contain its id, owner, key and expiry; its title, metadata and state are lost. Data that no page
-//! contains is reported as lost, never guessed. Pages that are no longer reachable from a table are not searched.
+//! indexes, which also contain its id, owner, key and expiry; its title, metadata and state are lost. Data that cannot be found is
+//! reported as lost, never guessed. Pages that are no longer reachable from a table are not searched.
 
 mod rebuild;
 
@@ -22,7 +22,7 @@ use crate::{dump, owners, records, schema, skip_damage, verify};
 
 /// The maximum size of a chunk.
 const CHUNK: ChunkSize = ChunkSize { entries: 200, bytes: 2 * 1024 * 1024 };
-/// The maximum number of losses listed; further ones are only counted.
+/// The maximum number of losses that are listed. Further losses are only counted.
 const MAX_LISTED_LOSSES: usize = 1_000;
 
 /// Reads the readable data of a damaged file. Does not modify the file.
@@ -68,7 +68,7 @@ struct LocatedThread {
     no: i64,
     tenant_no: i64,
     id: ThreadId,
-    /// Its owner, if an index was read for it.
+    /// Its owner, if it was found in an index.
     owner_no: Option<i64>,
     /// Whether its row can be read.
     has_row: bool,
@@ -102,7 +102,7 @@ pub fn examine(path: &Path) -> StoreResult<VerifyReport> {
 fn open(path: &Path) -> Result<Connection> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // Makes SQLite accept a truncated file, and one whose schema table is partly unreadable.
+    // With this setting, SQLite accepts truncated files and files whose schema table is partly unreadable.
     connection.pragma_update(None, "writable_schema", true)?;
     match schema::checked_version(&connection) {
         Ok(schema::VERSION) => check_tables(&connection).map(|()| connection),
@@ -115,7 +115,7 @@ fn open(path: &Path) -> Result<Connection> {
     }
 }
 
-/// Checks that the schema contains all tables. Without its root page a table's rows cannot be found.
+/// Checks that the schema contains all tables, because the rows of a table cannot be found without the number of its root page.
 fn check_tables(connection: &Connection) -> Result<()> {
     for table in ["owners", "threads", "messages", "commits", "documents"] {
         let statement = connection.prepare(&format!("SELECT 1 FROM {table} WHERE 0"));
@@ -184,7 +184,7 @@ impl Salvage {
         let owners = &mut self.owners;
         let mut add = |row: &Row<'_>| {
             let names = || -> Result<_> {
-                Ok((row.get(0)?, TenantId::from_stored(row.get::<_, String>(1)?)?, owners::owner(row.get(2)?)?))
+                Ok((row.get(0)?, TenantId::from_stored(row.get::<_, String>(1)?)?, owners::parse_owner(row.get(2)?)?))
             };
             match names() {
                 Ok((no, tenant, owner)) => drop(owners.insert(no, (tenant, owner))),
@@ -321,7 +321,7 @@ impl Salvage {
         let sql = records::ALL_BY_NUMBER;
         skip_damage::read(&self.connection, sql, self.last_record + 1..=last, |row| {
             self.last_record = row.get(0)?;
-            match records::owner_record(row) {
+            match records::read_owner_record(row) {
                 Ok(None) => {}
                 Ok(Some((owner_no, record))) => match self.owners.get(&owner_no) {
                     Some((tenant, owner)) => {
@@ -379,12 +379,12 @@ pub(crate) fn last_thread_no(connection: &Connection) -> i64 {
     sources.iter().map(|sql| read_number(connection, sql)).max().unwrap_or(0)
 }
 
-/// Returns the highest row number of a table; if the end of the table cannot be read, the highest in an index, which the
-/// statement `by_index` scans.
+/// Returns the highest row number of a table. If the end of the table cannot be read, returns the highest row number in the index that
+/// the statement `by_index` scans.
 fn last_row_no(connection: &Connection, max: &str, by_index: &str) -> i64 {
     let mut last = read_number(connection, max);
     if last == 0 {
-        // Errors are ignored: the readable part of the index is all there is.
+        // Errors are ignored, because the rest of the index cannot be read in any other way.
         drop(for_each_row(connection, by_index, |row| {
             last = last.max(row.get(0)?);
             Ok(())

@@ -8,7 +8,7 @@ use threadkeep_core::StoreError;
 
 use crate::error::Result;
 
-/// Identifies a SQLite file as Threadkeep's (`ThKp`).
+/// The application id that identifies a SQLite file as a Threadkeep store (`ThKp`).
 pub(crate) const APPLICATION_ID: i64 = 0x5468_4b70;
 
 /// Entry `n` migrates a file from version `n` to `n + 1`. Released entries never change.
@@ -31,7 +31,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read again under the lock, because another process may have migrated the file in the meantime.
+    // The version is read again under the lock, because another process may have migrated the file in the meantime.
     let version = checked_version(&transaction)?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
@@ -47,7 +47,7 @@ pub(crate) fn checked_version(connection: &Connection) -> Result<i64> {
     if !connection.is_autocommit() {
         return read_version(connection);
     }
-    // A single snapshot, because another process may be creating the file.
+    // All values are read in a single snapshot, because another process may be creating the file.
     let transaction = connection.unchecked_transaction()?;
     let version = read_version(&transaction)?;
     transaction.commit()?;

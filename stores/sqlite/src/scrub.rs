@@ -12,13 +12,13 @@ use crate::connection::{Shared, lock};
 use crate::error::{Result, SqliteError};
 use crate::writer;
 
-/// Pages read per step.
-const STEP: i64 = 1_000;
-/// Files with more pages are rewritten: an overflow page starts with a page number, whose first byte may then equal a
-/// B-tree page type.
+/// The number of pages that are read per step.
+const PAGES_PER_STEP: i64 = 1_000;
+/// Files with at least this many pages are rewritten as a whole. In them, overflow pages, which start with a page number, cannot be
+/// distinguished from B-tree pages: the first byte of the number may equal a B-tree page type.
 const MAX_PAGES: i64 = 1 << 25;
 
-/// Clears the gaps of all pages.
+/// Overwrites the gaps in all pages with zeros.
 pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
     let pages = shared.read(|connection| {
         let sql = "SELECT 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage'";
@@ -32,11 +32,11 @@ pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
     let mut first = 1;
     while first <= pages {
         let pages_with_residue =
-            shared.read(|connection| find_pages_with_residue(connection, first, first + STEP - 1))?;
+            shared.read(|connection| find_pages_with_residue(connection, first, first + PAGES_PER_STEP - 1))?;
         if !pages_with_residue.is_empty() {
-            writer::write_blocking(shared, |connection| clear(connection, &pages_with_residue))?;
+            writer::write_blocking(shared, |connection| clear_gaps(connection, &pages_with_residue))?;
         }
-        first += STEP;
+        first += PAGES_PER_STEP;
     }
     Ok(())
 }
@@ -49,19 +49,19 @@ fn find_pages_with_residue(connection: &Connection, first: i64, last: i64) -> Re
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;
         let Ok(data) = row.get_ref(1)?.as_blob() else { continue };
-        if gap(number, data).is_some_and(|gap| data[gap].iter().any(|byte| *byte != 0)) {
+        if find_gap(number, data).is_some_and(|gap| data[gap].iter().any(|byte| *byte != 0)) {
             pages_with_residue.push(number);
         }
     }
     Ok(pages_with_residue)
 }
 
-fn clear(connection: &Connection, numbers: &[i64]) -> Result<()> {
+fn clear_gaps(connection: &Connection, numbers: &[i64]) -> Result<()> {
     for number in numbers {
-        // Read again under the lock, because the page may have changed.
+        // The page is read again under the lock, because it may have changed.
         let sql = "SELECT data FROM sqlite_dbpage WHERE pgno = ?1";
         let mut data: Vec<u8> = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
-        let Some(gap) = gap(*number, &data) else { continue };
+        let Some(gap) = find_gap(*number, &data) else { continue };
         data[gap].fill(0);
         let sql = "UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1";
         connection.prepare_cached(sql)?.execute(params![number, data])?;
@@ -72,7 +72,7 @@ fn clear(connection: &Connection, numbers: &[i64]) -> Result<()> {
 /// Returns the unallocated range of a B-tree page, between its cell pointers and its cells. `None` for any other page.
 ///
 /// Layout: <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
-fn gap(number: i64, data: &[u8]) -> Option<std::ops::Range<usize>> {
+fn find_gap(number: i64, data: &[u8]) -> Option<std::ops::Range<usize>> {
     let start = if number == 1 { 100 } else { 0 };
     let header = data.get(start..start + 12)?;
     let header_size = match header[0] {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 
 use crate::error::Result;
 
-/// The maximum number of range reads; after these the rest of a damaged range counts as unreadable.
+/// The maximum number of reads of ranges. After that, the rest of a damaged range counts as unreadable.
 const MAX_ATTEMPTS: usize = 50_000;
 
 /// Calls `visit` with each row between two keys, in key order, and returns the ranges of keys that could not be read.
@@ -19,11 +19,11 @@ pub(crate) fn read(
     keys: RangeInclusive<i64>,
     visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<Vec<RangeInclusive<i64>>> {
-    read_by(connection, (sql, 0), keys, visit)
+    read_with_key_column(connection, (sql, 0), keys, visit)
 }
 
-/// Like [`read`], with the key in the column that `query` names by its index.
-pub(crate) fn read_by(
+/// Like [`read`], but the key is in another column. `query` is the statement and the index of that column.
+pub(crate) fn read_with_key_column(
     connection: &Connection,
     query: (&str, usize),
     keys: RangeInclusive<i64>,
@@ -34,19 +34,19 @@ pub(crate) fn read_by(
     let mut attempts = 0;
     while let Some(range) = ranges.pop() {
         attempts += 1;
-        let (reached, end) = read_range(connection, query, &range, &mut visit)?;
+        let (next_key, end) = read_range(connection, query, &range, &mut visit)?;
         let high = *range.end();
         match end {
             End::Complete => {}
             End::Stopped => break,
-            End::Damaged if reached > high => {}
-            End::Damaged if reached == high || attempts > MAX_ATTEMPTS => match unread.last_mut() {
-                Some(last) if last.end().checked_add(1) == Some(reached) => *last = *last.start()..=high,
-                _ => unread.push(reached..=high),
+            End::Damaged if next_key > high => {}
+            End::Damaged if next_key == high || attempts > MAX_ATTEMPTS => match unread.last_mut() {
+                Some(last) if last.end().checked_add(1) == Some(next_key) => *last = *last.start()..=high,
+                _ => unread.push(next_key..=high),
             },
             End::Damaged => {
-                let middle = reached + (high - reached) / 2;
-                ranges.extend([middle + 1..=high, reached..=middle]);
+                let middle = next_key + (high - next_key) / 2;
+                ranges.extend([middle + 1..=high, next_key..=middle]);
             }
         }
     }
@@ -56,7 +56,7 @@ pub(crate) fn read_by(
 /// Why a read of a range ended.
 enum End {
     Complete,
-    /// `visit` stopped it.
+    /// `visit` stopped the read.
     Stopped,
     Damaged,
 }
@@ -68,20 +68,20 @@ fn read_range(
     range: &RangeInclusive<i64>,
     visit: &mut impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<(i64, End)> {
-    let mut reached = *range.start();
+    let mut next_key = *range.start();
     let mut walk = || -> Result<End> {
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([range.start(), range.end()])?;
         while let Some(row) = rows.next()? {
             let key: i64 = row.get(key_column)?;
             // A damaged page may point into another part of the file.
-            if key < reached || key > *range.end() {
+            if key < next_key || key > *range.end() {
                 return Ok(End::Damaged);
             }
             if visit(row)?.is_break() {
                 return Ok(End::Stopped);
             }
-            reached = key.saturating_add(1);
+            next_key = key.saturating_add(1);
         }
         Ok(End::Complete)
     };
@@ -89,5 +89,5 @@ fn read_range(
         Err(error) if error.is_damage() => End::Damaged,
         end => end?,
     };
-    Ok((reached, end))
+    Ok((next_key, end))
 }

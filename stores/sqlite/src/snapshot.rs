@@ -19,7 +19,7 @@ use crate::connection::{Shared, lock, with_suffix};
 use crate::row::{full_thread_columns, thread_columns};
 use crate::{dump, error, owners, records, row, salvage, skip_damage};
 
-/// A reader in a transaction. SQLite ends the transaction when the connection is closed.
+/// A snapshot: a connection in a read transaction. SQLite ends the transaction when the connection is closed.
 pub(crate) struct SqliteSnapshot {
     reader: Arc<Reader>,
     log: PathBuf,
@@ -65,7 +65,7 @@ impl fmt::Debug for SqliteSnapshot {
     }
 }
 
-/// Reads something, because a SQLite transaction takes its snapshot at the first read.
+/// Makes a read, because a SQLite transaction takes its snapshot at the first read.
 pub(crate) fn start_read(connection: &Connection) -> error::Result<()> {
     Ok(connection.query_row("SELECT count(*) FROM marks", [], |_| Ok(()))?)
 }
@@ -136,10 +136,10 @@ fn list_threads(
         " CROSS JOIN owners tenant ON tenant.no = t.tenant_no",
         " WHERE t.no BETWEEN ?1 AND ?2 AND t.restoring = 0 ORDER BY t.no"
     );
-    let (first, last) = (number(after.unwrap_or(0)).saturating_add(1), salvage::last_thread_no(connection));
+    let (first, last) = (to_i64(after.unwrap_or(0)).saturating_add(1), salvage::last_thread_no(connection));
     let mut listed = Vec::new();
-    let unread = skip_damage::read_by(connection, (sql, 11), first..=last, |row| {
-        match listed_thread(row) {
+    let unread = skip_damage::read_with_key_column(connection, (sql, 11), first..=last, |row| {
+        match read_listed_thread(row) {
             Ok(thread) if thread.thread.expires_at.is_some_and(|expires_at| expires_at <= reader.now) => {}
             Ok(thread) => listed.push(thread),
             Err(error) if error.is_damage() => {
@@ -160,7 +160,7 @@ fn list_threads(
     Ok(listed)
 }
 
-fn listed_thread(row: &Row<'_>) -> error::Result<ListedThread> {
+fn read_listed_thread(row: &Row<'_>) -> error::Result<ListedThread> {
     let (number, tenant) = (row::unsigned(row, 11)?, TenantId::from_stored(row::text(row, 12)?)?);
     Ok(ListedThread { number, tenant, thread: row::thread(row)? })
 }
@@ -175,9 +175,9 @@ fn dump_threads(
     let mut statement = connection.prepare_cached(sql)?;
     let mut dumps = Vec::new();
     for thread_number in numbers {
-        let mut rows = statement.query([number(*thread_number)])?;
+        let mut rows = statement.query([to_i64(*thread_number)])?;
         let row = rows.next()?.map(row::thread_row).transpose()?.ok_or(StoreError::NotFound(Kind::Thread))?;
-        let dump = dump::chunk(connection, &row, after.take(), size)?;
+        let dump = dump::read_chunk(connection, &row, after.take(), size)?;
         size.entries = size.entries.saturating_sub(dump.entries.len());
         size.bytes = size.bytes.saturating_sub(dump_bytes(&dump));
         let is_full = dump.next.is_some() || size.entries == 0 || size.bytes == 0;
@@ -224,7 +224,7 @@ fn list_records(
     while owned.len() < limit {
         match rows.next() {
             Ok(None) => break,
-            Ok(Some(row)) => match owned_record(row) {
+            Ok(Some(row)) => match read_owned_record(row) {
                 Ok(record) => owned.push(record),
                 Err(error) if error.is_damage() => reader.unreadable.add(None, format!("record: {}", error.detail())),
                 Err(error) => return Err(error),
@@ -242,14 +242,14 @@ fn list_records(
     Ok(owned)
 }
 
-fn owned_record(row: &Row<'_>) -> error::Result<OwnedRecord> {
-    let owner = match owners::owner(row.get(7)?)? {
+fn read_owned_record(row: &Row<'_>) -> error::Result<OwnedRecord> {
+    let owner = match owners::parse_owner(row.get(7)?)? {
         Owner::Tenant => RecordOwner::Tenant,
         Owner::User(user) => RecordOwner::User(user),
     };
-    Ok(OwnedRecord { tenant: TenantId::from_stored(row::text(row, 6)?)?, owner, record: records::record(row)? })
+    Ok(OwnedRecord { tenant: TenantId::from_stored(row::text(row, 6)?)?, owner, record: records::read_record(row)? })
 }
 
-fn number(number: u64) -> i64 {
+fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Removes expired and deleted data, including every byte that a deletion left in the file.
+//! Removes expired and deleted data, including every byte that a deletion left behind in the file.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::residue::{self, Residue};
 use crate::{row, scrub, threads, writer};
 
 /// The maximum number of rows removed in one transaction.
-const STEP: usize = 200;
+const ROWS_PER_STEP: usize = 200;
 /// The number of rows scanned in one read.
 const SCAN_ROWS: i64 = 10_000;
 
@@ -23,14 +23,14 @@ pub(crate) fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
     report.expired_records = writer::write_blocking(shared, |connection| {
         let removed = connection.execute("DELETE FROM documents WHERE expires_at <= ?1", [micros])? as u64;
         if removed > 0 {
-            residue::note(connection, Residue::Pages)?;
+            residue::record(connection, Residue::Pages)?;
         }
         Ok(removed)
     })?;
     report.commit_records = remove_old_commits(shared, window_start(now))?;
-    report.deleted_ids = forget_deleted(shared, window_start(now))?;
+    report.deleted_ids = remove_old_deletions(shared, window_start(now))?;
     loop {
-        let step = remove_leftovers(shared, STEP)?;
+        let step = remove_leftovers(shared, ROWS_PER_STEP)?;
         report.leftover_messages += step.messages;
         if !step.more {
             break;
@@ -49,7 +49,7 @@ fn remove_expired_threads(shared: &Shared, now: Timestamp) -> Result<u64> {
             let sql = "SELECT no FROM threads WHERE expires_at <= ?1 LIMIT ?2";
             let mut statement = connection.prepare_cached(sql)?;
             let expired = statement
-                .query_map(params![now.as_micros(), STEP as i64], |row| row.get(0))?
+                .query_map(params![now.as_micros(), ROWS_PER_STEP as i64], |row| row.get(0))?
                 .collect::<Result<Vec<i64>, _>>()?;
             expired.iter().try_for_each(|thread_no| threads::remove(connection, *thread_no))?;
             Ok(expired.len() as u64)
@@ -74,7 +74,7 @@ fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
         let Some((last, _)) = rows.last() else { return Ok(removed) };
         cursor = *last;
         let old: Vec<i64> = rows.iter().filter(|(_, at)| *at <= before).map(|(key, _)| *key).collect();
-        for step in old.chunks(STEP) {
+        for step in old.chunks(ROWS_PER_STEP) {
             removed += writer::write_blocking(shared, |connection| remove_commits(connection, step))?;
         }
     }
@@ -89,12 +89,12 @@ fn remove_commits(connection: &Connection, keys: &[i64]) -> error::Result<u64> {
     Ok(keys.len() as u64)
 }
 
-fn forget_deleted(shared: &Shared, before: i64) -> Result<u64> {
+fn remove_old_deletions(shared: &Shared, before: i64) -> Result<u64> {
     writer::write_blocking(shared, |connection| {
         let sql = "SELECT max(stamp) FROM deleted_threads WHERE deleted_at <= ?1";
         let stamp: Option<i64> = connection.query_row(sql, [before], |row| row.get(0))?;
         let Some(stamp) = stamp else { return Ok(0) };
-        // A cursor from before these deletions can no longer be continued.
+        // Clients can no longer continue from a cursor before these deletions.
         let sql = "INSERT INTO marks (name, value) VALUES ('forgotten_stamp', ?1) \
                    ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
         connection.execute(sql, [stamp])?;
@@ -163,20 +163,20 @@ fn remove_leftover(
     Ok(LeftoverStep { messages, more: true })
 }
 
-/// Checkpoints and truncates the write-ahead log, because old page images in it still contain erased text. If a reader of an
-/// older snapshot prevents this, it fails, and the background thread of any process that has the file open does it later.
+/// Checkpoints and truncates the write-ahead log, because old page images in it still contain erased text. Fails with `Busy` if a
+/// reader of an older snapshot prevents this; the background thread of any process with the open file then truncates the log later.
 pub(crate) fn truncate_log(shared: &Shared) -> Result<()> {
     if checkpoint(&lock(&shared.writer))? {
-        return residue::forget_log(shared, residue::noted_log(shared)?);
+        return residue::clear_log_failures(shared, residue::count_log_failures(shared)?);
     }
-    residue::note_log(shared)?;
+    residue::record_log_failure(shared)?;
     Err(StoreError::unavailable(threadkeep_core::Reason::Busy))
 }
 
-/// Truncates the log if a sweep could not, without waiting for locks. Returns whether nothing is left to do.
+/// Truncates the log if a sweep was prevented from it, without waiting for locks. Returns whether nothing is left to do.
 pub(crate) fn finish_log_truncation(shared: &Shared) -> Result<bool> {
-    let noted = residue::noted_log(shared)?;
-    if noted == 0 {
+    let failures = residue::count_log_failures(shared)?;
+    if failures == 0 {
         return Ok(true);
     }
     {
@@ -189,7 +189,7 @@ pub(crate) fn finish_log_truncation(shared: &Shared) -> Result<bool> {
             return Ok(false);
         }
     }
-    residue::forget_log(shared, noted)?;
+    residue::clear_log_failures(shared, failures)?;
     Ok(true)
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn find_row(
     Ok((access > Access::None).then_some((row, access)))
 }
 
-/// Like [`find_row`], but fails with `NotFound` if there is none.
+/// Like [`find_row`], but fails with `NotFound` if there is no such thread.
 pub(crate) fn get_row(
     shared: &Shared,
     connection: &Connection,
@@ -46,7 +46,7 @@ pub(crate) fn get_row(
     find_row(shared, connection, scope, thread, now)?.ok_or_else(|| StoreError::NotFound(Kind::Thread).into())
 }
 
-/// Finds a thread and its number by id or key.
+/// Finds a thread by id or key, and returns it with its number.
 pub(crate) fn find(
     shared: &Shared,
     connection: &Connection,
@@ -58,7 +58,7 @@ pub(crate) fn find(
     let found = match name {
         ThreadRef::Id(id) => find_by_id(connection, numbers.tenant_no, *id, now)?,
         ThreadRef::Key(owner, key) => {
-            let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?;
+            let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::stored_name(owner))?;
             find_by_key(connection, owner_no, key.as_str(), now)?
         }
     };
@@ -111,7 +111,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
     if scope.access(&open.owner) == Access::None {
         return Err(StoreError::NotFound(Kind::Thread));
     }
-    let found = shared.read(|connection| find_opened(shared, connection, scope, &open, now))?;
+    let found = shared.read(|connection| find_existing(shared, connection, scope, &open, now))?;
     if let Some(thread) = found {
         return Ok(OpenOutcome { thread, created: false });
     }
@@ -119,13 +119,13 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
     let opened =
         writer::write(shared, move |connection| find_or_create(&store, connection, &caller, open, now)).await?;
     if opened.created {
-        wake(shared, scope, &opened.thread.owner, opened.thread.id, None);
+        send_wake_up(shared, scope, &opened.thread.owner, opened.thread.id, None);
     }
     Ok(opened)
 }
 
-/// Finds the thread that `open` names, by key if one is given, otherwise by id.
-fn find_opened(
+/// Finds the existing thread that `open` identifies: by key if it has one, otherwise by id.
+fn find_existing(
     shared: &Shared,
     connection: &Connection,
     scope: &Scope,
@@ -135,7 +135,7 @@ fn find_opened(
     let tenant = scope.tenant_id().as_str();
     let tenant_no = owners::find(shared, connection, tenant, "")?;
     if let Some(key) = &open.key {
-        let owner_no = owners::find(shared, connection, tenant, owners::name(&open.owner))?;
+        let owner_no = owners::find(shared, connection, tenant, owners::stored_name(&open.owner))?;
         let by_key = find_by_key(connection, owner_no, key.as_str(), now)?;
         if let Some((_, thread)) = by_key {
             return Ok(Some(thread));
@@ -157,7 +157,7 @@ fn find_or_create(
     open: OpenThread,
     now: Timestamp,
 ) -> error::Result<OpenOutcome> {
-    if let Some(thread) = find_opened(shared, connection, scope, &open, now)? {
+    if let Some(thread) = find_existing(shared, connection, scope, &open, now)? {
         return Ok(OpenOutcome { thread, created: false });
     }
     let tenant = scope.tenant_id().as_str();
@@ -169,11 +169,11 @@ fn find_or_create(
     if is_deleted || is_restoring(connection, tenant_no, open.id)? {
         return Err(StoreError::NotFound(Kind::Thread).into());
     }
-    let owner_no = owners::find_or_insert(shared, connection, tenant, owners::name(&open.owner))?;
+    let owner_no = owners::find_or_insert(shared, connection, tenant, owners::stored_name(&open.owner))?;
     let tenant_no = owners::find_or_insert(shared, connection, tenant, "")?;
     remove_expired(connection, tenant_no, owner_no, &open, now)?;
     insert(connection, tenant_no, owner_no, &open, now)?;
-    // A created thread is returned even if it has already expired.
+    // The new thread is returned even if it has already expired.
     let created = find_by_id(connection, tenant_no, open.id, Timestamp::MIN)?;
     let (_, thread) = created.ok_or(StoreError::NotFound(Kind::Thread))?;
     Ok(OpenOutcome { thread, created: true })
@@ -184,7 +184,7 @@ fn is_restoring(connection: &Connection, tenant_no: i64, id: ThreadId) -> error:
     Ok(connection.prepare_cached(sql)?.exists(params![tenant_no, id.0.as_bytes()])?)
 }
 
-/// Removes expired threads with the id or key of a new one. A sweep would remove them only later.
+/// Removes expired threads with the id or key of a new thread, because a sweep would remove them only later.
 fn remove_expired(
     connection: &Connection,
     tenant_no: i64,
@@ -230,7 +230,7 @@ fn insert(
     Ok(())
 }
 
-/// Returns the next number in the store-wide order of commits. Deletions take one too, so none is used twice.
+/// Returns the next stamp, a number in the store-wide order of commits. A deletion gets a stamp, too, and no stamp is used twice.
 pub(crate) fn next_stamp(connection: &Connection) -> error::Result<i64> {
     let sql = "SELECT 1 + max(coalesce((SELECT max(stamp) FROM threads), 0), \
                coalesce((SELECT value FROM marks WHERE name = 'stamp'), 0))";
@@ -254,28 +254,28 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
         remove(connection, row.no)?;
         let sql = "SELECT user FROM owners WHERE no = ?1";
         let user: String = connection.prepare_cached(sql)?.query_row([row.owner_no], |row| row.get(0))?;
-        owners::owner(user)
+        owners::parse_owner(user)
     })
     .await?;
-    wake(shared, scope, &owner, thread, None);
+    send_wake_up(shared, scope, &owner, thread, None);
     Ok(())
 }
 
-/// Removes a thread's row and records. Its messages and change log are left to the sweep.
+/// Removes a thread's row and records. The sweep removes its messages and change log.
 pub(crate) fn remove(connection: &Connection, thread_no: i64) -> error::Result<()> {
     let sql = "INSERT OR REPLACE INTO leftovers (thread_no, owner_no, tenant_no, below) \
                SELECT no, owner_no, tenant_no, NULL FROM threads WHERE no = ?1";
     connection.prepare_cached(sql)?.execute([thread_no])?;
-    // Its stamp may be the highest, and must not be used again.
+    // The thread's stamp may be the highest one, and must not be used again.
     let sql = "INSERT INTO marks (name, value) SELECT 'stamp', stamp FROM threads WHERE no = ?1 \
                ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
     connection.prepare_cached(sql)?.execute([thread_no])?;
     connection.prepare_cached("DELETE FROM documents WHERE kind = 0 AND owner_no = ?1")?.execute([thread_no])?;
     connection.prepare_cached("DELETE FROM threads WHERE no = ?1")?.execute([thread_no])?;
-    residue::note(connection, Residue::Pages)
+    residue::record(connection, Residue::Pages)
 }
 
-pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId, change: Option<u64>) {
+pub(crate) fn send_wake_up(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId, change: Option<u64>) {
     if shared.wake_ups.receiver_count() > 0 {
         let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread, change };
         // Sending fails only without subscribers.
@@ -291,14 +291,16 @@ pub(crate) fn list(shared: &Shared, scope: &Scope, query: &ThreadQuery, now: Tim
             Some(owner) if scope.access(owner) == Access::None => {
                 return Ok(ThreadPage { threads: vec![], next: None });
             }
-            Some(owner) => Some(owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?),
+            Some(owner) => {
+                Some(owners::find(shared, connection, scope.tenant_id().as_str(), owners::stored_name(owner))?)
+            }
             None => numbers.user_no,
         };
-        page(connection, numbers, owner_no, query, now)
+        read_page(connection, numbers, owner_no, query, now)
     })
 }
 
-fn page(
+fn read_page(
     connection: &Connection,
     numbers: ScopeNumbers,
     owner_no: Option<i64>,

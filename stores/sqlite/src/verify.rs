@@ -25,7 +25,7 @@ pub(crate) fn verify(shared: &Shared) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Checks all data that is not derived, in one snapshot. Unreadable data is reported as a finding and skipped.
+/// Checks all primary data in one snapshot. Unreadable data is reported as a finding and skipped.
 pub(crate) fn examine(connection: &Connection) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let transaction = connection.unchecked_transaction()?;
@@ -38,7 +38,7 @@ pub(crate) fn examine(connection: &Connection) -> Result<VerifyReport> {
     let sql = "SELECT count(*) FROM owners WHERE user = ''";
     let tenants = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(SqliteError::from);
     report.tenants = report_damage(&mut report, "the owners", tenants)?.unwrap_or(0).unsigned_abs();
-    // The transaction only read, so it needs no commit.
+    // The transaction wrote nothing, so it does not have to be committed.
     drop(transaction);
     Ok(report)
 }
@@ -48,14 +48,14 @@ fn report_damage<T>(report: &mut VerifyReport, what: &str, result: Result<T>) ->
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_damage() => {
-            add(report, Severity::Damage, None, format!("{what} cannot be read: {}", error.detail()));
+            add_finding(report, Severity::Damage, None, format!("{what} cannot be read: {}", error.detail()));
             Ok(None)
         }
         Err(error) => Err(error),
     }
 }
 
-fn add(report: &mut VerifyReport, severity: Severity, thread: Option<ThreadId>, detail: impl Into<String>) {
+fn add_finding(report: &mut VerifyReport, severity: Severity, thread: Option<ThreadId>, detail: impl Into<String>) {
     if report.findings.len() < MAX_FINDINGS {
         report.findings.push(Finding { severity, thread, detail: detail.into() });
     }
@@ -70,7 +70,7 @@ fn check_pages(connection: &Connection, report: &mut VerifyReport) -> Result<()>
             // SQLite can rebuild its indexes from their tables.
             let is_index = line.contains("missing from index") || line.contains("wrong # of entries in index");
             let line = with_table_name(connection, &line);
-            add(report, if is_index { Severity::Derived } else { Severity::Damage }, None, line);
+            add_finding(report, if is_index { Severity::Derived } else { Severity::Damage }, None, line);
         }
     }
     Ok(())
@@ -104,13 +104,13 @@ fn check_threads(connection: &Connection, report: &mut VerifyReport) -> Result<(
         let (thread, id) = match thread {
             Ok(thread) => thread,
             Err(error) if error.is_damage() => {
-                add(report, Severity::Damage, None, format!("thread row: {}", error.detail()));
+                add_finding(report, Severity::Damage, None, format!("thread row: {}", error.detail()));
                 return Ok(ControlFlow::Continue(()));
             }
             Err(error) => return Err(error),
         };
         if let Err(error) = row::text(row, 9).and_then(|body| Ok(codec::decode_thread(body)?)) {
-            add(report, Severity::Damage, Some(id), error.detail());
+            add_finding(report, Severity::Damage, Some(id), error.detail());
         }
         check_messages(connection, &thread, id, report)?;
         let log = check_log(connection, &thread, id, report);
@@ -120,11 +120,16 @@ fn check_threads(connection: &Connection, report: &mut VerifyReport) -> Result<(
     for range in unread {
         let lost = salvage::thread_ids(connection, &range);
         for id in &lost {
-            add(report, Severity::Damage, Some(*id), "the thread's row cannot be read");
+            add_finding(report, Severity::Damage, Some(*id), "the thread's row cannot be read");
         }
         if lost.is_empty() {
             let (first, last) = (range.start(), range.end());
-            add(report, Severity::Damage, None, format!("rows {first} to {last} of the table threads cannot be read"));
+            add_finding(
+                report,
+                Severity::Damage,
+                None,
+                format!("rows {first} to {last} of the table threads cannot be read"),
+            );
         }
     }
     Ok(())
@@ -133,7 +138,7 @@ fn check_threads(connection: &Connection, report: &mut VerifyReport) -> Result<(
 fn report_thread_damage(report: &mut VerifyReport, id: ThreadId, what: &str, result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.is_damage() => {
-            add(report, Severity::Damage, Some(id), format!("{what} cannot be read: {}", error.detail()));
+            add_finding(report, Severity::Damage, Some(id), format!("{what} cannot be read: {}", error.detail()));
             Ok(())
         }
         result => result,
@@ -143,7 +148,7 @@ fn report_thread_damage(report: &mut VerifyReport, id: ThreadId, what: &str, res
 fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
     let positions = thread.positions;
     if positions.first_seq == 0 || positions.first_seq > positions.seq + 1 {
-        add(report, Severity::Damage, Some(id), "the thread's first position is after its last");
+        add_finding(report, Severity::Damage, Some(id), "the thread's first position is after its last");
         return Ok(());
     }
     let sql = "SELECT position, body, role, id, created_at, external_id, checksum FROM messages \
@@ -163,11 +168,11 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
             Ok((damage, is_checked)) => {
                 report.unchecked += u64::from(!is_checked);
                 if let Some(detail) = damage {
-                    add(report, Severity::Damage, Some(id), detail);
+                    add_finding(report, Severity::Damage, Some(id), detail);
                 }
             }
             Err(error) if error.is_damage() => {
-                add(report, Severity::Damage, Some(id), format!("position {seq}: {}", error.detail()));
+                add_finding(report, Severity::Damage, Some(id), format!("position {seq}: {}", error.detail()));
             }
             Err(error) => return Err(error),
         }
@@ -175,10 +180,10 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
     })?;
     report.messages += count;
     add_gap(report, id, expected, positions.seq + 1);
-    check_beyond(connection, thread, id, report)?;
+    check_end(connection, thread, id, report)?;
     if count != thread.message_count && unread.is_empty() {
         let detail = format!("the thread's message count is {}, but it has {count} messages", thread.message_count);
-        add(report, Severity::Derived, Some(id), detail);
+        add_finding(report, Severity::Derived, Some(id), detail);
     }
     Ok(())
 }
@@ -186,12 +191,12 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
 fn add_gap(report: &mut VerifyReport, id: ThreadId, expected: u64, seq: u64) {
     if seq > expected {
         let lost = DumpEntry::Lost { seq: expected, count: seq - expected };
-        add(report, Severity::Damage, Some(id), lost.damage().unwrap_or_default());
+        add_finding(report, Severity::Damage, Some(id), lost.damage().unwrap_or_default());
     }
 }
 
 /// Reports messages after the thread's last position.
-fn check_beyond(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
+fn check_end(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
     let seq = thread.positions.seq;
     let sql = "SELECT max(position) FROM messages WHERE position BETWEEN ?1 AND ?2";
     let range = params![row::key(thread.no, 0), row::last_key(thread.no)];
@@ -199,7 +204,7 @@ fn check_beyond(connection: &Connection, thread: &ThreadRow, id: ThreadId, repor
     match last.map_err(SqliteError::from) {
         Ok(Some(last)) if row::position(last) > seq => {
             let detail = format!("the thread ends at {seq}, but its last message is at {}", row::position(last));
-            add(report, Severity::Damage, Some(id), detail);
+            add_finding(report, Severity::Damage, Some(id), detail);
         }
         Err(error) if !error.is_damage() => return Err(error),
         // Unreadable pages are already reported.
@@ -232,7 +237,7 @@ fn check_log(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: 
     if !is_gapless || last != thread.positions.change || first != thread.log_from + 1 {
         let detail =
             format!("the change log has {count} entries from {first} to {last}, which do not match the thread");
-        add(report, Severity::Damage, Some(id), detail);
+        add_finding(report, Severity::Damage, Some(id), detail);
     }
     Ok(())
 }
@@ -243,13 +248,18 @@ fn check_records(connection: &Connection, report: &mut VerifyReport) -> Result<(
         report.records += 1;
         if row::text(row, 2).and_then(|value| Ok(JsonText::new(value)?)).is_err() {
             let namespace = row::text(row, 1).unwrap_or("an unreadable namespace");
-            add(report, Severity::Damage, None, format!("the value of a record in {namespace} is not JSON"));
+            add_finding(report, Severity::Damage, None, format!("the value of a record in {namespace} is not JSON"));
         }
         Ok(ControlFlow::Continue(()))
     })?;
     for range in unread {
         let (first, last) = (range.start(), range.end());
-        add(report, Severity::Damage, None, format!("rows {first} to {last} of the table documents cannot be read"));
+        add_finding(
+            report,
+            Severity::Damage,
+            None,
+            format!("rows {first} to {last} of the table documents cannot be read"),
+        );
     }
     Ok(())
 }
@@ -262,14 +272,14 @@ fn check_index(shared: &Shared, report: &mut VerifyReport) {
         && !error.is_busy()
     {
         let detail = format!("the search index is inconsistent: {}", error.detail());
-        add(report, Severity::Derived, None, detail);
+        add_finding(report, Severity::Derived, None, detail);
     }
     let ahead = shared.read(|connection| {
         let sql = "SELECT count(*) FROM indexed i JOIN threads t ON t.no = i.thread_no WHERE i.seq > t.seq";
         Ok(connection.query_row(sql, [], |row| row.get::<_, i64>(0))?)
     });
     if !matches!(ahead, Ok(0)) {
-        add(report, Severity::Derived, None, "the search index is ahead of the log");
+        add_finding(report, Severity::Derived, None, "the search index is ahead of the log");
     }
 }
 
@@ -278,24 +288,35 @@ fn compare_index(shared: &Shared, report: &mut VerifyReport) -> Result<()> {
     match shared.connect().and_then(|connection| index::compare::compare(&connection)) {
         Ok(found) => {
             for thread in found.threads {
-                add(report, Severity::Derived, thread, "the search index differs from the text of the messages");
+                add_finding(
+                    report,
+                    Severity::Derived,
+                    thread,
+                    "the search index differs from the text of the messages",
+                );
             }
             if found.has_orphans {
-                add(report, Severity::Derived, None, "the search index has terms of messages that do not exist");
+                add_finding(
+                    report,
+                    Severity::Derived,
+                    None,
+                    "the search index has terms of messages that do not exist",
+                );
             }
         }
         // Unreadable pages are already reported.
         Err(error) if error.is_damage() && !report.findings.is_empty() => {}
         Err(error) if error.is_damage() => {
             let detail = format!("the search index cannot be compared with the text: {}", error.detail());
-            add(report, Severity::Derived, None, detail);
+            add_finding(report, Severity::Derived, None, detail);
         }
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// Rebuilds derived data: SQLite's indexes and the message counts. Resets the search index, which must then catch up.
+/// Rebuilds derived data: SQLite's indexes, the message counts and the index of collections. Clears the search index of messages, which
+/// must then catch up.
 pub(crate) fn repair(connection: &Connection) -> Result<()> {
     connection.execute_batch("REINDEX")?;
     let sql = "UPDATE threads SET message_count = (SELECT count(*) FROM messages m WHERE m.body IS NOT NULL \

@@ -17,7 +17,7 @@ pub(crate) fn read_thread(
     read.check()?;
     in_read_transaction(shared, scope, |connection| {
         let Some((no, thread)) = threads::find(shared, connection, scope, name, now)? else { return Ok(None) };
-        let page = read.messages.as_ref().map(|query| messages::page(connection, no, thread.positions, query));
+        let page = read.messages.as_ref().map(|query| messages::read_page(connection, no, thread.positions, query));
         let found = read.records.iter().map(|name| records::find_thread_record(connection, no, name, now));
         let lists = read.lists.iter().map(|query| records::list_in(shared, connection, scope, query, now));
         Ok(Some(ThreadView {
@@ -45,7 +45,7 @@ pub(crate) fn in_read_transaction<T>(
     })
 }
 
-/// A read transaction that ends when it is dropped. Unlike rusqlite's, its statements stay prepared.
+/// A read transaction that ends when it is dropped. Unlike with rusqlite's transactions, its statements are cached.
 struct Transaction<'a> {
     connection: &'a Connection,
 }

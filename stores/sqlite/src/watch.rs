@@ -1,7 +1,7 @@
-//! Detects commits to the file without a SQLite transaction, whose locks all threads would contend for.
+//! Detects commits to the file. This needs no SQLite transaction, for whose locks all threads would contend.
 //!
-//! Processes that use SQLite publish commits in the header of the WAL index, the file `-shm`: every commit changes it, and
-//! no reader sees a commit before it is there. The header is 48 bytes, written twice, second copy first:
+//! SQLite publishes every commit in the header of the WAL index, the file `-shm`: every commit changes the header, and no reader sees a
+//! commit before the header has changed. The header has 48 bytes and is written twice, second copy first:
 //! <https://sqlite.org/walformat.html>, section 2.1.
 
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use rusqlite::Connection;
 
-const HEADER: usize = 48;
-type Header = [u8; HEADER];
+const HEADER_BYTES: usize = 48;
+type Header = [u8; HEADER_BYTES];
 /// The format version at the start of the header.
-const FORMAT: u32 = 3_007_000;
+const FORMAT_VERSION: u32 = 3_007_000;
 /// The offset of the commit counter.
-const CHANGE: usize = 8;
-/// The offset of the flag that the header is initialised.
+const COMMIT_COUNTER: usize = 8;
+/// The offset of the flag that is 1 if the header is initialised.
 const IS_INITIALISED: usize = 12;
 
 /// Reads the header of the WAL index.
@@ -27,24 +27,25 @@ pub(crate) struct CommitWatch {
     path: PathBuf,
     /// Opened by the first read; SQLite does not replace the file while the database is open.
     file: OnceLock<Option<&'static File>>,
-    /// A read-write lock, so that readers do not block each other.
+    /// In a read-write lock, so that readers do not block each other.
     thread_only_commits: RwLock<Option<ThreadOnlyCommits>>,
 }
 
 /// What a transaction writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// Only threads and their messages, records and logs.
+    /// Only threads with their messages, records and change logs.
     Threads,
+    /// Any data.
     Anything,
 }
 
 /// Consecutive commits of this process, without a commit of another process between them, that wrote only threads.
 #[derive(Debug)]
 struct ThreadOnlyCommits {
-    /// The stamp before the first of them.
+    /// The stamp before the first of these commits.
     stamp: u64,
-    /// The header after the last of them.
+    /// The header after the last of these commits.
     header: Header,
 }
 
@@ -69,8 +70,8 @@ impl CommitWatch {
         self.header().as_ref().map(stamp_of)
     }
 
-    /// Returns the stamp from before the last commits if those were of this process and wrote only threads, otherwise the
-    /// current stamp.
+    /// If the last commits are by this process and wrote only threads, returns the stamp before these commits; otherwise the current
+    /// stamp.
     pub(crate) fn records_stamp(&self) -> Option<u64> {
         // The header is read under the lock, so that no commit of this process is recorded in between.
         let thread_only_commits = self.thread_only_commits.read().unwrap_or_else(PoisonError::into_inner);
@@ -81,15 +82,15 @@ impl CommitWatch {
         }
     }
 
-    /// Reads the header within a transaction that holds the write lock. Does not open the file: until the first call for a
-    /// stamp there is nothing to track.
+    /// Reads the header within a transaction that holds the write lock. Does not open the file, because commits are not tracked before
+    /// the first request for a stamp.
     pub(crate) fn begin(&self, writer: &Connection) -> TransactionStart {
-        let header = self.file.get().and_then(|file| header(file.as_ref()?));
+        let header = self.file.get().and_then(|file| read_header(file.as_ref()?));
         TransactionStart { header, total_changes: writer.total_changes() }
     }
 
-    /// Records that the transaction was committed. Another process may already have committed after it: the header is from
-    /// this commit only if the transaction wrote something and the commit counter advanced by one.
+    /// Records that the transaction was committed. Another process may already have committed after it. So the header is known to be
+    /// from this commit only if the transaction wrote something and the commit counter advanced by one.
     pub(crate) fn end(&self, writer: &Connection, start: &TransactionStart, kind: WriteKind) {
         let mut thread_only_commits = self.thread_only_commits.write().unwrap_or_else(PoisonError::into_inner);
         let after = start.header.and_then(|_| self.header());
@@ -101,7 +102,7 @@ impl CommitWatch {
             return;
         }
         let has_written = writer.total_changes() != start.total_changes;
-        let is_only_commit = has_written && change(&after) == change(&before).wrapping_add(1);
+        let is_only_commit = has_written && commit_counter(&after) == commit_counter(&before).wrapping_add(1);
         *thread_only_commits = (is_only_commit && kind == WriteKind::Threads).then(|| {
             let previous = thread_only_commits.as_ref().filter(|commits| commits.header == before);
             let stamp = previous.map_or_else(|| stamp_of(&before), |commits| commits.stamp);
@@ -110,21 +111,21 @@ impl CommitWatch {
     }
 
     fn header(&self) -> Option<Header> {
-        header(self.file.get_or_init(|| open_permanently(&self.path)).as_ref()?)
+        read_header(self.file.get_or_init(|| open_permanently(&self.path)).as_ref()?)
     }
 }
 
 /// Reads the header; `None` while it is being written.
-fn header(file: &File) -> Option<Header> {
-    let mut copies = [0; HEADER * 2];
-    if read(file, &mut copies)? < copies.len() {
+fn read_header(file: &File) -> Option<Header> {
+    let mut copies = [0; HEADER_BYTES * 2];
+    if read_start(file, &mut copies)? < copies.len() {
         return None;
     }
-    checked(&copies)
+    check_header(&copies)
 }
 
-/// Opens a file that is never closed. On POSIX, closing it would release all locks that SQLite holds on it in this process;
-/// each file is therefore opened only once.
+/// Opens a file that is never closed. On POSIX, closing a file releases all locks that SQLite holds on it in this process. Each file is
+/// therefore opened only once.
 #[cfg(unix)]
 fn open_permanently(path: &Path) -> Option<&'static File> {
     use std::collections::HashMap;
@@ -149,9 +150,9 @@ fn open_permanently(_: &Path) -> Option<&'static File> {
 }
 
 /// Returns the header if both copies are equal and of the supported format.
-fn checked(copies: &[u8; HEADER * 2]) -> Option<Header> {
-    let (first, second) = copies.split_at(HEADER);
-    if first != second || number_at(first, 0) != FORMAT || first[IS_INITIALISED] != 1 {
+fn check_header(copies: &[u8; HEADER_BYTES * 2]) -> Option<Header> {
+    let (first, second) = copies.split_at(HEADER_BYTES);
+    if first != second || number_at(first, 0) != FORMAT_VERSION || first[IS_INITIALISED] != 1 {
         return None;
     }
     first.try_into().ok()
@@ -164,8 +165,8 @@ fn stamp_of(header: &Header) -> u64 {
     hasher.finish()
 }
 
-fn change(header: &Header) -> u32 {
-    number_at(header, CHANGE)
+fn commit_counter(header: &Header) -> u32 {
+    number_at(header, COMMIT_COUNTER)
 }
 
 fn number_at(bytes: &[u8], at: usize) -> u32 {
@@ -173,13 +174,13 @@ fn number_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 #[cfg(unix)]
-fn read(file: &File, into: &mut [u8]) -> Option<usize> {
+fn read_start(file: &File, into: &mut [u8]) -> Option<usize> {
     std::os::unix::fs::FileExt::read_at(file, into, 0).ok()
 }
 
-/// Not supported: elsewhere a read of the file need not be coherent with SQLite's memory mapping.
+/// Not supported: on other systems, a read of the file need not be coherent with SQLite's memory mapping.
 #[cfg(not(unix))]
-fn read(_: &File, _: &mut [u8]) -> Option<usize> {
+fn read_start(_: &File, _: &mut [u8]) -> Option<usize> {
     None
 }
 
@@ -189,20 +190,20 @@ mod tests {
 
     #[test]
     fn header_being_written_has_no_stamp() {
-        let mut copies = [7; HEADER * 2];
+        let mut copies = [7; HEADER_BYTES * 2];
         for copy in 0..2 {
-            copies[copy * HEADER..copy * HEADER + 4].copy_from_slice(&FORMAT.to_ne_bytes());
-            copies[copy * HEADER + IS_INITIALISED] = 1;
+            copies[copy * HEADER_BYTES..copy * HEADER_BYTES + 4].copy_from_slice(&FORMAT_VERSION.to_ne_bytes());
+            copies[copy * HEADER_BYTES + IS_INITIALISED] = 1;
         }
-        let stamp = checked(&copies).as_ref().map(stamp_of);
+        let stamp = check_header(&copies).as_ref().map(stamp_of);
         assert!(stamp.is_some());
-        copies[HEADER + CHANGE] += 1;
-        assert_eq!(checked(&copies), None);
-        copies[CHANGE] += 1;
-        assert!(checked(&copies).is_some_and(|after| Some(stamp_of(&after)) != stamp));
+        copies[HEADER_BYTES + COMMIT_COUNTER] += 1;
+        assert_eq!(check_header(&copies), None);
+        copies[COMMIT_COUNTER] += 1;
+        assert!(check_header(&copies).is_some_and(|after| Some(stamp_of(&after)) != stamp));
         for copy in 0..2 {
-            copies[copy * HEADER] ^= 1;
+            copies[copy * HEADER_BYTES] ^= 1;
         }
-        assert_eq!(checked(&copies), None);
+        assert_eq!(check_header(&copies), None);
     }
 }

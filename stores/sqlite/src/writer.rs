@@ -1,4 +1,4 @@
-//! All writes go through one connection. A caller that finds it free writes on its own thread. Otherwise the write is queued,
+//! Executes all writes on one connection. If the connection is free, a caller writes on its own thread. Otherwise the write is queued,
 //! and a writer thread executes the queued writes as one transaction, so that many commits share one sync.
 
 use std::collections::VecDeque;
@@ -16,18 +16,20 @@ use crate::connection::{self, Shared, lock};
 use crate::error::{GroupFailure, Result, SqliteError};
 use crate::watch::WriteKind;
 
-/// The maximum number of writes in a transaction. Bounds what a crash undoes and how long the first write waits.
+/// The maximum number of writes in a transaction. Limits how much a crash undoes and how long the first write waits.
 const MAX_GROUP_SIZE: usize = 256;
-/// How long the writer thread waits for the writers of the last group to write again.
+/// How long the writer thread waits for further jobs, because the writers of the last group are likely to write again.
 const GATHER_TIMEOUT: Duration = Duration::from_micros(80);
-/// How long concurrent writers are expected to return after they got their results. Their work between two writes takes
-/// longer than [`GATHER_TIMEOUT`], and a write outside a group would need its own sync and block a runtime thread.
+/// How long the writer thread waits for a first job after a group of several writers. Their work between two writes may take longer
+/// than [`GATHER_TIMEOUT`], and a write outside a group would need its own sync and block a runtime thread.
 const RETURN_TIMEOUT: Duration = Duration::from_millis(2);
 /// How long the writer thread waits for work before it ends.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Reports the result of a write to its caller; the failure of the group, if there is one.
 type Finish = Box<dyn FnOnce(Option<GroupFailure>) + Send>;
-/// Executes a write and returns how to report its result. Without a connection it does nothing; the group has failed already.
+/// Executes a write and returns the function that reports its result. Without a connection, it writes nothing: the group has failed
+/// already.
 type Work = Box<dyn FnOnce(Option<&Connection>) -> (Option<GroupFailure>, Finish) + Send>;
 
 struct Job {
@@ -40,15 +42,15 @@ struct Job {
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
     arrived: Condvar,
-    /// The number of queued jobs, readable without the lock.
+    /// The number of queued jobs, which can be read without the lock.
     length: AtomicUsize,
-    /// Whether there are concurrent writers; further writes are then queued, so that they share a sync.
+    /// Whether there are concurrent writers. If so, further writes are queued, so that they share a sync.
     is_contended: AtomicBool,
     /// The number of callers that are about to write.
     pending_writers: AtomicUsize,
 }
 
-/// Counts a caller that is about to write until it is dropped; dropped too when the caller is cancelled.
+/// Counts a caller that is about to write until this value is dropped, which also happens if the caller is cancelled.
 struct PendingWriter<'a>(&'a AtomicUsize);
 
 impl<'a> PendingWriter<'a> {
@@ -67,8 +69,8 @@ impl Drop for PendingWriter<'_> {
 #[derive(Default)]
 struct QueueState {
     jobs: VecDeque<Job>,
-    /// The number of jobs at which the writer thread is woken.
-    wanted: usize,
+    /// The number of queued jobs at which the writer thread is woken.
+    wake_up_length: usize,
     /// Whether the writer thread is running.
     is_served: bool,
     is_closed: bool,
@@ -81,9 +83,9 @@ impl QueueState {
 }
 
 impl Queue {
-    /// Whether no other caller writes or is about to. On a single-threaded runtime other writers cannot run while this one
-    /// writes and syncs, so it yields to them first. On a multi-threaded runtime they run anyway, and yielding would only
-    /// slow down a single writer.
+    /// Whether no other caller writes or is about to write. On a single-threaded runtime, other writers cannot run while this caller
+    /// writes and syncs, so it yields to them first. On a multi-threaded runtime, they run anyway, and yielding would only slow down a
+    /// single writer.
     async fn is_uncontended(&self) -> bool {
         let _pending_writer = PendingWriter::count(&self.pending_writers);
         if Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() == 1) {
@@ -98,8 +100,8 @@ impl Queue {
         self.arrived.notify_all();
     }
 
-    /// Waits until jobs are queued, and briefly until as many as `expected`: the writers of the last group are likely to write
-    /// again, and a sync costs far more than that wait. Returns `false` if the writer thread should end.
+    /// Waits until jobs are queued, and briefly until there are `expected` jobs, because a sync costs far more than this wait. Returns
+    /// `false` if the writer thread should end.
     fn wait_for(&self, expected: usize) -> bool {
         let mut state = self.wait(lock(&self.state), expected, GATHER_TIMEOUT);
         if state.is_idle() && expected > 1 {
@@ -119,17 +121,17 @@ impl Queue {
     fn wait<'a>(
         &self,
         mut state: MutexGuard<'a, QueueState>,
-        wanted: usize,
+        wake_up_length: usize,
         timeout: Duration,
     ) -> MutexGuard<'a, QueueState> {
-        state.wanted = wanted.clamp(1, MAX_GROUP_SIZE);
-        let is_short = |state: &mut QueueState| state.jobs.len() < state.wanted && !state.is_closed;
+        state.wake_up_length = wake_up_length.clamp(1, MAX_GROUP_SIZE);
+        let is_short = |state: &mut QueueState| state.jobs.len() < state.wake_up_length && !state.is_closed;
         let waited = self.arrived.wait_timeout_while(state, timeout, is_short);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// Runs a write in its own transaction or in that of a group.
+/// Runs a write in its own transaction or in the transaction of a group.
 ///
 /// `work` must do all its checks before its first write, because its own errors do not roll back the group's transaction. An
 /// error from SQLite fails the whole group.
@@ -137,11 +139,11 @@ pub(crate) async fn write<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
-    write_by(shared, Urgency::Now, WriteKind::Anything, work).await
+    write_with(shared, Urgency::Now, WriteKind::Anything, work).await
 }
 
-/// Like [`write`], for a known kind and urgency of write. A deferred write is not synced, unless it is in a group that is.
-pub(crate) async fn write_by<T: Send + 'static>(
+/// Like [`write()`], with the urgency and kind of the write. A deferred write is synced only if it is in a group.
+pub(crate) async fn write_with<T: Send + 'static>(
     shared: &Arc<Shared>,
     urgency: Urgency,
     kind: WriteKind,
@@ -201,12 +203,12 @@ fn write_alone<T>(
     if urgency == Urgency::Now || shared.options.durability == Durability::Process {
         return write_now(shared, connection, kind, work);
     }
-    // A sync covers the whole log, so the next synced commit makes this one durable too.
+    // A sync covers the whole log, so the next synced commit also makes this commit durable.
     connection::set_durability(connection, Durability::Process).map_err(StoreError::from)?;
     let result = write_now(shared, connection, kind, work);
     let restored = connection::set_durability(connection, Durability::Full);
     let value = result?;
-    // The write is committed, so this is not a failure before the commit.
+    // The write is committed already, so this failure is not one before the commit.
     restored.map_err(|error| GroupFailure::at_commit(&error).into_error())?;
     Ok(value)
 }
@@ -243,8 +245,8 @@ fn enqueue(shared: &Arc<Shared>, job: Job) {
     state.jobs.push_back(job);
     shared.queue.length.store(state.jobs.len(), Ordering::Release);
     if state.is_served {
-        // Wakes the writer thread once per group instead of once per job.
-        if state.jobs.len() >= state.wanted {
+        // The writer thread is woken once per group instead of once per job.
+        if state.jobs.len() >= state.wake_up_length {
             shared.queue.arrived.notify_one();
         }
         return;
@@ -254,7 +256,7 @@ fn enqueue(shared: &Arc<Shared>, job: Job) {
     let thread = std::thread::Builder::new().name("threadkeep-sqlite-writer".to_owned());
     let spawned = thread.spawn(move || serve(&store, &queue));
     if spawned.is_err() {
-        // Without a writer thread this caller executes the queued jobs.
+        // If there is no writer thread, this caller executes the queued jobs.
         state.is_served = false;
         drop(state);
         while let Some(group) = take_group(&shared.queue) {
@@ -263,13 +265,13 @@ fn enqueue(shared: &Arc<Shared>, job: Job) {
     }
 }
 
-/// Executes queued jobs until the store is closed or idle. Between groups it holds only the queue, so that dropping the
-/// store's last handle closes the file immediately.
+/// Executes queued jobs until the store is closed or idle. Between groups, it has a reference only to the queue, so that dropping the
+/// last handle of the store closes the file immediately.
 fn serve(shared: &Weak<Shared>, queue: &Queue) {
     let mut expected = 1;
     while queue.wait_for(expected) {
         let Some(group) = take_group(queue) else { continue };
-        // Waiting callers hold the store. If it is gone, all of them were cancelled.
+        // Waiting callers have a reference to the store. If the store has been dropped, all of them were cancelled.
         let Some(shared) = shared.upgrade() else { return };
         let size = write_group(&shared, group);
         expected = size + queue.length.load(Ordering::Acquire);
@@ -348,7 +350,7 @@ mod tests {
     use super::*;
     use crate::{SqliteOptions, SqliteStore};
 
-    /// SQLite's `synchronous` setting: with 1 a commit does not sync the log, with 2 it does.
+    /// Returns SQLite's setting `synchronous`: with 1, a commit does not sync the log, with 2 it does.
     fn synchronous(connection: &Connection) -> Result<i64> {
         Ok(connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
     }
@@ -365,7 +367,7 @@ mod tests {
                 let work = move |connection: &Connection| {
                     let sql = "INSERT INTO marks (name, value) VALUES (?1, 0)";
                     connection.execute(sql, [format!("writer {number}")])?;
-                    // The same for all writes of a transaction.
+                    // All writes of a transaction read the same stamp.
                     Ok(watched.watch.stamp())
                 };
                 write(&shared, work).await.unwrap().unwrap()
@@ -380,14 +382,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (durability, expected) in [(Durability::Full, [2, 1, 2]), (Durability::Process, [1, 1, 1])] {
             let options = SqliteOptions { durability, ..SqliteOptions::default() };
-            // Without the background thread, which locks the writer's connection periodically: a write queued in the meantime
-            // would be synced as part of a group.
+            // There is no background thread here, because it locks the writer's connection periodically, and a write that is queued in
+            // the meantime would be synced as part of a group.
             let shared = Shared::open(&folder.path().join(format!("{durability:?}.db")), options).unwrap();
-            let mut seen = Vec::new();
+            let mut settings = Vec::new();
             for urgency in [Urgency::Now, Urgency::Deferred, Urgency::Now] {
-                seen.push(write_by(&shared, urgency, WriteKind::Anything, synchronous).await.unwrap());
+                settings.push(write_with(&shared, urgency, WriteKind::Anything, synchronous).await.unwrap());
             }
-            assert_eq!(seen, expected);
+            assert_eq!(settings, expected);
         }
     }
 }

@@ -10,7 +10,7 @@ use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
 struct SqliteFactory;
 
-/// Without syncs, because the suite creates many stores and does not test power failures.
+/// Returns options without syncs, because the suite creates many stores and does not test power failures.
 fn options() -> SqliteOptions {
     SqliteOptions { durability: Durability::Process, ..SqliteOptions::default() }
 }

@@ -1,4 +1,4 @@
-//! Full disks, damaged, foreign, shared and write-protected files: operations succeed or return a typed error.
+//! Full disks, and damaged, shared and write-protected files and files of other programs: operations succeed or return a typed error.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
@@ -41,7 +41,7 @@ fn thread() -> ThreadId {
     ThreadId::from_name(b"the thread of these tests")
 }
 
-async fn begin(store: &SqliteStore) {
+async fn open_thread(store: &SqliteStore) {
     let backend = store.backend();
     backend.store.open_thread(&scope(), OpenThread::new(&scope(), thread()), now()).await.expect("a thread");
 }

@@ -1,7 +1,7 @@
-//! Files written with any released schema stay readable.
+//! Tests that files with any released schema stay readable.
 //!
-//! Each file in `golden` was written by this test with `THREADKEEP_WRITE_GOLDEN` set, when its schema was the newest. Each new
-//! schema adds a file; existing files are never rewritten.
+//! Each file in `golden` was written by this test, with `THREADKEEP_WRITE_GOLDEN` set, when the schema of the file was the newest one.
+//! A new schema adds a file; existing files are never rewritten.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
@@ -16,7 +16,7 @@ use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 const TEXTS: [&str; 4] = ["¿Dónde está la estación?", "At the corner 🚇", "erased words", "said differently"];
 
-fn golden(version: u32) -> PathBuf {
+fn golden_file(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/v{version}.db"))
 }
 
@@ -101,7 +101,7 @@ async fn first_schema_stays_readable() {
     let folder = tempfile::tempdir().unwrap();
     let backend = open_copy(1, folder.path()).await;
     assert_reads_threads(&backend).await;
-    // Collections, which a later schema added, can be used.
+    // Collections can be used, although only a later schema added them.
     backend.search.upsert(&scope(), &statutes(), vec![entry()]).await.unwrap();
     assert_reads_collection(&backend).await;
 }
@@ -109,7 +109,7 @@ async fn first_schema_stays_readable() {
 #[tokio::test]
 async fn later_schemas_stay_readable() {
     if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
-        write(&golden(7)).await;
+        write(&golden_file(7)).await;
     }
     for version in [2, 3, 4, 5, 6, 7] {
         let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ async fn later_schemas_stay_readable() {
 
 async fn open_copy(version: u32, folder: &Path) -> Backend {
     let path = folder.join("copy.db");
-    std::fs::copy(golden(version), &path).unwrap();
+    std::fs::copy(golden_file(version), &path).unwrap();
     SqliteStore::open(&path, SqliteOptions::default()).unwrap().backend()
 }
 
@@ -161,7 +161,7 @@ async fn assert_reads_threads(backend: &Backend) {
     let record = backend.store.find_record(&scope(), &owner, &namespace, key, now()).await.unwrap().unwrap();
     assert_eq!((record.value.as_str(), record.version), (r#"{"odd" :  [1.50]}"#, 2));
 
-    // A repeated commit of the old file is recognised, and the thread accepts new commits.
+    // A commit that the old file contains is recognised when it is repeated, and the thread accepts new commits.
     let mut repeated = batch("first");
     repeated.append.push(NewMessage {
         id: id("other"),

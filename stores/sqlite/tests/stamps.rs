@@ -1,4 +1,4 @@
-//! Which writes change the records stamp, and which do not.
+//! Tests which writes change the stamp of records ([`threadkeep_core::Store::records_stamp`]).
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
@@ -11,7 +11,7 @@ use threadkeep_core::{
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-/// Opens another handle of a file. Handles are isolated from each other like processes.
+/// Opens a new handle of a file. Handles are isolated from each other like processes.
 fn open(path: &Path) -> Backend {
     SqliteStore::open(path, SqliteOptions { background: false, ..SqliteOptions::default() }).unwrap().backend()
 }
@@ -41,7 +41,7 @@ async fn append(backend: &Backend, thread: ThreadId, key: &str) {
     backend.store.commit(&scope(), thread, batch, now()).await.unwrap();
 }
 
-async fn write(backend: &Backend, value: u32) {
+async fn write_record(backend: &Backend, value: u32) {
     let write = RecordWrite {
         owner: RecordOwner::Tenant,
         namespace: Namespace::system("keys").unwrap(),
@@ -67,46 +67,47 @@ async fn appends_of_this_handle_keep_records_stamp() {
         assert_eq!(backend.store.records_stamp(), records, "{key}");
         assert_ne!(backend.store.stamp(), stamp, "{key}");
     }
-    write(&backend, 1).await;
-    let written = backend.store.records_stamp();
-    assert_ne!(written, records);
+    write_record(&backend, 1).await;
+    let after_write = backend.store.records_stamp();
+    assert_ne!(after_write, records);
     append(&backend, thread, "four").await;
-    assert_eq!(backend.store.records_stamp(), written);
+    assert_eq!(backend.store.records_stamp(), after_write);
 }
 
 #[tokio::test]
 async fn writes_of_another_handle_change_records_stamp() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.db");
-    let (one, other) = (open(&path), open(&path));
-    let thread = open_thread(&one, "thread").await;
-    let mut last = one.store.records_stamp();
+    let (first, second) = (open(&path), open(&path));
+    let thread = open_thread(&first, "thread").await;
+    let mut last = first.store.records_stamp();
     for step in 0..6 {
-        append(&one, thread, &format!("before {step}")).await;
+        append(&first, thread, &format!("before {step}")).await;
         if step % 2 == 0 {
-            append(&other, thread, &format!("other {step}")).await
+            append(&second, thread, &format!("other {step}")).await
         } else {
-            write(&other, step).await
+            write_record(&second, step).await
         }
-        append(&one, thread, &format!("after {step}")).await;
-        let stamp = one.store.records_stamp();
+        append(&first, thread, &format!("after {step}")).await;
+        let stamp = first.store.records_stamp();
         assert_ne!(stamp, last, "{step}");
         last = stamp;
     }
 }
 
-/// A handle that mistook another handle's commit for its own would keep using cached records that the other has changed.
+/// A handle must not mistake another handle's commit for its own: it would continue to use cached records that the other handle has
+/// changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn appends_do_not_hide_another_handles_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.db");
-    let (one, other) = (Arc::new(open(&path)), open(&path));
-    let writers: Vec<_> = (0..4).map(|writer| tokio::spawn(keep_appending(Arc::clone(&one), writer))).collect();
+    let (first, second) = (Arc::new(open(&path)), open(&path));
+    let writers: Vec<_> = (0..4).map(|writer| tokio::spawn(keep_appending(Arc::clone(&first), writer))).collect();
     for value in 0..200 {
-        let before = one.store.records_stamp();
-        write(&other, value).await;
-        let after = one.store.records_stamp();
-        // No stamp is available while the header is being written; nothing is cached then.
+        let before = first.store.records_stamp();
+        write_record(&second, value).await;
+        let after = first.store.records_stamp();
+        // While the header is being written, there is no stamp, so nothing is cached.
         assert!(before.is_none() || before != after, "{value}");
     }
     for writer in writers {
@@ -115,7 +116,8 @@ async fn appends_do_not_hide_another_handles_record() {
     }
 }
 
-/// Appends in a loop and repeats each commit: one that writes nothing is the easiest to confuse with another handle's.
+/// Appends in a loop, and repeats each commit: a repeated commit writes nothing, so it is the easiest to confuse with a commit of
+/// another handle.
 async fn keep_appending(backend: Arc<Backend>, writer: u32) {
     let thread = open_thread(&backend, &format!("thread {writer}")).await;
     for number in 0_u32.. {

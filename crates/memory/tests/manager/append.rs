@@ -94,7 +94,7 @@ async fn append_pair_is_atomic() {
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title, None);
     })
     .await;
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     probe.script([Outcome::DiskFull]);
     let options = AppendOptions::default();
@@ -114,10 +114,10 @@ async fn a_repeated_request_is_replayed() {
         env.clock.advance_ms(5_000);
 
         let process = env.another_process();
-        let again = process.append_all(&scope, thread, drafts(), &with_key("request")).await.unwrap();
-        assert!(again.replayed);
-        assert_eq!((again.change, again.first_seq, again.count), (first.change, first.first_seq, first.count));
-        assert_eq!(again.messages, first.messages);
+        let repeated = process.append_all(&scope, thread, drafts(), &with_key("request")).await.unwrap();
+        assert!(repeated.replayed);
+        assert_eq!((repeated.change, repeated.first_seq, repeated.count), (first.change, first.first_seq, first.count));
+        assert_eq!(repeated.messages, first.messages);
         assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["one", "two", "three"]);
 
         let other = memory.append_all(&scope, thread, vec![Draft::user("else")], &with_key("request")).await;
@@ -132,11 +132,11 @@ async fn appending_at_an_unexpected_position_is_a_conflict() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let expecting = |seq| AppendOptions { expected: Some(Expected::Seq(seq)), ..AppendOptions::default() };
         memory.append_all(&scope, thread, vec![Draft::user("one")], &expecting(0)).await.unwrap();
-        let late = memory.append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
-        assert_eq!(late.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
+        let outdated = memory.append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
+        assert_eq!(outdated.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
         // Another process does not know that the thread has a title.
-        let late = env.another_process().append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
-        assert_eq!(late.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
+        let outdated = env.another_process().append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
+        assert_eq!(outdated.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
         assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["one"]);
     })
     .await;
@@ -179,7 +179,7 @@ async fn a_lost_response_neither_loses_nor_duplicates_a_message() {
         vec![Outcome::LostRequest, Outcome::LostResponse, Outcome::Rejected],
     ] {
         for options in [AppendOptions::default(), with_key("request")] {
-            let (probe, env) = Probe::env();
+            let (probe, env) = Probe::new_env();
             let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
             probe.script(outcomes.clone());
             let appended = memory.append_all(&scope, thread, vec![Draft::user("once")], &options).await.unwrap();
@@ -193,20 +193,20 @@ async fn a_lost_response_neither_loses_nor_duplicates_a_message() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_is_reported() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     probe.script([Outcome::LostResponse].into_iter().chain([Outcome::Rejected; 7]));
     let draft = || vec![Draft::assistant("once")];
     let error = memory.append_all(&scope, thread, draft(), &with_key("request")).await.unwrap_err();
     assert!(error.maybe_applied() && error.is_retryable(), "{error}");
-    let again = memory.append_all(&scope, thread, draft(), &with_key("request")).await.unwrap();
-    assert!(again.replayed);
+    let repeated = memory.append_all(&scope, thread, draft(), &with_key("request")).await.unwrap();
+    assert!(repeated.replayed);
     assert_eq!(memory.newest(&scope, thread, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn appends_to_a_titled_thread_take_one_call_each() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     memory.append(&scope, thread, Draft::assistant("welcome")).await.unwrap();
     memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
@@ -290,8 +290,8 @@ async fn an_agent_batch_is_atomic() {
         };
         let first = turn_batch("turn").commit(&scope, thread).await.unwrap();
         assert_eq!((first.count, first.replayed), (1, false));
-        let again = turn_batch("turn").commit(&scope, thread).await.unwrap();
-        assert_eq!((again.change, again.replayed), (first.change, true));
+        let repeated = turn_batch("turn").commit(&scope, thread).await.unwrap();
+        assert_eq!((repeated.change, repeated.replayed), (first.change, true));
         assert!(matches!(
             turn_batch("another").commit(&scope, thread).await.unwrap_err().conflict(),
             Some(Conflict::Record { actual: Some(_), .. })

@@ -409,7 +409,7 @@ async fn an_interrupted_import_is_completed_by_the_next() {
     parents.extend([Some(699), Some(699)]);
     let conversation = Conversation::new(&parents, 701);
     for completed_calls in 0..5 {
-        let (probe, env) = Probe::env();
+        let (probe, env) = Probe::new_env();
         let memory = &env.memory;
         probe.script(vec![Outcome::Success; completed_calls]);
         probe.script([Outcome::DiskFull]);

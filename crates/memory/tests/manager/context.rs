@@ -7,11 +7,11 @@ use threadkeep_memory::{AppendOptions, ContextOptions, Draft, Memory, Retention,
 use super::probe::Probe;
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-fn summarising(window: usize) -> ContextPolicy {
+fn summarising_policy(window: usize) -> ContextPolicy {
     ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(window) }
 }
 
-fn rendered(messages: &[ChatMessage]) -> Vec<String> {
+fn render(messages: &[ChatMessage]) -> Vec<String> {
     let text = |message: &ChatMessage| {
         let texts: Vec<&str> = message.parts.iter().filter_map(Part::text).collect();
         format!("{}: {}", message.role, texts.join("\n"))
@@ -19,6 +19,7 @@ fn rendered(messages: &[ChatMessage]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
+/// Appends alternating questions and answers with the numbers from `first`.
 async fn append_exchanges(memory: &Memory, thread: ThreadId, first: usize, count: usize) {
     let draft = |number: usize| match number % 2 {
         1 => Draft::user(format!("question {number}")),
@@ -31,11 +32,11 @@ async fn append_exchanges(memory: &Memory, thread: ThreadId, first: usize, count
 }
 
 async fn context_text(memory: &Memory, scope: &Scope, thread: ThreadId, policy: &ContextPolicy) -> String {
-    rendered(&memory.context(scope, thread, None, policy).await.unwrap().context.messages).join("\n")
+    render(&memory.context(scope, thread, None, policy).await.unwrap().context.messages).join("\n")
 }
 
-/// The values of all records of a thread.
-async fn records(env: &TestEnv, thread: ThreadId) -> String {
+/// Returns the values of all records of a thread.
+async fn record_values(env: &TestEnv, thread: ThreadId) -> String {
     let query = RecordQuery::of(RecordOwner::Thread(thread));
     let records = env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap();
     records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
@@ -50,12 +51,12 @@ async fn a_context_contains_the_newest_messages_and_the_question_once() {
         let policy = ContextPolicy::window(2);
         let expected = ["user: question 11", "assistant: answer 12", "user: and now?"];
         let before = memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap();
-        assert_eq!(rendered(&before.context.messages), expected);
+        assert_eq!(render(&before.context.messages), expected);
         assert_eq!(before.positions.seq, 12);
         memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
         for question in [Some("and now?"), None] {
             let after = memory.context(&ana(), thread, question, &ContextPolicy::window(3)).await.unwrap();
-            assert_eq!(rendered(&after.context.messages), expected);
+            assert_eq!(render(&after.context.messages), expected);
         }
         assert_eq!(
             memory.newest(&ana(), thread, 100).await.unwrap().len(),
@@ -80,7 +81,7 @@ async fn the_history_limit_applies_to_the_prompt_only() {
         let config = memory.thread_config(&ana(), thread).await.unwrap();
         let policy = config.limit_context(&ContextPolicy::window(10));
         let context = memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap().context;
-        assert_eq!(rendered(&context.messages), ["user: question 11", "assistant: answer 12", "user: and now?"]);
+        assert_eq!(render(&context.messages), ["user: question 11", "assistant: answer 12", "user: and now?"]);
         assert_eq!(memory.newest(&ana(), thread, 100).await.unwrap().len(), 13);
         assert_eq!(config.limit_context(&ContextPolicy::window(2)).window, Some(2));
     })
@@ -99,7 +100,7 @@ async fn a_long_message_is_truncated_in_the_context_only() {
         let policy = ContextPolicy { message_characters: Some(500), ..ContextPolicy::window(10) };
         let context = memory.context(&ana(), thread, Some("and?"), &policy).await.unwrap().context;
         let expected = [format!("user: {exact}"), format!("user: {exact}..."), "user: and?".to_owned()];
-        assert_eq!(rendered(&context.messages), expected);
+        assert_eq!(render(&context.messages), expected);
         assert_eq!(memory.newest(&ana(), thread, 1).await.unwrap()[0].plain_text(), longer);
     })
     .await;
@@ -109,8 +110,8 @@ async fn a_long_message_is_truncated_in_the_context_only() {
 async fn the_context_of_an_empty_thread_is_the_question() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
-        let context = env.memory.context(&ana(), thread, Some("hello"), &summarising(10)).await.unwrap();
-        assert_eq!(rendered(&context.context.messages), ["user: hello"]);
+        let context = env.memory.context(&ana(), thread, Some("hello"), &summarising_policy(10)).await.unwrap();
+        assert_eq!(render(&context.context.messages), ["user: hello"]);
         assert_eq!(context.context.report.messages, []);
     })
     .await;
@@ -118,23 +119,23 @@ async fn the_context_of_an_empty_thread_is_the_question() {
 
 // S0.28
 #[tokio::test(start_paused = true)]
-async fn a_corrupt_message_is_reported_and_the_rest_included() {
-    let (from, to) = (TestEnv::plain(), TestEnv::plain());
-    let thread = from.open_thread().await;
-    append_exchanges(&from.memory, thread, 1, 5).await;
+async fn a_corrupt_message_is_reported_and_the_rest_is_included() {
+    let (source, target) = (TestEnv::plain(), TestEnv::plain());
+    let thread = source.open_thread().await;
+    append_exchanges(&source.memory, thread, 1, 5).await;
     let tenant = ana().tenant_id().clone();
-    let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
+    let mut dump = source.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
     let DumpEntry::Message { body, .. } = &mut dump.entries[2] else { panic!("not a message") };
     *body = "1u{\"parts\":[{\"text\":\"sec".to_owned();
-    to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
+    target.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
 
-    let context = to.memory.context(&ana(), thread, None, &ContextPolicy::window(4)).await.unwrap();
-    assert_eq!(rendered(&context.context.messages), ["assistant: answer 2", "assistant: answer 4", "user: question 5"]);
+    let context = target.memory.context(&ana(), thread, None, &ContextPolicy::window(4)).await.unwrap();
+    assert_eq!(render(&context.context.messages), ["assistant: answer 2", "assistant: answer 4", "user: question 5"]);
     assert_eq!(context.unreadable.iter().map(|row| row.seq).collect::<Vec<_>>(), [3]);
     let broken = context.context.report.messages.iter().find(|span| span.first_seq == 3).unwrap();
     assert_eq!((broken.fate, broken.why), (Fate::Absent, Some(FateReason::Unreadable)));
-    // Messages outside the window are summarised nevertheless.
-    let summarised = to.memory.context(&ana(), thread, None, &summarising(1)).await.unwrap();
+    // Messages outside the window are summarised despite the corrupt message.
+    let summarised = target.memory.context(&ana(), thread, None, &summarising_policy(1)).await.unwrap();
     assert_eq!(summarised.context.summary.unwrap().through_seq, 4);
 }
 
@@ -146,15 +147,17 @@ async fn a_summary_is_stored_updated_and_used_by_other_processes() {
         memory.append(&ana(), thread, Draft::user("My usual line is the Northern.")).await.unwrap();
         for turn in 0..30 {
             append_exchanges(memory, thread, 2 * turn + 2, 2).await;
-            let policy = summarising(6);
+            let policy = summarising_policy(6);
             assert!(
                 context_text(memory, &ana(), thread, &policy).await.contains("usual line is the Northern"),
                 "turn {turn}"
             );
         }
         let process = env.another_process();
-        assert!(context_text(&process, &ana(), thread, &summarising(6)).await.contains("usual line is the Northern"));
-        let stored = records(&env, thread).await;
+        assert!(
+            context_text(&process, &ana(), thread, &summarising_policy(6)).await.contains("usual line is the Northern")
+        );
+        let stored = record_values(&env, thread).await;
         assert!(stored.contains("\"through_seq\":55") && stored.contains("Northern"), "{stored}");
     })
     .await;
@@ -162,7 +165,7 @@ async fn a_summary_is_stored_updated_and_used_by_other_processes() {
 
 #[tokio::test]
 async fn the_number_of_calls_does_not_depend_on_the_thread_length() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let thread = env.open_thread().await;
     for length in [40, 400, 4_000] {
         let stored = env.memory.get_thread(&ana(), thread).await.unwrap().message_count;
@@ -171,17 +174,18 @@ async fn the_number_of_calls_does_not_depend_on_the_thread_length() {
         while !is_caught_up(&env.memory, thread).await {}
         append_exchanges(&env.memory, thread, length + 1, 2).await;
         probe.take_calls();
-        env.memory.context(&ana(), thread, None, &summarising(16)).await.unwrap();
+        env.memory.context(&ana(), thread, None, &summarising_policy(16)).await.unwrap();
         let expected = [("read_thread_with_records", 1), ("write_derived", 1)];
         assert_eq!(probe.take_calls(), expected, "{length} messages");
-        // No further message left the window, so nothing is written.
-        env.memory.context(&ana(), thread, None, &summarising(16)).await.unwrap();
+        // No further message has left the window, so nothing is written.
+        env.memory.context(&ana(), thread, None, &summarising_policy(16)).await.unwrap();
         assert_eq!(probe.take_calls(), expected[..1]);
     }
 }
 
+/// Assembles a context, and returns whether its summary covers all messages outside the window.
 async fn is_caught_up(memory: &Memory, thread: ThreadId) -> bool {
-    let context = memory.context(&ana(), thread, None, &summarising(16)).await.unwrap().context;
+    let context = memory.context(&ana(), thread, None, &summarising_policy(16)).await.unwrap().context;
     context.report.messages.iter().all(|span| span.fate != Fate::Dropped)
 }
 
@@ -196,7 +200,7 @@ async fn a_lagging_summary_catches_up_over_several_calls() {
             calls += 1;
         }
         assert_eq!(calls, 3);
-        assert!(context_text(memory, &ana(), thread, &summarising(16)).await.contains("3 people"));
+        assert!(context_text(memory, &ana(), thread, &summarising_policy(16)).await.contains("3 people"));
     })
     .await;
 }
@@ -206,21 +210,21 @@ async fn edits_and_erasures_update_the_summary_in_the_same_commit() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         let secret = memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap().messages[0].id;
-        let wrong = memory.append(&ana(), thread, Draft::user("I live in Oslo.")).await.unwrap().messages[0].id;
+        let edited = memory.append(&ana(), thread, Draft::user("I live in Oslo.")).await.unwrap().messages[0].id;
         let third = memory.append(&ana(), thread, Draft::user("My cat is 3 years old.")).await.unwrap().messages[0].id;
         append_exchanges(memory, thread, 4, 10).await;
-        context_text(memory, &ana(), thread, &summarising(2)).await;
-        assert!(records(&env, thread).await.contains("4711"));
+        context_text(memory, &ana(), thread, &summarising_policy(2)).await;
+        assert!(record_values(&env, thread).await.contains("4711"));
 
         memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-        let stored = records(&env, thread).await;
+        let stored = record_values(&env, thread).await;
         assert!(!stored.contains("4711") && stored.contains("Oslo"), "{stored}");
         let content = Draft::user("I live in Lima.").content;
-        memory.replace_message(&ana(), thread, wrong, content, None).await.unwrap();
-        assert!(!records(&env, thread).await.contains("Oslo"));
+        memory.replace_message(&ana(), thread, edited, content, None).await.unwrap();
+        assert!(!record_values(&env, thread).await.contains("Oslo"));
         memory.batch().erase(third).commit(&ana(), thread).await.unwrap();
-        assert!(!records(&env, thread).await.contains("cat"));
-        assert!(!context_text(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
+        assert!(!record_values(&env, thread).await.contains("cat"));
+        assert!(!context_text(memory, &ana(), thread, &summarising_policy(2)).await.contains("4711"));
     })
     .await;
 }
@@ -231,11 +235,11 @@ async fn trimming_removes_text_from_the_summary() {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap();
         append_exchanges(memory, thread, 2, 10).await;
-        assert!(context_text(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
+        assert!(context_text(memory, &ana(), thread, &summarising_policy(2)).await.contains("4711"));
         memory.retain(&ana(), thread, &Retention { max_messages: Some(8), ttl_minutes: None }).await.unwrap();
-        let stored = records(&env, thread).await;
+        let stored = record_values(&env, thread).await;
         assert!(!stored.contains("4711") && stored.contains("question 7"), "{stored}");
-        let context = memory.context(&ana(), thread, None, &summarising(2)).await.unwrap().context;
+        let context = memory.context(&ana(), thread, None, &summarising_policy(2)).await.unwrap().context;
         assert_eq!(context.report.messages[0].first_seq, 4);
     })
     .await;
@@ -251,9 +255,9 @@ async fn expired_messages_are_excluded_before_they_are_trimmed() {
         memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap();
         env.clock.advance_minutes(40);
         append_exchanges(memory, thread, 2, 6).await;
-        assert!(context_text(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
+        assert!(context_text(memory, &ana(), thread, &summarising_policy(2)).await.contains("4711"));
         env.clock.advance_minutes(40);
-        for policy in [summarising(2), summarising(20)] {
+        for policy in [summarising_policy(2), summarising_policy(20)] {
             assert!(!context_text(memory, &ana(), thread, &policy).await.contains("4711"));
         }
     })
@@ -277,7 +281,7 @@ async fn a_context_contains_only_the_users_own_preferences() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_is_stored_for_its_turn() {
+async fn a_report_is_stored_under_its_turn() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_exchanges(memory, thread, 1, 30).await;
@@ -291,13 +295,13 @@ async fn a_report_is_stored_for_its_turn() {
         let assembled = memory.context_with(&ana(), thread, Some("what?"), &policy, &options).await.unwrap();
         assert!(assembled.is_report_stored);
         let context = assembled.context;
-        let fate = |seq| context.report.messages.iter().find(|span| span.first_seq == seq).unwrap().fate;
-        assert_eq!((fate(3), fate(27)), (Fate::Recalled, Fate::Kept));
+        let fate_of = |seq| context.report.messages.iter().find(|span| span.first_seq == seq).unwrap().fate;
+        assert_eq!((fate_of(3), fate_of(27)), (Fate::Recalled, Fate::Kept));
         let process = env.another_process();
         assert_eq!(process.context_report(&ana(), thread, "turn-7").await.unwrap(), Some(context.report));
         assert_eq!(process.context_report(&ana(), thread, "turn-8").await.unwrap(), None);
         assert_eq!(process.context_report(&ben(), thread, "turn-7").await.unwrap(), None);
-        assert!(!records(&env, thread).await.contains("question 3"), "a report contains message text");
+        assert!(!record_values(&env, thread).await.contains("question 3"), "reports contain no message text");
     })
     .await;
 }
@@ -307,7 +311,7 @@ async fn an_anchor_persists_across_turns() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         let trimming = Trimming::Steps { keep_percent: 50 };
-        let policy = ContextPolicy { trimming, ..summarising(8) };
+        let policy = ContextPolicy { trimming, ..summarising_policy(8) };
         let mut anchors = Vec::new();
         for turn in 0..10 {
             append_exchanges(memory, thread, 2 * turn + 1, 2).await;
@@ -326,11 +330,11 @@ async fn a_context_of_a_shared_thread_is_not_stored_for_users() {
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         memory.append(&ana(), thread, Draft::user("My usual cluster is prod-eu-2.")).await.unwrap();
         append_exchanges(memory, thread, 2, 10).await;
-        assert!(context_text(memory, &ben(), thread, &summarising(2)).await.contains("prod-eu-2"));
+        assert!(context_text(memory, &ben(), thread, &summarising_policy(2)).await.contains("prod-eu-2"));
         let options = ContextOptions { turn: Some("1".to_owned()), ..ContextOptions::default() };
-        let context = memory.context_with(&ben(), thread, None, &summarising(2), &options).await.unwrap();
+        let context = memory.context_with(&ben(), thread, None, &summarising_policy(2), &options).await.unwrap();
         assert!(!context.is_report_stored);
-        assert_eq!(records(&env, thread).await, "", "a user's context of a shared thread is not stored");
+        assert_eq!(record_values(&env, thread).await, "", "a user's context of a shared thread is not stored");
     })
     .await;
 }

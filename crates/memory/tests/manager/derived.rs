@@ -1,4 +1,4 @@
-//! Contexts store derived data without changing the thread.
+//! Assembling a context stores derived data (the summary and token counts) without changing the thread.
 
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{MessageId, Namespace, Record, RecordOwner, RecordQuery, ThreadId};
@@ -8,7 +8,7 @@ use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions};
 use super::probe::{Outcome, Probe};
 use super::test_env::{TestEnv, acme, ana, on_all_stores};
 
-/// A sentence that is in one message only.
+/// A sentence that only one message contains.
 const SECRET: &str = "Platform 30.";
 
 fn policy() -> ContextPolicy {
@@ -20,7 +20,7 @@ async fn append_fact(memory: &Memory, thread: ThreadId, number: u32) -> MessageI
     memory.append(&ana(), thread, draft).await.unwrap().messages[0].id
 }
 
-/// Appends forty messages. Returns the id of the one with [`SECRET`], which is outside the window.
+/// Appends forty messages. Returns the id of the message that contains [`SECRET`], which is outside the window.
 async fn append_facts(memory: &Memory, thread: ThreadId) -> MessageId {
     let mut ids = Vec::new();
     for number in 0..40 {
@@ -29,20 +29,21 @@ async fn append_facts(memory: &Memory, thread: ThreadId) -> MessageId {
     ids[30]
 }
 
-/// The text of a context.
+/// Assembles a context, and returns its text.
 async fn context_text(memory: &Memory, thread: ThreadId) -> String {
     let context = memory.context(&ana(), thread, None, &policy()).await.unwrap().context;
     context.messages.iter().map(|message| message.plain_text()).collect::<Vec<_>>().join("\n")
 }
 
-/// The values of all records of a thread.
-async fn records(env: &TestEnv, thread: ThreadId) -> String {
+/// Returns the values of all records of a thread.
+async fn record_values(env: &TestEnv, thread: ThreadId) -> String {
     let query = RecordQuery::of(RecordOwner::Thread(thread));
     let records = env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap();
     records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-fn caching(env: &TestEnv) -> Memory {
+/// Returns an instance with a thread cache.
+fn with_cache(env: &TestEnv) -> Memory {
     env.memory.with_options(MemoryOptions { thread_cache_bytes: 1 << 20, ..MemoryOptions::default() }).unwrap()
 }
 
@@ -53,10 +54,10 @@ async fn assembling_a_context_does_not_change_the_thread() {
         append_facts(&env.memory, thread).await;
         let before = env.memory.get_thread(&ana(), thread).await.unwrap();
         env.clock.advance_minutes(1);
-        for memory in [&env.memory, &caching(&env), &env.another_process()] {
+        for memory in [&env.memory, &with_cache(&env), &env.another_process()] {
             assert!(context_text(memory, thread).await.contains(SECRET));
         }
-        assert!(records(&env, thread).await.contains(SECRET), "the summary is stored");
+        assert!(record_values(&env, thread).await.contains(SECRET), "the summary is stored");
         assert_eq!(env.memory.get_thread(&ana(), thread).await.unwrap(), before);
     })
     .await;
@@ -65,21 +66,21 @@ async fn assembling_a_context_does_not_change_the_thread() {
 #[tokio::test(start_paused = true)]
 async fn a_derived_write_after_an_erasure_is_rejected() {
     for has_cache in [false, true] {
-        let (probe, env) = Probe::env();
+        let (probe, env) = Probe::new_env();
         let thread = env.open_thread().await;
-        let reader = if has_cache { caching(&env) } else { env.memory.clone() };
+        let reader = if has_cache { with_cache(&env) } else { env.memory.clone() };
         let other = Memory::with_clock(env.backend.clone(), env.clock.clone());
         let secret = append_facts(&reader, thread).await;
         let (is_reached, release) = probe.block_derived_write();
-        let reading = tokio::spawn({
+        let assembling = tokio::spawn({
             let reader = reader.clone();
             async move { context_text(&reader, thread).await }
         });
         is_reached.await.unwrap();
         other.erase_messages(&ana(), thread, &[secret]).await.unwrap();
         release.send(()).unwrap();
-        assert!(reading.await.unwrap().contains(SECRET), "the message was read before the erasure");
-        assert!(!records(&env, thread).await.contains(SECRET));
+        assert!(assembling.await.unwrap().contains(SECRET), "the message was read before the erasure");
+        assert!(!record_values(&env, thread).await.contains(SECRET));
         assert!(!context_text(&reader, thread).await.contains(SECRET));
     }
 }
@@ -89,8 +90,8 @@ async fn concurrent_contexts_do_not_restore_erased_text() {
     on_all_stores(async |env: TestEnv| {
         for round in 0..4 {
             let thread = env.open_thread().await;
-            let (one, two) = (caching(&env), env.another_process());
-            let secret = append_facts(&one, thread).await;
+            let (first, second) = (with_cache(&env), env.another_process());
+            let secret = append_facts(&first, thread).await;
             let reading = async |memory: &Memory| {
                 for number in 100..106 {
                     append_fact(memory, thread, number).await;
@@ -100,14 +101,14 @@ async fn concurrent_contexts_do_not_restore_erased_text() {
             };
             let erasing = async {
                 for _ in 0..round {
-                    context_text(&two, thread).await;
+                    context_text(&second, thread).await;
                 }
-                two.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-                assert!(!records(&env, thread).await.contains(SECRET), "round {round}, after the erasure");
+                second.erase_messages(&ana(), thread, &[secret]).await.unwrap();
+                assert!(!record_values(&env, thread).await.contains(SECRET), "round {round}, after the erasure");
             };
-            tokio::join!(Box::pin(reading(&one)), Box::pin(reading(&two)), Box::pin(erasing));
-            assert!(!records(&env, thread).await.contains(SECRET), "round {round}, at the end");
-            for memory in [&one, &two] {
+            tokio::join!(Box::pin(reading(&first)), Box::pin(reading(&second)), Box::pin(erasing));
+            assert!(!record_values(&env, thread).await.contains(SECRET), "round {round}, at the end");
+            for memory in [&first, &second] {
                 let text = context_text(memory, thread).await;
                 assert!(!text.contains(SECRET) && text.contains("Platform 29."), "{text}");
             }
@@ -116,94 +117,97 @@ async fn concurrent_contexts_do_not_restore_erased_text() {
     .await;
 }
 
-// Another instance may replace the derived record at the same change. The cached version is then rejected and read again.
+// Another instance may replace the derived record without a new change in the thread. A write based on the cached version is then
+// rejected, and the record is read again.
 #[tokio::test(start_paused = true)]
 async fn instances_converge_after_concurrent_derived_writes() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let thread = env.open_thread().await;
-    let (one, two) = (caching(&env), env.another_process());
-    append_facts(&one, thread).await;
-    context_text(&one, thread).await;
-    let narrow = ContextPolicy { window: Some(2), ..policy() };
-    two.context(&ana(), thread, None, &narrow).await.unwrap();
-    let written = records(&env, thread).await;
+    let (first, second) = (with_cache(&env), env.another_process());
+    append_facts(&first, thread).await;
+    context_text(&first, thread).await;
+    let narrow_policy = ContextPolicy { window: Some(2), ..policy() };
+    second.context(&ana(), thread, None, &narrow_policy).await.unwrap();
+    let written = record_values(&env, thread).await;
     probe.take_calls();
-    // `one` derives from its cached version: the write is rejected and does not replace that of `two`.
-    one.context(&ana(), thread, None, &ContextPolicy { window: Some(3), ..policy() }).await.unwrap();
+    // `first` derives from its cached version of the record. The write is rejected and does not replace the record that `second` wrote.
+    first.context(&ana(), thread, None, &ContextPolicy { window: Some(3), ..policy() }).await.unwrap();
     assert!(probe.take_calls().contains(&("write_derived", 1)));
-    assert_eq!(records(&env, thread).await, written);
-    // A lost response only costs another read.
+    assert_eq!(record_values(&env, thread).await, written);
+    // After a lost response, the only cost is another read.
     for number in 41..44 {
-        append_fact(&one, thread, number).await;
+        append_fact(&first, thread, number).await;
     }
     probe.script([Outcome::LostResponse]);
     probe.take_calls();
-    context_text(&one, thread).await;
+    context_text(&first, thread).await;
     assert!(probe.take_calls().contains(&("write_derived", 2)), "the write is retried and rejected");
-    assert_eq!(context_text(&one, thread).await, context_text(&two, thread).await);
-    assert_ne!(records(&env, thread).await, written);
+    assert_eq!(context_text(&first, thread).await, context_text(&second, thread).await);
+    assert_ne!(record_values(&env, thread).await, written);
 }
 
-/// The derived record of a thread, read from the store without faults.
-async fn derived(env: &TestEnv, thread: ThreadId) -> Record {
+/// Reads the derived record of a thread from the store without faults.
+async fn read_derived_record(env: &TestEnv, thread: ThreadId) -> Record {
     let query = RecordQuery { namespace: Some(Namespace::derived()), ..RecordQuery::of(RecordOwner::Thread(thread)) };
     env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap().remove(0)
 }
 
-async fn copy(from: &TestEnv, to: &TestEnv) {
+/// Copies a store by migration, and verifies the copy.
+async fn migrate(from: &TestEnv, to: &TestEnv) {
     let migration = Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap();
     assert_eq!(migration.copy(|_| {}).await.unwrap().left_out.count, 0);
     let verified = migration.verify(|_| {}).await.unwrap();
     assert!(verified.differences.is_empty(), "{:?}", verified.differences);
-    let again = migration.copy(|_| {}).await.unwrap();
-    assert_eq!((again.copied.threads, again.already_there.threads), (0, 1));
+    let repeated = migration.copy(|_| {}).await.unwrap();
+    assert_eq!((repeated.copied.threads, repeated.already_there.threads), (0, 1));
 }
 
-async fn back_up(from: &TestEnv, to: &TestEnv) {
+/// Copies a store by a backup that is restored.
+async fn back_up_and_restore(from: &TestEnv, to: &TestEnv) {
     let mut reader = BackupReader::into(to.backend.clone(), to.memory.platform());
     let mut lines = Vec::new();
     let backup = BackupLines::begin(&from.backend, from.memory.platform()).await.unwrap();
-    let keep = |line: &str, _| {
+    let collect = |line: &str, _| {
         lines.push(line.to_owned());
         Ok::<(), MemoryError>(())
     };
-    backup.write(keep).await.unwrap();
+    backup.write(collect).await.unwrap();
     for line in &lines {
         reader.line(line).await.unwrap();
     }
     assert_eq!(reader.finish().unwrap().threads, 1);
 }
 
-/// The version is copied, verification reports no damage, and the record can be scrubbed and derived again.
+/// The version of the record is copied, and the record can be updated, also to remove erased text. Verification reports no damage.
 #[tokio::test(start_paused = true)]
 async fn derived_records_survive_migration_and_backup() {
     on_all_stores(async |env: TestEnv| {
-        let (source, end) = (TestEnv::sqlite(), TestEnv::plain());
+        let (source, restored) = (TestEnv::sqlite(), TestEnv::plain());
         let thread = source.open_thread().await;
         let secret = append_facts(&source.memory, thread).await;
         context_text(&source.memory, thread).await;
-        let before = derived(&source, thread).await;
+        let before = read_derived_record(&source, thread).await;
         let change = source.memory.get_thread(&ana(), thread).await.unwrap().positions.change;
         assert_eq!((before.version >> 32, before.version & u64::from(u32::MAX)), (1, change));
 
-        copy(&source, &env).await;
-        back_up(&env, &end).await;
-        for moved in [&env, &end] {
-            assert_eq!(moved.backend.maintenance.verify().await.unwrap().findings, []);
-            assert_eq!(derived(moved, thread).await, before);
-            moved.clock.advance_minutes(1);
-            append_fact(&moved.memory, thread, 40).await;
-            assert!(context_text(&moved.memory, thread).await.contains(SECRET));
-            let next = derived(moved, thread).await;
+        migrate(&source, &env).await;
+        back_up_and_restore(&env, &restored).await;
+        for target in [&env, &restored] {
+            assert_eq!(target.backend.maintenance.verify().await.unwrap().findings, []);
+            assert_eq!(read_derived_record(target, thread).await, before);
+            target.clock.advance_minutes(1);
+            append_fact(&target.memory, thread, 40).await;
+            assert!(context_text(&target.memory, thread).await.contains(SECRET));
+            let next = read_derived_record(target, thread).await;
             assert_eq!(
                 (next.version >> 32, next.version & u64::from(u32::MAX)),
                 (2, change + 1),
                 "the record was written again"
             );
-            moved.memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
-            assert!(!records(moved, thread).await.contains(SECRET));
-            assert!(!context_text(&moved.memory, thread).await.contains(SECRET));
-            assert_eq!(moved.backend.maintenance.verify().await.unwrap().findings, []);
+            target.memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
+            assert!(!record_values(target, thread).await.contains(SECRET));
+            assert!(!context_text(&target.memory, thread).await.contains(SECRET));
+            assert_eq!(target.backend.maintenance.verify().await.unwrap().findings, []);
         }
     })
     .await;

@@ -7,12 +7,12 @@ use super::test_env::{TestEnv, ana, ben, on_all_stores};
 async fn erasing_a_message_updates_the_title_derived_from_it() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
-        let title = async || memory.get_thread(&scope, thread).await.unwrap().title;
+        let read_title = async || memory.get_thread(&scope, thread).await.unwrap().title;
         let mut ids = Vec::new();
         for text in ["my secret", "more", "most"] {
             ids.push(memory.append(&scope, thread, Draft::user(text)).await.unwrap().messages[0].id);
         }
-        assert_eq!(title().await.as_deref(), Some("my secret"));
+        assert_eq!(read_title().await.as_deref(), Some("my secret"));
         let change = memory.erase_messages(&scope, thread, &ids[..1]).await.unwrap();
         let found = memory.get_thread(&scope, thread).await.unwrap();
         assert_eq!((found.title.as_deref(), found.positions.tagged()), (Some("more"), change));
@@ -20,14 +20,14 @@ async fn erasing_a_message_updates_the_title_derived_from_it() {
 
         // Erasing another message does not change the title.
         memory.erase_messages(&scope, thread, &ids[2..]).await.unwrap();
-        assert_eq!(title().await.as_deref(), Some("more"));
+        assert_eq!(read_title().await.as_deref(), Some("more"));
         memory.erase_messages(&scope, thread, &ids[1..2]).await.unwrap();
-        assert_eq!(title().await, None);
+        assert_eq!(read_title().await, None);
         assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
 
         // An empty thread gets its title from the next message.
         memory.append(&scope, thread, Draft::user("again")).await.unwrap();
-        assert_eq!(title().await.as_deref(), Some("again"));
+        assert_eq!(read_title().await.as_deref(), Some("again"));
     })
     .await;
 }

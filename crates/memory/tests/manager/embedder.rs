@@ -4,10 +4,10 @@ use threadkeep_memory::{Draft, EmbedderOutcome, RecallOptions};
 
 use super::test_env::{TestEnv, ana, on_all_stores};
 
-/// An embedder that knows that cats are felines, and nothing else.
+/// An embedder that distinguishes only whether a text is about cats, which it recognises by the words "cat" and "feline".
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FakeEmbedder {
-    Works,
+    Working,
     Unavailable,
     TooFewVectors,
     ZeroVectors,
@@ -21,22 +21,22 @@ impl Embedder for FakeEmbedder {
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
         let is_cat = |text: &String| text.contains("cat") || text.contains("feline");
-        let point = |text: &String| match self {
+        let vector_of = |text: &String| match self {
             Self::ZeroVectors => vec![0.0, 0.0],
             _ if is_cat(text) => vec![1.0, 0.1],
             _ => vec![0.1, 1.0],
         };
-        let all = texts.iter().map(|text| Embedding { model: "fake".to_owned(), vector: point(text) });
+        let embeddings = texts.iter().map(|text| Embedding { model: "fake".to_owned(), vector: vector_of(text) });
         match self {
             Self::Unavailable => Err(EmbedderError::Unavailable(None)),
-            Self::TooFewVectors => Ok(all.skip(1).collect()),
-            Self::Works | Self::ZeroVectors => Ok(all.collect()),
+            Self::TooFewVectors => Ok(embeddings.skip(1).collect()),
+            Self::Working | Self::ZeroVectors => Ok(embeddings.collect()),
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn recall_falls_back_to_words_if_the_embedder_fails() {
+async fn recall_uses_only_words_if_the_embedder_fails() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         for text in ["photos of a feline", "photos of walls"] {
@@ -48,22 +48,24 @@ async fn recall_falls_back_to_words_if_the_embedder_fails() {
         assert_eq!((by_words.messages[0].message.seq, by_words.messages[0].similarity), (2, None));
         assert_eq!(by_words.embedder_outcome, EmbedderOutcome::NotRequested);
 
-        let joined = memory.recall_with_embedder(&ana(), "cat photos", &options, &FakeEmbedder::Works).await.unwrap();
-        assert_eq!((joined.messages.len(), joined.embedder_outcome), (1, EmbedderOutcome::Used));
-        assert!(joined.messages[0].similarity.is_some());
-        let both = RecallOptions { limit: 2, ..RecallOptions::default() };
-        let joined = memory.recall_with_embedder(&ana(), "cat photos", &both, &FakeEmbedder::Works).await.unwrap();
-        let near =
-            |seq: u64| joined.messages.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
-        assert!(near(1) > near(2), "{:?} {:?}", near(1), near(2));
+        let combined =
+            memory.recall_with_embedder(&ana(), "cat photos", &options, &FakeEmbedder::Working).await.unwrap();
+        assert_eq!((combined.messages.len(), combined.embedder_outcome), (1, EmbedderOutcome::Used));
+        assert!(combined.messages[0].similarity.is_some());
+        let two_messages = RecallOptions { limit: 2, ..RecallOptions::default() };
+        let combined =
+            memory.recall_with_embedder(&ana(), "cat photos", &two_messages, &FakeEmbedder::Working).await.unwrap();
+        let similarity_of =
+            |seq: u64| combined.messages.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
+        assert!(similarity_of(1) > similarity_of(2), "{:?} {:?}", similarity_of(1), similarity_of(2));
 
         for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors, FakeEmbedder::ZeroVectors] {
             let results = memory.recall_with_embedder(&ana(), "cat photos", &options, &broken).await.unwrap();
             assert_eq!(results.messages, by_words.messages, "{broken:?}");
             assert!(matches!(results.embedder_outcome, EmbedderOutcome::Failed(_)), "{broken:?}");
         }
-        let none = RecallOptions { limit: 0, ..RecallOptions::default() };
-        assert!(memory.recall_with_embedder(&ana(), "cat", &none, &FakeEmbedder::Works).await.is_err());
+        let zero_limit = RecallOptions { limit: 0, ..RecallOptions::default() };
+        assert!(memory.recall_with_embedder(&ana(), "cat", &zero_limit, &FakeEmbedder::Working).await.is_err());
     })
     .await;
 }

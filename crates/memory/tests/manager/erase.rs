@@ -16,7 +16,7 @@ async fn write_record(env: &TestEnv, scope: &Scope, owner: RecordOwner, namespac
     env.backend.store.write_record(scope, write, env.memory.now()).await.unwrap();
 }
 
-fn from(author: &str, text: &str) -> Draft {
+fn draft_from(author: &str, text: &str) -> Draft {
     Draft::new(Content { author: Some(author.to_owned()), ..Content::text(Role::User, text) })
 }
 
@@ -35,7 +35,7 @@ async fn erasing_a_user_removes_only_their_data() {
         write_record(&env, &ana(), RecordOwner::User(user_id("ana")), Namespace::system("summary").unwrap(), "s").await;
         let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
-        for draft in [from("ana", "my secret"), from("ben", "hi"), from("ana", "bye")] {
+        for draft in [draft_from("ana", "my secret"), draft_from("ben", "hi"), draft_from("ana", "bye")] {
             memory.append(&acme(), shared, draft).await.unwrap();
         }
 
@@ -63,7 +63,7 @@ async fn erasing_a_user_removes_only_their_data() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn erasing_a_user_covers_all_pages() {
+async fn erasing_a_user_includes_all_pages_of_data() {
     let env = TestEnv::plain();
     let memory = &env.memory;
     for number in 0..1_100 {
@@ -73,7 +73,7 @@ async fn erasing_a_user_covers_all_pages() {
     let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
     let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
     for _ in 0..3 {
-        let drafts = (0..400).flat_map(|_| [from("ana", "mine"), from("ben", "his")]);
+        let drafts = (0..400).flat_map(|_| [draft_from("ana", "mine"), draft_from("ben", "his")]);
         memory.append_all(&acme(), shared, drafts.collect(), &AppendOptions::default()).await.unwrap();
     }
     let options = EraseOptions { shared_messages: SharedMessages::Erase };
@@ -83,8 +83,8 @@ async fn erasing_a_user_covers_all_pages() {
         EraseReport { threads: 1_100, records: 1_100, shared_messages: 1_200, ..EraseReport::default() }
     );
     assert_eq!(memory.get_thread(&acme(), shared).await.unwrap().message_count, 1_200);
-    let again = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
-    assert_eq!(again, EraseReport::default());
+    let repeated = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
+    assert_eq!(repeated, EraseReport::default());
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,8 +108,8 @@ fn library_document(passages: usize) -> NewLibraryDocument {
     NewLibraryDocument { id, title, revision, passages: passages.collect() }
 }
 
-/// Counts the passages of the library in a scope, including those of the tenant.
-async fn passages(env: &TestEnv, scope: &Scope) -> u64 {
+/// Counts the library passages that a scope can read, including the passages of the tenant.
+async fn count_passages(env: &TestEnv, scope: &Scope) -> u64 {
     let query = SearchQuery {
         collection: Collection::Named("library:handbook".to_owned()),
         terms: threadkeep_core::text::terms("walrus"),
@@ -127,51 +127,52 @@ async fn erasing_a_user_removes_library_documents_and_passages() {
         for scope in [acme(), ana(), ben()] {
             memory.put_library_document(&scope, "handbook", library_document(70), None).await.unwrap();
         }
-        assert_eq!((passages(&env, &ana()).await, passages(&env, &ben()).await), (140, 140));
+        assert_eq!((count_passages(&env, &ana()).await, count_passages(&env, &ben()).await), (140, 140));
         let report = memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
         assert_eq!(report, EraseReport { records: 1, passages: 70, ..EraseReport::default() });
-        assert_eq!((passages(&env, &ana()).await, passages(&env, &ben()).await), (70, 140));
+        assert_eq!((count_passages(&env, &ana()).await, count_passages(&env, &ben()).await), (70, 140));
         assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
-        let again = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
-        assert_eq!(again, EraseReport::default());
+        let repeated = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
+        assert_eq!(repeated, EraseReport::default());
     })
     .await;
 }
 
-/// An embedder that erases the user during its n-th call.
+/// An embedder that erases the user during one of its calls.
 #[derive(Debug)]
-struct ErasesAt {
+struct ErasingEmbedder {
     memory: Memory,
-    step: usize,
-    steps: std::sync::atomic::AtomicUsize,
+    /// The index of the call that erases the user.
+    erase_at: usize,
+    call_count: std::sync::atomic::AtomicUsize,
 }
 
 #[async_trait]
-impl Embedder for ErasesAt {
+impl Embedder for ErasingEmbedder {
     fn model(&self) -> &'static str {
         "erases"
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
-        if self.steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == self.step {
+        if self.call_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == self.erase_at {
             let options = EraseOptions::default();
             self.memory.erase_user(&ana(), &user_id("ana"), options).await.expect("users can erase their own data");
         }
-        let point = Embedding { model: "erases".to_owned(), vector: vec![1.0] };
-        Ok(vec![point; texts.len()])
+        let embedding = Embedding { model: "erases".to_owned(), vector: vec![1.0] };
+        Ok(vec![embedding; texts.len()])
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_erasure_during_an_addition_leaves_no_passages() {
+async fn an_erasure_while_a_document_is_added_leaves_no_passages() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        for step in 0..3 {
-            let embedder = ErasesAt { memory: memory.clone(), step, steps: 0.into() };
+        for call in 0..3 {
+            let embedder = ErasingEmbedder { memory: memory.clone(), erase_at: call, call_count: 0.into() };
             let document = library_document(150);
             let added = memory.put_library_document(&ana(), "handbook", document, Some(&embedder)).await;
-            assert!(added.is_err_and(|error| error.conflict().is_some()), "step {step}");
-            assert_eq!(passages(&env, &ana()).await, 0, "step {step}");
+            assert!(added.is_err_and(|error| error.conflict().is_some()), "call {call}");
+            assert_eq!(count_passages(&env, &ana()).await, 0, "call {call}");
             assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
         }
         memory.put_library_document(&ana(), "handbook", library_document(150), None).await.unwrap();

@@ -11,7 +11,7 @@ use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, ThreadSelect
 use super::probe::{Outcome, Probe};
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores, user_id};
 
-fn thread(key: &str) -> ImportItem {
+fn thread_item(key: &str) -> ImportItem {
     ImportItem::Thread(Box::new(ImportedThread {
         id: None,
         key: Some(ThreadKey::new(format!("import:test:{key}")).unwrap()),
@@ -23,25 +23,25 @@ fn thread(key: &str) -> ImportItem {
     }))
 }
 
-fn message(number: usize) -> ImportItem {
+fn message_item(number: usize) -> ImportItem {
     let role = if number.is_multiple_of(2) { Role::User } else { Role::Assistant };
-    message_with(number, Content::text(role, format!("message {number}")))
+    message_item_with(number, Content::text(role, format!("message {number}")))
 }
 
-fn message_with(number: usize, content: Content) -> ImportItem {
+fn message_item_with(number: usize, content: Content) -> ImportItem {
     ImportItem::Message(Box::new(ImportedMessage {
         id: None,
         external_id: Some(format!("m{number}")),
-        created_at: Some(at(number)),
+        created_at: Some(time_of(number)),
         content,
     }))
 }
 
-fn at(number: usize) -> Timestamp {
+fn time_of(number: usize) -> Timestamp {
     Timestamp::from_millis(1_000 * i64::try_from(number).unwrap()).unwrap()
 }
 
-fn record(owner: RecordOwner, namespace: &str, key: &str, value: &str) -> ImportItem {
+fn record_item(owner: RecordOwner, namespace: &str, key: &str, value: &str) -> ImportItem {
     let (namespace, value) = (namespace.parse().unwrap(), JsonText::new(value).unwrap());
     ImportItem::Record {
         owner,
@@ -53,8 +53,8 @@ async fn import(memory: &Memory, scope: &Scope, items: Vec<ImportItem>) -> Impor
     memory.import(scope, items, ImportOptions::default(), |_| {}).await.unwrap()
 }
 
-/// The title, the change and the texts of all threads of a scope.
-async fn all_threads(memory: &Memory, scope: &Scope) -> BTreeMap<ThreadId, (Option<String>, u64, Vec<String>)> {
+/// Returns the title, the change number and the message texts of all threads in a scope.
+async fn read_all_threads(memory: &Memory, scope: &Scope) -> BTreeMap<ThreadId, (Option<String>, u64, Vec<String>)> {
     let mut all = BTreeMap::new();
     for thread in memory.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, 1_000)).await.unwrap().threads {
         let mut query = MessageQuery::following(0, 1_000);
@@ -79,12 +79,12 @@ async fn importing_again_changes_nothing() {
         let items = || {
             let mut items = Vec::new();
             for (key, count) in [("one", 1_203), ("two", 3), ("none", 0), ("three", 2)] {
-                items.push(thread(key));
-                items.extend((0..count).map(message));
+                items.push(thread_item(key));
+                items.extend((0..count).map(message_item));
                 let owner = RecordOwner::Thread(ThreadId::from_name(b"another id"));
-                items.push(record(owner, "app/notes", "n", "{\"a\":  1}"));
+                items.push(record_item(owner, "app/notes", "n", "{\"a\":  1}"));
             }
-            items.push(record(RecordOwner::User(user_id("ana")), "app/preferences", "line", "\"Northern\""));
+            items.push(record_item(RecordOwner::User(user_id("ana")), "app/preferences", "line", "\"Northern\""));
             items
         };
         let report = import(memory, &ana(), items()).await;
@@ -93,14 +93,14 @@ async fn importing_again_changes_nothing() {
         assert_eq!((report.records_added, report.records_already_there), (5, 0));
         assert!(report.problems.is_empty(), "{:?}", report.problems);
 
-        let before = all_threads(memory, &ana()).await;
+        let before = read_all_threads(memory, &ana()).await;
         let found = memory.find_thread_by_key(&ana(), "import:test:one").await.unwrap().unwrap();
         let expected: Vec<_> = (0..1_203).map(|number| format!("message {number}")).collect();
         assert_eq!(before[&found.id].2, expected);
         assert_eq!(found.title.as_deref(), Some("message 0"));
         assert_eq!(found.metadata["topic"], "one");
         let last = &memory.newest(&ana(), found.id, 1).await.unwrap()[0];
-        assert_eq!((last.created_at, last.external_id.as_deref()), (at(1_202), Some("m1202")));
+        assert_eq!((last.created_at, last.external_id.as_deref()), (time_of(1_202), Some("m1202")));
         assert_eq!(memory.preference::<String>(&ana(), "line").await.unwrap().as_deref(), Some("Northern"));
 
         for process in [memory.clone(), env.another_process()] {
@@ -109,7 +109,7 @@ async fn importing_again_changes_nothing() {
             assert_eq!((report.messages_added, report.messages_already_there), (0, 1_208));
             assert_eq!((report.records_added, report.records_already_there), (0, 5));
             assert!(report.problems.is_empty(), "{:?}", report.problems);
-            assert_eq!(all_threads(memory, &ana()).await, before);
+            assert_eq!(read_all_threads(memory, &ana()).await, before);
         }
     })
     .await;
@@ -118,11 +118,11 @@ async fn importing_again_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_partial_import_is_completed_by_the_next() {
     on_all_stores(async |env: TestEnv| {
-        let items = |count| std::iter::once(thread("one")).chain((0..count).map(message)).collect::<Vec<_>>();
+        let items = |count| std::iter::once(thread_item("one")).chain((0..count).map(message_item)).collect::<Vec<_>>();
         import(&env.memory, &ana(), items(700)).await;
         let report = import(&env.memory, &ana(), items(1_100)).await;
         assert_eq!((report.messages_added, report.messages_already_there), (400, 700));
-        let texts = all_threads(&env.memory, &ana()).await.into_values().next().unwrap().2;
+        let texts = read_all_threads(&env.memory, &ana()).await.into_values().next().unwrap().2;
         assert_eq!(texts, (0..1_100).map(|number| format!("message {number}")).collect::<Vec<_>>());
     })
     .await;
@@ -134,17 +134,17 @@ async fn concurrent_imports_create_no_duplicates() {
         let imports = (0..2).map(|_| {
             let memory = env.memory.clone();
             tokio::spawn(async move {
-                let items =
-                    (0..5).flat_map(|key| std::iter::once(thread(&key.to_string())).chain((0..20).map(message)));
+                let items = (0..5)
+                    .flat_map(|key| std::iter::once(thread_item(&key.to_string())).chain((0..20).map(message_item)));
                 import(&memory, &ana(), items.collect()).await
             })
         });
         let reports = futures::future::try_join_all(imports).await.unwrap();
-        let sum = |count: fn(&ImportReport) -> u64| reports.iter().map(count).sum::<u64>();
-        assert_eq!(sum(|report| report.messages_added), 100);
-        assert_eq!(sum(|report| report.messages_already_there), 100);
-        assert_eq!(sum(|report| report.problems.len() as u64), 0);
-        assert!(all_threads(&env.memory, &ana()).await.values().all(|(_, _, texts)| texts.len() == 20));
+        let total = |count: fn(&ImportReport) -> u64| reports.iter().map(count).sum::<u64>();
+        assert_eq!(total(|report| report.messages_added), 100);
+        assert_eq!(total(|report| report.messages_already_there), 100);
+        assert_eq!(total(|report| report.problems.len() as u64), 0);
+        assert!(read_all_threads(&env.memory, &ana()).await.values().all(|(_, _, texts)| texts.len() == 20));
     })
     .await;
 }
@@ -152,7 +152,14 @@ async fn concurrent_imports_create_no_duplicates() {
 #[tokio::test(start_paused = true)]
 async fn a_conversation_listed_twice_is_imported_once() {
     on_all_stores(async |env: TestEnv| {
-        let items = vec![thread("one"), message(0), message(1), thread("one"), message(1), message(2)];
+        let items = vec![
+            thread_item("one"),
+            message_item(0),
+            message_item(1),
+            thread_item("one"),
+            message_item(1),
+            message_item(2),
+        ];
         let report = import(&env.memory, &ana(), items).await;
         assert_eq!((report.threads_created, report.threads_found), (1, 1));
         assert_eq!((report.messages_added, report.messages_already_there), (3, 1));
@@ -165,7 +172,7 @@ async fn an_invalid_item_is_reported_and_the_rest_is_imported() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
         let large = Content::text(Role::User, "x".repeat(limits::MESSAGE_BYTES));
-        let titled = ImportItem::Thread(Box::new(ImportedThread {
+        let with_long_title = ImportItem::Thread(Box::new(ImportedThread {
             id: None,
             key: Some(ThreadKey::new("import:test:bad").unwrap()),
             title: Some("x".repeat(limits::TITLE_BYTES + 1)),
@@ -176,18 +183,18 @@ async fn an_invalid_item_is_reported_and_the_rest_is_imported() {
         }));
         let owner = RecordOwner::Tenant;
         let items = vec![
-            message(0),
-            thread("one"),
-            message(0),
-            message_with(1, large),
-            message_with(2, Content::text(Role::User, "nul \0")),
-            message(3),
-            message(3),
-            record(owner.clone(), "system/approvals", "forged", "1"),
-            record(owner, "app/notes", "not for users", "1"),
-            titled,
-            thread("two"),
-            message(4),
+            message_item(0),
+            thread_item("one"),
+            message_item(0),
+            message_item_with(1, large),
+            message_item_with(2, Content::text(Role::User, "nul \0")),
+            message_item(3),
+            message_item(3),
+            record_item(owner.clone(), "system/approvals", "forged", "1"),
+            record_item(owner, "app/notes", "not for users", "1"),
+            with_long_title,
+            thread_item("two"),
+            message_item(4),
         ];
         let report = import(memory, &ana(), items).await;
         assert_eq!((report.threads_created, report.messages_added, report.records_added), (2, 3, 0));
@@ -219,7 +226,7 @@ async fn an_invalid_item_is_reported_and_the_rest_is_imported() {
 async fn erased_messages_are_not_imported_again() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let items = || vec![thread("one"), message(0), message(1), message(2)];
+        let items = || vec![thread_item("one"), message_item(0), message_item(1), message_item(2)];
         import(memory, &ana(), items()).await;
         let found = memory.find_thread_by_key(&ana(), "import:test:one").await.unwrap().unwrap();
         let erased = memory.newest(&ana(), found.id, 3).await.unwrap()[1].id;
@@ -227,15 +234,15 @@ async fn erased_messages_are_not_imported_again() {
         let report = import(memory, &ana(), items()).await;
         assert_eq!((report.messages_added, report.messages_already_there), (0, 3));
         assert!(report.problems.is_empty());
-        assert_eq!(all_threads(memory, &ana()).await[&found.id].2, ["message 0", "message 2"]);
+        assert_eq!(read_all_threads(memory, &ana()).await[&found.id].2, ["message 0", "message 2"]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_import_stops_when_the_store_fails() {
-    let (probe, env) = Probe::env();
-    let items = || vec![thread("one"), message(0), thread("two"), message(1)];
+    let (probe, env) = Probe::new_env();
+    let items = || vec![thread_item("one"), message_item(0), thread_item("two"), message_item(1)];
     probe.script([Outcome::DiskFull]);
     let options = ImportOptions { concurrency: 1 };
     assert!(env.memory.import(&ana(), items(), options, |_| {}).await.is_err());
@@ -246,38 +253,39 @@ async fn an_import_stops_when_the_store_fails() {
 }
 
 #[tokio::test]
-async fn importing_a_new_thread_needs_no_lookups() {
-    let (probe, env) = Probe::env();
-    let items = || std::iter::once(thread("one")).chain((0..1_000).map(message)).collect::<Vec<_>>();
+async fn importing_a_new_thread_takes_no_reads() {
+    let (probe, env) = Probe::new_env();
+    let items = || std::iter::once(thread_item("one")).chain((0..1_000).map(message_item)).collect::<Vec<_>>();
     import(&env.memory, &ana(), items()).await;
     assert_eq!(probe.take_calls(), [("commit", 2), ("open_thread", 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn exported_threads_round_trip() {
+async fn exported_threads_can_be_imported_unchanged() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let mut items = vec![thread("one")];
-        items.extend((0..1_001).map(message));
-        items.push(record(RecordOwner::Thread(ThreadId::from_name(b"any")), "app/notes", "n", "[1,  2]"));
-        items.push(record(RecordOwner::User(user_id("ana")), "app/preferences", "line", "1"));
+        let mut items = vec![thread_item("one")];
+        items.extend((0..1_001).map(message_item));
+        items.push(record_item(RecordOwner::Thread(ThreadId::from_name(b"any")), "app/notes", "n", "[1,  2]"));
+        items.push(record_item(RecordOwner::User(user_id("ana")), "app/preferences", "line", "1"));
         import(memory, &ana(), items).await;
         let second = env.open_thread().await;
         memory.append(&ana(), second, Draft::user("¿Qué?")).await.unwrap();
-        let foreign = memory.open(&ben()).await.unwrap().thread.id;
-        memory.append(&ben(), foreign, Draft::user("ben's")).await.unwrap();
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), bens_thread, Draft::user("ben's")).await.unwrap();
 
         let lines: Vec<_> = memory.export(&ana(), ThreadSelection::All).try_collect().await.unwrap();
         assert!(matches!(lines[0], ExportLine::Threadkeep { version: 1, .. }));
         assert_eq!(lines.len(), 1 + 1 + 1_001 + 1 + 1 + 1 + 1);
         assert!(!serde_json::to_string(&lines).unwrap().contains("ben's"));
-        let one: Vec<_> = memory.export(&ana(), ThreadSelection::Thread(second)).try_collect().await.unwrap();
-        assert_eq!(one[1..], lines[1_004..1_006]);
-        let overall: Vec<ExportLine> = memory.export(&acme(), ThreadSelection::All).try_collect().await.unwrap();
-        assert_eq!(overall.len(), lines.len() + 2);
+        let exported_thread: Vec<_> =
+            memory.export(&ana(), ThreadSelection::Thread(second)).try_collect().await.unwrap();
+        assert_eq!(exported_thread[1..], lines[1_004..1_006]);
+        let tenant_lines: Vec<ExportLine> = memory.export(&acme(), ThreadSelection::All).try_collect().await.unwrap();
+        assert_eq!(tenant_lines.len(), lines.len() + 2);
 
         let copy = TestEnv::plain();
-        let report = import(&copy.memory, &ana(), lines.iter().cloned().filter_map(item).collect()).await;
+        let report = import(&copy.memory, &ana(), lines.iter().cloned().filter_map(to_import_item).collect()).await;
         assert_eq!((report.threads_created, report.messages_added, report.records_added), (2, 1_002, 2));
         let copied: Vec<_> = copy.memory.export(&ana(), ThreadSelection::All).try_collect().await.unwrap();
         assert_eq!(copied.len(), lines.len());
@@ -289,8 +297,8 @@ async fn exported_threads_round_trip() {
     .await;
 }
 
-/// Converts a line like the reader of the export format.
-fn item(line: ExportLine) -> Option<ImportItem> {
+/// Converts an exported line into an item to import, as the reader of the export format does. `None` for the header.
+fn to_import_item(line: ExportLine) -> Option<ImportItem> {
     match line {
         ExportLine::Threadkeep { .. } => None,
         ExportLine::Thread(thread) => Some(ImportItem::Thread(Box::new(ImportedThread {

@@ -1,4 +1,4 @@
-//! A wrapper of a store whose maintenance writes fail as scripted, and that runs events while its snapshots are read.
+//! A store wrapper that lets maintenance writes fail as a test specifies, and that runs events while its snapshots are read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use threadkeep_core::{
     VerifyReport,
 };
 
-/// The scripted outcome of a write.
+/// The outcome of a write, as specified by the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
-    /// The write is executed, and the caller does not know.
+    /// The write is executed, but the error leaves open whether it was.
     LostResponse,
     /// The write is not executed.
     DiskFull,
@@ -27,6 +27,7 @@ pub(crate) struct FaultyMaintenance {
     events: Events,
 }
 
+/// Actions that have not run yet. The last one runs first.
 type Events = Arc<tokio::sync::Mutex<Vec<BoxFuture<'static, ()>>>>;
 
 impl std::fmt::Debug for FaultyMaintenance {
@@ -36,23 +37,25 @@ impl std::fmt::Debug for FaultyMaintenance {
 }
 
 impl FaultyMaintenance {
-    /// Wraps a backend and sets the outcomes of the first writes, in order. All later ones succeed.
+    /// Wraps a backend and sets the outcomes of the first writes, in order. All later writes succeed.
     pub(crate) fn wrap(backend: &Backend, outcomes: impl IntoIterator<Item = Outcome>) -> Backend {
         let outcomes = Mutex::new(outcomes.into_iter().collect());
-        Self { inner: Arc::clone(&backend.maintenance), outcomes, events: Events::default() }.install(backend)
+        Self { inner: Arc::clone(&backend.maintenance), outcomes, events: Events::default() }.install_in(backend)
     }
 
-    /// Wraps a backend and runs one of the events before each read of a snapshot, the last one first.
+    /// Wraps a backend and runs one of the events before each read of a snapshot, beginning with the last event.
     pub(crate) fn with_events(backend: &Backend, events: Vec<BoxFuture<'static, ()>>) -> Backend {
         let events = Arc::new(tokio::sync::Mutex::new(events));
-        Self { inner: Arc::clone(&backend.maintenance), outcomes: Mutex::default(), events }.install(backend)
+        Self { inner: Arc::clone(&backend.maintenance), outcomes: Mutex::default(), events }.install_in(backend)
     }
 
-    fn install(self, backend: &Backend) -> Backend {
+    /// Returns the backend with this value as its maintenance interface.
+    fn install_in(self, backend: &Backend) -> Backend {
         Backend { maintenance: Arc::new(self), ..backend.clone() }
     }
 
-    async fn write<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Performs a write with the next specified outcome.
+    async fn write_with_outcome<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
         let outcome = self.outcomes.lock().unwrap().pop_front().unwrap_or(Outcome::Success);
         if outcome == Outcome::DiskFull {
             return Err(StoreError::unavailable(Reason::Full));
@@ -94,15 +97,15 @@ impl Maintenance for FaultyMaintenance {
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
-        self.write(self.inner.restore_thread(tenant, thread, chunk)).await
+        self.write_with_outcome(self.inner.restore_thread(tenant, thread, chunk)).await
     }
 
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
-        self.write(self.inner.restore_record(tenant, owner, record)).await
+        self.write_with_outcome(self.inner.restore_record(tenant, owner, record)).await
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
-        self.write(self.inner.sweep(now)).await
+        self.write_with_outcome(self.inner.sweep(now)).await
     }
 
     async fn verify(&self) -> Result<VerifyReport> {

@@ -17,15 +17,15 @@ fn document(id: &str, texts: &[&str]) -> NewLibraryDocument {
     }
 }
 
-async fn find(memory: &Memory, scope: &Scope, question: &str) -> FoundPassages {
+async fn find_passages(memory: &Memory, scope: &Scope, question: &str) -> FoundPassages {
     memory.find_passages(scope, "handbook", question, &PassageOptions::default()).await.unwrap()
 }
 
-async fn ids(memory: &Memory, scope: &Scope, question: &str) -> Vec<String> {
-    find(memory, scope, question).await.passages.into_iter().map(|found| found.id).collect()
+async fn find_passage_ids(memory: &Memory, scope: &Scope, question: &str) -> Vec<String> {
+    find_passages(memory, scope, question).await.passages.into_iter().map(|found| found.id).collect()
 }
 
-async fn put(memory: &Memory, scope: &Scope, document: NewLibraryDocument) {
+async fn put_document(memory: &Memory, scope: &Scope, document: NewLibraryDocument) {
     memory.put_library_document(scope, "handbook", document, None).await.unwrap();
 }
 
@@ -36,8 +36,8 @@ async fn passages_are_returned_with_their_location() {
         let memory = &env.memory;
         let texts =
             ["Parental leave lasts eighteen weeks.", "After five years it is twenty weeks.", "Lunch is at noon."];
-        put(memory, &ana(), document("leave.md", &texts)).await;
-        let found = find(memory, &ana(), "How long is parental leave?").await;
+        put_document(memory, &ana(), document("leave.md", &texts)).await;
+        let found = find_passages(memory, &ana(), "How long is parental leave?").await;
         let best = &found.passages[0];
         assert_eq!(
             (best.title.as_str(), best.place.as_str(), best.text.as_str()),
@@ -47,10 +47,10 @@ async fn passages_are_returned_with_their_location() {
         let source = best.source();
         assert_eq!((source.kind.as_str(), source.id.as_str()), ("document", "leave.md#0"));
         assert_eq!(source.title.as_deref(), Some("About leave.md, paragraph 1"));
-        assert_eq!(ids(memory, &ana(), "What does a unicorn eat?").await, Vec::<String>::new());
-        assert_eq!(ids(memory, &ana(), "").await, Vec::<String>::new());
-        let none = PassageOptions { limit: 0, ..PassageOptions::default() };
-        assert!(memory.find_passages(&ana(), "handbook", "leave", &none).await.is_err());
+        assert_eq!(find_passage_ids(memory, &ana(), "What does a unicorn eat?").await, Vec::<String>::new());
+        assert_eq!(find_passage_ids(memory, &ana(), "").await, Vec::<String>::new());
+        let zero_limit = PassageOptions { limit: 0, ..PassageOptions::default() };
+        assert!(memory.find_passages(&ana(), "handbook", "leave", &zero_limit).await.is_err());
     })
     .await;
 }
@@ -59,19 +59,20 @@ async fn passages_are_returned_with_their_location() {
 async fn adding_a_document_again_replaces_it() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let many: Vec<String> = (0..150).map(|number| format!("A walrus, number {number}.")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        put(memory, &ana(), document("animals", &many)).await;
-        assert_eq!(ids(memory, &ana(), "number 149").await[0], "animals#149");
-        put(memory, &ana(), document("animals", &["A narwhal."])).await;
-        put(memory, &ana(), document("other", &["A walrus at last."])).await;
-        assert_eq!(ids(memory, &ana(), "walrus").await, ["other#0"]);
+        let passages: Vec<String> = (0..150).map(|number| format!("A walrus, number {number}.")).collect();
+        let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
+        put_document(memory, &ana(), document("animals", &passages)).await;
+        assert_eq!(find_passage_ids(memory, &ana(), "number 149").await[0], "animals#149");
+        put_document(memory, &ana(), document("animals", &["A narwhal."])).await;
+        put_document(memory, &ana(), document("other", &["A walrus at last."])).await;
+        assert_eq!(find_passage_ids(memory, &ana(), "walrus").await, ["other#0"]);
         let listed = memory.list_library(&ana(), "handbook").await.unwrap();
-        let listed: Vec<_> = listed.iter().map(|one| (one.id.as_str(), one.passages, one.is_complete)).collect();
+        let listed: Vec<_> =
+            listed.iter().map(|document| (document.id.as_str(), document.passages, document.is_complete)).collect();
         assert_eq!(listed, [("animals", 1, true), ("other", 1, true)]);
         assert!(memory.remove_library_document(&ana(), "handbook", "animals").await.unwrap());
         assert!(!memory.remove_library_document(&ana(), "handbook", "animals").await.unwrap());
-        assert_eq!(ids(memory, &ana(), "narwhal").await, Vec::<String>::new());
+        assert_eq!(find_passage_ids(memory, &ana(), "narwhal").await, Vec::<String>::new());
     })
     .await;
 }
@@ -80,14 +81,14 @@ async fn adding_a_document_again_replaces_it() {
 async fn a_library_is_limited_to_its_scope() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        put(memory, &acme(), document("shared", &["The office opens at eight."])).await;
-        put(memory, &ana(), document("own", &["My office key is in the drawer."])).await;
-        let foreign = Scope::user("other", "ana").unwrap();
-        let mut both = ids(memory, &ana(), "office").await;
-        both.sort();
-        assert_eq!(both, ["own#0", "shared#0"]);
-        assert_eq!(ids(memory, &ben(), "office").await, ["shared#0"]);
-        assert_eq!(ids(memory, &foreign, "office").await, Vec::<String>::new());
+        put_document(memory, &acme(), document("shared", &["The office opens at eight."])).await;
+        put_document(memory, &ana(), document("own", &["My office key is in the drawer."])).await;
+        let other_tenant = Scope::user("other", "ana").unwrap();
+        let mut found = find_passage_ids(memory, &ana(), "office").await;
+        found.sort();
+        assert_eq!(found, ["own#0", "shared#0"]);
+        assert_eq!(find_passage_ids(memory, &ben(), "office").await, ["shared#0"]);
+        assert_eq!(find_passage_ids(memory, &other_tenant, "office").await, Vec::<String>::new());
         assert!(!memory.remove_library_document(&ben(), "handbook", "own").await.unwrap());
         assert_eq!(
             memory.find_passages(&ana(), "another", "office", &PassageOptions::default()).await.unwrap().passages,
@@ -98,16 +99,17 @@ async fn a_library_is_limited_to_its_scope() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn passages_are_found_by_words_if_the_embedder_fails() {
+async fn passage_search_uses_only_words_if_the_embedder_fails() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
         let texts = ["The feline sleeps.", "The photo shows a wall."];
-        let added =
-            memory.put_library_document(&ana(), "handbook", document("pets", &texts), Some(&FakeEmbedder::Works)).await;
+        let added = memory
+            .put_library_document(&ana(), "handbook", document("pets", &texts), Some(&FakeEmbedder::Working))
+            .await;
         assert_eq!(added.unwrap().embedded_by.as_deref(), Some("fake"));
         let with_embedder = |embedder| PassageOptions { embedder: Some(embedder), ..PassageOptions::default() };
         let found =
-            memory.find_passages(&ana(), "handbook", "cat", &with_embedder(&FakeEmbedder::Works)).await.unwrap();
+            memory.find_passages(&ana(), "handbook", "cat", &with_embedder(&FakeEmbedder::Working)).await.unwrap();
         assert_eq!((found.passages[0].text.as_str(), found.embedder_outcome), (texts[0], EmbedderOutcome::Used));
         let found =
             memory.find_passages(&ana(), "handbook", "wall", &with_embedder(&FakeEmbedder::Unavailable)).await.unwrap();
@@ -116,11 +118,11 @@ async fn passages_are_found_by_words_if_the_embedder_fails() {
         for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors] {
             let document = document("broken", &texts);
             assert!(memory.put_library_document(&ana(), "handbook", document, Some(&broken)).await.is_err());
-            // The document is listed as incomplete, and adding it again completes it.
+            // The document is listed as incomplete until it is added again.
             let listed = memory.find_library_document(&ana(), "handbook", "broken").await.unwrap().unwrap();
             assert!(!listed.is_complete);
         }
-        put(memory, &ana(), document("broken", &texts)).await;
+        put_document(memory, &ana(), document("broken", &texts)).await;
         assert!(memory.find_library_document(&ana(), "handbook", "broken").await.unwrap().unwrap().is_complete);
     })
     .await;

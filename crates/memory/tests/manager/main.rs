@@ -1,5 +1,5 @@
-//! Tests of the conversation manager on the in-memory store, SQLite, PostgreSQL, and `FaultyStore`, which injects all faults that
-//! the contract allows. S1.09, S1.40
+//! Tests of `Memory` on the in-memory store, SQLite, PostgreSQL, and `FaultyStore`, which injects all faults that the store contract
+//! allows. S1.09, S1.40
 
 #[cfg(test)]
 mod analytics;

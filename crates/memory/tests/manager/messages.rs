@@ -4,7 +4,8 @@ use threadkeep_memory::{AppendOptions, Draft};
 
 use super::test_env::{TestEnv, ana, on_all_stores, on_memory_stores};
 
-async fn filled(env: &TestEnv, count: usize) -> threadkeep_core::ThreadId {
+/// Opens a thread with this many messages, whose texts are their positions.
+async fn open_filled_thread(env: &TestEnv, count: usize) -> threadkeep_core::ThreadId {
     let thread = env.open_thread().await;
     let drafts = (1..=count).map(|number| {
         let role = if number % 2 == 1 { Role::User } else { Role::Assistant };
@@ -14,7 +15,7 @@ async fn filled(env: &TestEnv, count: usize) -> threadkeep_core::ThreadId {
     thread
 }
 
-fn texts(messages: &[Message]) -> Vec<String> {
+fn texts_of(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.plain_text().into_owned()).collect()
 }
 
@@ -23,10 +24,10 @@ fn texts(messages: &[Message]) -> Vec<String> {
 async fn newest_messages_are_returned_in_chronological_order() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
-        let thread = filled(&env, 30).await;
-        // All have the same timestamp, so they are in append order.
+        let thread = open_filled_thread(&env, 30).await;
+        // All messages have the same timestamp, so they are returned in append order.
         let newest: Vec<_> = (15..=30).map(|number| number.to_string()).collect();
-        assert_eq!(texts(&memory.newest(&scope, thread, 16).await.unwrap()), newest);
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 16).await.unwrap()), newest);
         assert_eq!(memory.newest(&scope, thread, 1_000).await.unwrap().len(), 30);
         let page = memory.messages(&scope, thread, &MessageQuery::newest(16)).await.unwrap();
         assert!(page.more && page.positions.seq == 30);
@@ -40,17 +41,17 @@ async fn newest_messages_are_returned_in_chronological_order() {
 async fn bounds_are_exclusive_and_apply_before_the_limit() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
-        let at = |second: usize| -> Timestamp { format!("2026-11-21T08:00:{second:02}Z").parse().unwrap() };
-        let drafts = (1..=9).map(|second| Draft::user(second.to_string()).with_created_at(at(second)));
+        let time_at = |second: usize| -> Timestamp { format!("2026-11-21T08:00:{second:02}Z").parse().unwrap() };
+        let drafts = (1..=9).map(|second| Draft::user(second.to_string()).with_created_at(time_at(second)));
         memory.append_all(&scope, thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
         let read = async |before, after, limit| {
             let query = MessageQuery { before, after, ..MessageQuery::newest(limit) };
-            texts(&memory.messages(&scope, thread, &query).await.unwrap().messages)
+            texts_of(&memory.messages(&scope, thread, &query).await.unwrap().messages)
         };
-        assert_eq!(read(Some(Bound::Time(at(5))), None, 2).await, ["3", "4"]);
-        assert_eq!(read(None, Some(Bound::Time(at(7))), 10).await, ["8", "9"]);
+        assert_eq!(read(Some(Bound::Time(time_at(5))), None, 2).await, ["3", "4"]);
+        assert_eq!(read(None, Some(Bound::Time(time_at(7))), 10).await, ["8", "9"]);
         assert_eq!(read(Some(Bound::Seq(5)), Some(Bound::Seq(2)), 10).await, ["3", "4"]);
-        assert_eq!(read(Some(Bound::Time(at(9))), Some(Bound::Seq(2)), 3).await, ["6", "7", "8"]);
+        assert_eq!(read(Some(Bound::Time(time_at(9))), Some(Bound::Seq(2)), 3).await, ["6", "7", "8"]);
         let roles = MessageQuery { roles: vec![Role::Assistant], ..MessageQuery::newest(10) };
         assert!(memory.messages(&scope, thread, &roles).await.unwrap().messages.is_empty());
     })
@@ -62,21 +63,21 @@ async fn bounds_are_exclusive_and_apply_before_the_limit() {
 async fn time_order_is_stable_for_equal_timestamps() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
-        let (early, late) = ("2026-11-21T08:00:00Z".parse().unwrap(), "2026-11-21T09:00:00Z".parse().unwrap());
-        for (text, at) in [("c", late), ("a", early), ("d", late), ("b", early)] {
+        let (earlier, later) = ("2026-11-21T08:00:00Z".parse().unwrap(), "2026-11-21T09:00:00Z".parse().unwrap());
+        for (text, at) in [("c", later), ("a", earlier), ("d", later), ("b", earlier)] {
             memory.append(&scope, thread, Draft::user(text).with_created_at(at)).await.unwrap();
         }
         let query = MessageQuery { order: OrderBy::Time, ..MessageQuery::newest(10) };
-        assert_eq!(texts(&memory.messages(&scope, thread, &query).await.unwrap().messages), ["a", "b", "c", "d"]);
+        assert_eq!(texts_of(&memory.messages(&scope, thread, &query).await.unwrap().messages), ["a", "b", "c", "d"]);
         let query = MessageQuery { limit: 3, ..query };
-        assert_eq!(texts(&memory.messages(&scope, thread, &query).await.unwrap().messages), ["b", "c", "d"]);
+        assert_eq!(texts_of(&memory.messages(&scope, thread, &query).await.unwrap().messages), ["b", "c", "d"]);
     })
     .await;
 }
 
 // S1.17, S1.41, S3.28, S3.30, S4.03
 #[tokio::test(start_paused = true)]
-async fn a_message_round_trips_as_a_copy() {
+async fn a_message_is_returned_unchanged_and_as_a_copy() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let mut content = Content::text(Role::Assistant, "ñ".repeat(2_000));
@@ -89,16 +90,16 @@ async fn a_message_round_trips_as_a_copy() {
             fields: threadkeep_core::Map::new(),
         });
         memory.append(&scope, thread, content.clone()).await.unwrap();
-        let mut first = memory.newest(&scope, thread, 1).await.unwrap();
-        assert_eq!((&first[0].content, first[0].created_at), (&content, memory.now()));
-        first[0].content.parts.clear();
+        let mut returned = memory.newest(&scope, thread, 1).await.unwrap();
+        assert_eq!((&returned[0].content, returned[0].created_at), (&content, memory.now()));
+        returned[0].content.parts.clear();
         assert_eq!(memory.newest(&scope, thread, 1).await.unwrap()[0].content, content);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_are_found_by_any_name() {
+async fn messages_are_found_by_position_id_or_external_id() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let draft = Draft::user("hello").with_external_id("source:1");
@@ -108,8 +109,8 @@ async fn messages_are_found_by_any_name() {
             assert_eq!(memory.find_messages(&scope, thread, &[name]).await.unwrap()[0].id, id);
         }
         assert!(memory.find_messages(&scope, thread, &[MessageRef::Seq(2)]).await.unwrap().is_empty());
-        let many = vec![MessageRef::Seq(1); 1_001];
-        let error = memory.find_messages(&scope, thread, &many).await.unwrap_err();
+        let too_many = vec![MessageRef::Seq(1); 1_001];
+        let error = memory.find_messages(&scope, thread, &too_many).await.unwrap_err();
         assert_eq!(error.to_string(), "message names: 1001 exceeds the maximum of 1000");
     })
     .await;
@@ -117,12 +118,12 @@ async fn messages_are_found_by_any_name() {
 
 // S0.28
 #[tokio::test(start_paused = true)]
-async fn a_corrupt_message_is_reported_with_the_others() {
+async fn a_corrupt_message_is_reported_and_the_others_are_returned() {
     use threadkeep_core::{DumpEntry, OnCorrupt, Scope, TenantId};
     // SQLite does not restore bodies that cannot be decoded, so only the in-memory store can have a corrupt message.
     on_memory_stores(async |env: TestEnv| {
         let source = TestEnv::plain();
-        let thread = filled(&source, 3).await;
+        let thread = open_filled_thread(&source, 3).await;
         let tenant = TenantId::new("acme").unwrap();
         let mut dump = source.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
         let broken = dump.entries.iter_mut().find_map(|entry| match entry {
@@ -136,10 +137,10 @@ async fn a_corrupt_message_is_reported_with_the_others() {
         assert!(memory.newest(&scope, thread, 10).await.unwrap_err().to_string().starts_with("stored data is corrupt"));
         let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(10) };
         let page = memory.messages(&scope, thread, &query).await.unwrap();
-        assert_eq!(texts(&page.messages), ["1", "3"]);
+        assert_eq!(texts_of(&page.messages), ["1", "3"]);
         assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
-        let figures = memory.analytics(&scope, threadkeep_memory::ThreadSelection::Thread(thread)).await.unwrap();
-        assert_eq!((figures.messages, figures.corrupt_messages), (2, 1));
+        let analytics = memory.analytics(&scope, threadkeep_memory::ThreadSelection::Thread(thread)).await.unwrap();
+        assert_eq!((analytics.messages, analytics.corrupt_messages), (2, 1));
 
         let lines: Vec<_> = memory.export(&scope, threadkeep_memory::ThreadSelection::All).collect().await;
         let errors: Vec<_> = lines.iter().filter_map(|line| line.as_ref().err()).map(ToString::to_string).collect();

@@ -9,22 +9,22 @@ use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
 use super::faulty_maintenance::{FaultyMaintenance, Outcome};
 use super::test_env::{TestEnv, acme, ana, ben};
 
-/// The totals of the data that `fill` creates, in all tenants.
-const FILLED: Progress = Progress { threads: 44, messages: 176, records: 4 };
+/// The numbers of threads, messages and records that `fill` creates, in all tenants.
+const FILLED_TOTALS: Progress = Progress { threads: 44, messages: 176, records: 4 };
 
-fn stores() -> [TestEnv; 2] {
+fn create_envs() -> [TestEnv; 2] {
     [TestEnv::sqlite(), TestEnv::plain()]
 }
 
-async fn migration(from: &TestEnv, to: &TestEnv) -> Migration {
+async fn begin_migration(from: &TestEnv, to: &TestEnv) -> Migration {
     Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap()
 }
 
-fn name(namespace: Namespace, key: &str) -> RecordName {
+fn record_name(namespace: Namespace, key: &str) -> RecordName {
     RecordName { namespace, key: key.to_owned() }
 }
 
-/// Creates threads and records of several tenants and users, and a thread with every kind of change. Returns its id.
+/// Creates threads and records of several tenants and users. Returns the id of the last thread, which has every kind of change.
 async fn fill(env: &TestEnv) -> ThreadId {
     let memory = &env.memory;
     let globex = Scope::tenant("globex").unwrap();
@@ -52,10 +52,11 @@ async fn fill(env: &TestEnv) -> ThreadId {
     for _ in 0..3 {
         memory.open(&ben()).await.unwrap();
     }
-    thread_with_history(memory).await
+    create_thread_with_history(memory).await
 }
 
-async fn thread_with_history(memory: &Memory) -> ThreadId {
+/// Creates a thread with every kind of change.
+async fn create_thread_with_history(memory: &Memory) -> ThreadId {
     let thread = memory.open_by_key(&ana(), "slack:T1:C1:17.01").await.unwrap().thread.id;
     for number in 0..60 {
         let draft = Draft::user(format!("Line {number}")).with_external_id(format!("x{number}"));
@@ -69,59 +70,66 @@ async fn thread_with_history(memory: &Memory) -> ThreadId {
     memory.retain(&ana(), thread, &Retention { max_messages: Some(56), ttl_minutes: None }).await.unwrap();
     let puts = [("app", Namespace::app("notes").unwrap()), ("system", Namespace::system("run").unwrap())];
     for (text, namespace) in puts {
-        let put = PutRecord { name: name(namespace, "k"), value: JsonText::of(text).unwrap(), expires_at: None };
+        let put = PutRecord { name: record_name(namespace, "k"), value: JsonText::of(text).unwrap(), expires_at: None };
         memory.batch().put(put).commit(&ana(), thread).await.unwrap();
     }
     thread
 }
 
+/// Verifies a migration, and asserts that the last progress report is complete.
 async fn verify(migration: &Migration) -> Verification {
     let mut last = Progress::default();
     let verification = migration.verify(|progress| last = progress).await.unwrap();
-    assert_eq!((last.threads, last.records), (verification.source.threads, FILLED.records));
+    assert_eq!((last.threads, last.records), (verification.source.threads, FILLED_TOTALS.records));
     verification
 }
 
-fn assert_same(verification: &Verification) {
+fn assert_no_differences(verification: &Verification) {
     assert!(verification.differences.is_empty(), "{:?}", verification.differences);
     assert_eq!(verification.source, verification.target);
-    assert_eq!((verification.source.threads, verification.source.messages), (FILLED.threads, FILLED.messages));
+    assert_eq!(
+        (verification.source.threads, verification.source.messages),
+        (FILLED_TOTALS.threads, FILLED_TOTALS.messages)
+    );
     assert_eq!(verification.source.tombstones, 2);
     assert_eq!(verification.only_in_target, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_store_migrates_to_any_other() {
-    for from in stores() {
+async fn every_store_can_be_migrated_to_every_other() {
+    for from in create_envs() {
         let thread = fill(&from).await;
-        for to in stores() {
-            let migration = migration(&from, &to).await;
+        for to in create_envs() {
+            let migration = begin_migration(&from, &to).await;
             let survey = migration.survey(|_| {}).await.unwrap();
-            assert_eq!((survey.total, survey.already_there, survey.in_the_way.count), (FILLED, Progress::default(), 0));
+            assert_eq!(
+                (survey.total, survey.already_there, survey.in_the_way.count),
+                (FILLED_TOTALS, Progress::default(), 0)
+            );
             let mut last = Progress::default();
             let copied = migration.copy(|progress| last = progress).await.unwrap();
-            assert_eq!((copied.copied, last), (FILLED, FILLED));
+            assert_eq!((copied.copied, last), (FILLED_TOTALS, FILLED_TOTALS));
             assert!(copied.left_out.is_empty());
-            assert_same(&verify(&migration).await);
+            assert_no_differences(&verify(&migration).await);
             assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
-            assert_eq!(listed(&to).await, listed(&from).await);
-            // A second copy has nothing to do.
-            assert_eq!(migration.survey(|_| {}).await.unwrap().already_there, FILLED);
-            let again = migration.copy(|_| {}).await.unwrap();
-            assert_eq!(again, CopySummary { already_there: FILLED, ..CopySummary::default() });
+            assert_eq!(list_thread_ids(&to).await, list_thread_ids(&from).await);
+            // A second copy finds everything in the target.
+            assert_eq!(migration.survey(|_| {}).await.unwrap().already_there, FILLED_TOTALS);
+            let repeated = migration.copy(|_| {}).await.unwrap();
+            assert_eq!(repeated, CopySummary { already_there: FILLED_TOTALS, ..CopySummary::default() });
             assert_usable(&to, thread).await;
         }
     }
 }
 
-/// The threads in creation order.
-async fn listed(env: &TestEnv) -> Vec<ThreadId> {
+/// Returns the ids of all threads of the tenant, in creation order.
+async fn list_thread_ids(env: &TestEnv) -> Vec<ThreadId> {
     let query = ThreadQuery::new(ThreadOrder::Created, 100);
     let page = env.memory.list_threads(&acme(), &query).await.unwrap();
     page.threads.into_iter().map(|thread| thread.id).collect()
 }
 
-/// Asserts that keys and idempotency records were copied and that the copy accepts writes.
+/// Asserts that keys and idempotency records were copied, and that the copy accepts writes.
 async fn assert_usable(to: &TestEnv, thread: ThreadId) {
     to.clock.advance_ms(100);
     let memory = &to.memory;
@@ -137,12 +145,12 @@ async fn assert_usable(to: &TestEnv, thread: ThreadId) {
 
 #[tokio::test(start_paused = true)]
 async fn conflicting_target_data_is_not_overwritten() {
-    for to in stores() {
+    for to in create_envs() {
         let from = TestEnv::plain();
         let thread = fill(&from).await;
-        let migration = migration(&from, &to).await;
+        let migration = begin_migration(&from, &to).await;
         let scope = ana();
-        // The target has another thread with the same id, one with the same key, and another value of a record.
+        // The target has a different thread with the same id, a thread with the same key, and a record with a different value.
         let page = from.memory.list_threads(&ana(), &ThreadQuery::new(ThreadOrder::Created, 1)).await.unwrap();
         let id = page.threads[0].id;
         to.memory.open_by_id(&scope, id).await.unwrap();
@@ -166,7 +174,7 @@ async fn conflicting_target_data_is_not_overwritten() {
 
         // A copy nevertheless copies the rest and does not change existing data.
         let copied = migration.copy(|_| {}).await.unwrap();
-        assert_eq!((copied.copied.threads, copied.left_out.count), (FILLED.threads - 2, 3));
+        assert_eq!((copied.copied.threads, copied.left_out.count), (FILLED_TOTALS.threads - 2, 3));
         assert_eq!(to.memory.newest(&scope, id, 9).await.unwrap().len(), 1);
         assert_eq!(to.memory.preference::<String>(&ben(), "line").await.unwrap().as_deref(), Some("Central"));
         let verification = migration.verify(|_| {}).await.unwrap();
@@ -179,23 +187,24 @@ async fn conflicting_target_data_is_not_overwritten() {
 async fn verification_reports_differences() {
     let (from, to) = (TestEnv::plain(), TestEnv::plain());
     let thread = fill(&from).await;
-    let migration = migration(&from, &to).await;
+    let migration = begin_migration(&from, &to).await;
     migration.copy(|_| {}).await.unwrap();
-    let from_store = &from.memory;
+    let source_memory = &from.memory;
     let newest = to.memory.newest(&ana(), thread, 2).await.unwrap();
     to.memory.erase_messages(&ana(), thread, &[newest[0].id]).await.unwrap();
-    from_store.append(&ana(), thread, Draft::user("Late.")).await.unwrap();
-    from_store.delete_preference(&ben(), "line").await.unwrap();
-    from_store.set_preference(&ben(), "line", "Bakerloo").await.unwrap();
-    let new = from_store.open(&ana()).await.unwrap().thread.id;
-    // The migration compares its snapshot of the source, without later writes. A new migration includes them.
+    source_memory.append(&ana(), thread, Draft::user("Late.")).await.unwrap();
+    source_memory.delete_preference(&ben(), "line").await.unwrap();
+    source_memory.set_preference(&ben(), "line", "Bakerloo").await.unwrap();
+    let new = source_memory.open(&ana()).await.unwrap().thread.id;
+    // The migration compares a snapshot of the source without later writes. A new migration includes the later writes.
     let differences = migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
         differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
-    let of_thread = (&Item::Thread(thread), "it is at message 60, change 65; in the target at message 60, change 66");
-    assert_eq!(reported, [of_thread]);
-    let again = self::migration(&from, &to).await;
-    let differences = again.verify(|_| {}).await.unwrap().differences;
+    let thread_difference =
+        (&Item::Thread(thread), "it is at message 60, change 65; in the target at message 60, change 66");
+    assert_eq!(reported, [thread_difference]);
+    let new_migration = begin_migration(&from, &to).await;
+    let differences = new_migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
         differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
     assert_eq!(reported.len(), 3, "{reported:?}");
@@ -213,31 +222,32 @@ async fn verification_reports_differences() {
     );
 }
 
-/// A chunk whose response was lost is not written twice, and a full disk does not leave an incomplete thread.
+/// A chunk is not written twice if the response to its write was lost, and a full disk does not leave an incomplete thread.
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_migration_is_completed_by_the_next() {
     let from = TestEnv::sqlite();
     fill(&from).await;
-    for cut_after in [0, 1, 7, 43, 44, 45] {
-        for to in stores() {
-            let full = std::iter::repeat_n(Outcome::Success, cut_after).chain([Outcome::DiskFull]);
-            let cut =
-                Migration::begin(&from.backend, FaultyMaintenance::wrap(&to.backend, full), from.memory.platform())
+    for writes_before_failure in [0, 1, 7, 43, 44, 45] {
+        for to in create_envs() {
+            let outcomes = std::iter::repeat_n(Outcome::Success, writes_before_failure).chain([Outcome::DiskFull]);
+            let interrupted =
+                Migration::begin(&from.backend, FaultyMaintenance::wrap(&to.backend, outcomes), from.memory.platform())
                     .await
                     .unwrap();
-            cut.copy(|_| {}).await.unwrap_err();
+            interrupted.copy(|_| {}).await.unwrap_err();
             assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
-            let lossy = [Outcome::LostResponse, Outcome::Success, Outcome::LostResponse, Outcome::LostResponse];
-            let lossy = FaultyMaintenance::wrap(&to.backend, lossy.into_iter().cycle().take(64));
-            let whole = Migration::begin(&from.backend, lossy, from.memory.platform()).await.unwrap();
-            let copied = whole.copy(|_| {}).await.unwrap();
+            let lost_responses =
+                [Outcome::LostResponse, Outcome::Success, Outcome::LostResponse, Outcome::LostResponse];
+            let lossy_target = FaultyMaintenance::wrap(&to.backend, lost_responses.into_iter().cycle().take(64));
+            let completing = Migration::begin(&from.backend, lossy_target, from.memory.platform()).await.unwrap();
+            let copied = completing.copy(|_| {}).await.unwrap();
             assert_eq!(copied.left_out.count, 0, "{copied:?}");
-            assert_same(&verify(&migration(&from, &to).await).await);
+            assert_no_differences(&verify(&begin_migration(&from, &to).await).await);
         }
     }
 }
 
-/// The source's backend, with writes of all kinds between the reads of a snapshot.
+/// Returns the source's backend with a wrapper that makes writes of all kinds between the reads of a snapshot.
 fn with_concurrent_writes(from: &TestEnv, thread: ThreadId) -> Backend {
     let events = (0..50).map(|number| {
         let memory = from.memory.clone();
@@ -256,40 +266,40 @@ fn with_concurrent_writes(from: &TestEnv, thread: ThreadId) -> Backend {
     FaultyMaintenance::with_events(&from.backend, events.collect())
 }
 
-/// Writes after the snapshot was taken are not copied.
+/// Writes that follow the creation of the snapshot are not copied.
 #[tokio::test(start_paused = true)]
 async fn concurrent_writes_do_not_affect_a_copy() {
-    for (from, same) in stores().into_iter().zip(stores()) {
+    for (from, from_copy) in create_envs().into_iter().zip(create_envs()) {
         let (to, restored) = (TestEnv::plain(), TestEnv::plain());
         let thread = fill(&from).await;
-        let earlier = migration(&from, &same).await;
+        let copying = begin_migration(&from, &from_copy).await;
         let migration =
             Migration::begin(&with_concurrent_writes(&from, thread), to.backend.clone(), from.memory.platform())
                 .await
                 .unwrap();
-        assert_eq!(migration.survey(|_| {}).await.unwrap().total, FILLED);
-        assert_eq!(migration.copy(|_| {}).await.unwrap().copied, FILLED);
-        assert_same(&verify(&migration).await);
-        assert_ne!(listed(&from).await, listed(&to).await, "no concurrent writes were made");
+        assert_eq!(migration.survey(|_| {}).await.unwrap().total, FILLED_TOTALS);
+        assert_eq!(migration.copy(|_| {}).await.unwrap().copied, FILLED_TOTALS);
+        assert_no_differences(&verify(&migration).await);
+        assert_ne!(list_thread_ids(&from).await, list_thread_ids(&to).await, "no concurrent writes were made");
 
-        // The same holds for a backup, whose header contains the consistency.
-        earlier.copy(|_| {}).await.unwrap();
-        // Advanced so that new ids differ from those in `from`.
-        same.clock.advance_ms(60_000);
-        let lines = backup(&with_concurrent_writes(&same, thread), &same).await;
+        // Concurrent writes do not affect a backup either. Its header contains the consistency of the snapshot.
+        copying.copy(|_| {}).await.unwrap();
+        // The clock is advanced so that new ids differ from those in `from`.
+        from_copy.clock.advance_ms(60_000);
+        let lines = back_up(&with_concurrent_writes(&from_copy, thread), &from_copy).await;
         assert!(lines[0].contains(r#""as_of":"store""#), "{}", lines[0]);
         restore(&restored, lines.iter().map(String::as_str)).await.unwrap();
         let restored = Migration::begin(&restored.backend, to.backend.clone(), from.memory.platform()).await.unwrap();
-        assert_same(&verify(&restored).await);
+        assert_no_differences(&verify(&restored).await);
     }
 }
 
-/// Backups of earlier versions have no consistency in the header.
+/// The header of backups that earlier versions made does not contain a consistency.
 #[tokio::test(start_paused = true)]
 async fn a_backup_without_a_consistency_field_is_readable() {
     let (from, to) = (TestEnv::plain(), TestEnv::plain());
     fill(&from).await;
-    let mut lines = backup(&from.backend, &from).await;
+    let mut lines = back_up(&from.backend, &from).await;
     let (before, after) = lines[0].split_once(r#","as_of":"store""#).unwrap();
     lines[0] = format!("{before}{after}");
     let all = lines.iter().map(String::as_str);
@@ -302,19 +312,20 @@ async fn a_backup_without_a_consistency_field_is_readable() {
     let (counts, _) = lines[end].split_once(r#""hash":"#).unwrap();
     let last = format!(r#"{counts}"hash":"{hash}"}}}}"#);
     restore(&to, lines[..end].iter().map(String::as_str).chain([last.as_str()])).await.unwrap();
-    assert_same(&verify(&migration(&from, &to).await).await);
+    assert_no_differences(&verify(&begin_migration(&from, &to).await).await);
 }
 
-async fn backup(backend: &Backend, env: &TestEnv) -> Vec<String> {
+/// Makes a backup, and returns its lines.
+async fn back_up(backend: &Backend, env: &TestEnv) -> Vec<String> {
     let mut lines = Vec::new();
     let backup = BackupLines::begin(backend, env.memory.platform()).await.unwrap();
-    assert_eq!((backup.totals().threads, backup.totals().messages), (FILLED.threads, FILLED.messages));
-    let backed_up = backup.write(|line, _| {
+    assert_eq!((backup.totals().threads, backup.totals().messages), (FILLED_TOTALS.threads, FILLED_TOTALS.messages));
+    let writing = backup.write(|line, _| {
         lines.push(line.to_owned());
         Ok::<(), MemoryError>(())
     });
-    let backed_up = backed_up.await.unwrap();
-    assert_eq!((backed_up.written, backed_up.as_of), (FILLED, Consistency::Store));
+    let summary = writing.await.unwrap();
+    assert_eq!((summary.written, summary.as_of), (FILLED_TOTALS, Consistency::Store));
     lines
 }
 
@@ -327,18 +338,18 @@ async fn restore<'a>(to: &TestEnv, lines: impl IntoIterator<Item = &'a str>) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backup_is_verbatim() {
+async fn a_backup_preserves_all_data_exactly() {
     let from = TestEnv::sqlite();
     let thread = fill(&from).await;
     // A value may contain line breaks.
     let value = JsonText::new("{\r\n  \"a]\": [\n\n1.0]\n}").unwrap();
-    let put = PutRecord { name: name(Namespace::app("notes").unwrap(), "k"), value, expires_at: None };
+    let put = PutRecord { name: record_name(Namespace::app("notes").unwrap(), "k"), value, expires_at: None };
     from.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
-    let lines = backup(&from.backend, &from).await;
+    let lines = back_up(&from.backend, &from).await;
     let lines: Vec<_> = lines.iter().flat_map(|line| line.split('\n')).map(str::to_owned).collect();
-    for to in stores() {
+    for to in create_envs() {
         restore(&to, lines.iter().map(String::as_str)).await.unwrap();
-        assert_same(&verify(&migration(&from, &to).await).await);
+        assert_no_differences(&verify(&begin_migration(&from, &to).await).await);
     }
 }
 
@@ -346,32 +357,35 @@ async fn a_backup_is_verbatim() {
 async fn a_truncated_or_modified_backup_is_rejected() {
     let from = TestEnv::plain();
     fill(&from).await;
-    let lines = backup(&from.backend, &from).await;
+    let lines = back_up(&from.backend, &from).await;
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let last = lines.len() - 1;
-    let later = lines[0].replace(r#""version":1"#, r#""version":2"#);
+    let later_version = lines[0].replace(r#""version":1"#, r#""version":2"#);
     let altered = lines[5].replace("Wait.", "Haste");
     assert_ne!(altered, lines[5]);
-    let with = |line: usize, text| lines.iter().enumerate().map(move |(at, old)| if at == line { text } else { *old });
-    let without = |line: usize| lines.iter().enumerate().filter(move |(at, _)| *at != line).map(|(_, line)| *line);
+    let replaced =
+        |line: usize, text| lines.iter().enumerate().map(move |(index, old)| if index == line { text } else { *old });
+    let removed =
+        |line: usize| lines.iter().enumerate().filter(move |(index, _)| *index != line).map(|(_, line)| *line);
     let everything = lines.iter().copied();
-    let refused = [
+    let rejected = [
         (restore(&TestEnv::plain(), lines[..last].iter().copied()).await, "the end is missing"),
         (restore(&TestEnv::plain(), []).await, "the end is missing"),
-        (restore(&TestEnv::plain(), without(0)).await, "line 1: the header of a backup is missing"),
-        (restore(&TestEnv::plain(), without(5)).await, "differ from those that were written"),
-        (restore(&TestEnv::plain(), with(5, &altered)).await, "differ from those that were written"),
-        (restore(&TestEnv::plain(), with(5, lines[0])).await, "line 6: unexpected second header"),
-        (restore(&TestEnv::plain(), with(5, r#"{"meal":{}}"#)).await, "line 6: unknown variant"),
-        (restore(&TestEnv::plain(), with(5, lines[4])).await, "line 6: conflict: a thread with this id"),
+        (restore(&TestEnv::plain(), removed(0)).await, "line 1: the header of a backup is missing"),
+        (restore(&TestEnv::plain(), removed(5)).await, "differ from those that were written"),
+        (restore(&TestEnv::plain(), replaced(5, &altered)).await, "differ from those that were written"),
+        (restore(&TestEnv::plain(), replaced(5, lines[0])).await, "line 6: unexpected second header"),
+        (restore(&TestEnv::plain(), replaced(5, r#"{"meal":{}}"#)).await, "line 6: unknown variant"),
+        (restore(&TestEnv::plain(), replaced(5, lines[4])).await, "line 6: conflict: a thread with this id"),
         (restore(&TestEnv::plain(), everything.clone().chain([lines[5]])).await, "data after the end"),
-        (restore(&TestEnv::plain(), with(0, &later)).await, "the backup has version 2"),
+        (restore(&TestEnv::plain(), replaced(0, &later_version)).await, "the backup has version 2"),
     ];
-    for (answer, reason) in refused {
-        let error = answer.unwrap_err();
+    for (result, reason) in rejected {
+        let error = result.unwrap_err();
         assert!(error.to_string().contains(reason), "{error}, not {reason}");
-        let kind = matches!(error, MemoryError::Store(StoreError::Corrupt { .. } | StoreError::Incompatible(_)));
-        assert!(kind, "{error:?}");
+        let is_expected_kind =
+            matches!(error, MemoryError::Store(StoreError::Corrupt { .. } | StoreError::Incompatible(_)));
+        assert!(is_expected_kind, "{error:?}");
     }
     assert!(restore(&TestEnv::plain(), everything).await.is_ok());
 }

@@ -15,18 +15,19 @@ use super::test_env::{TestEnv, acme, ana, on_all_stores};
 
 /// A model with scripted answers that records its requests.
 #[derive(Debug, Default)]
-struct Scripted {
+struct ScriptedModel {
+    /// The next answers. `None` is an unavailable model.
     answers: Mutex<VecDeque<Option<(String, Finish)>>>,
     requests: Mutex<Vec<String>>,
 }
 
-impl Scripted {
-    fn answering<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+impl ScriptedModel {
+    fn with_answers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let answers = texts.into_iter().map(|text| Some((text.to_owned(), Finish::Stop)));
         Self { answers: Mutex::new(answers.collect()), ..Self::default() }
     }
 
-    fn failing() -> Self {
+    fn unavailable() -> Self {
         Self { answers: Mutex::new([None].into()), ..Self::default() }
     }
 
@@ -36,7 +37,7 @@ impl Scripted {
 }
 
 #[async_trait]
-impl ChatModel for Scripted {
+impl ChatModel for ScriptedModel {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -68,18 +69,18 @@ async fn context_text(memory: &Memory, thread: ThreadId) -> String {
     parts.filter_map(Part::text).collect::<Vec<_>>().join("\n")
 }
 
-async fn write(memory: &Memory, thread: ThreadId, model: &Scripted) -> Option<SummaryRenewal> {
+async fn write_summary(memory: &Memory, thread: ThreadId, model: &ScriptedModel) -> Option<SummaryRenewal> {
     memory.write_summary(&ana(), thread, model, SummaryPolicy::default()).await.unwrap()
 }
 
-/// The values of all records of a thread.
-async fn records(env: &TestEnv, thread: ThreadId) -> String {
+/// Returns the values of all records of a thread.
+async fn record_values(env: &TestEnv, thread: ThreadId) -> String {
     let query = RecordQuery::of(RecordOwner::Thread(thread));
     let records = env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap();
     records.iter().map(|record| record.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-fn complete(through_seq: u64) -> Option<SummaryRenewal> {
+fn complete_through(through_seq: u64) -> Option<SummaryRenewal> {
     Some(SummaryRenewal { through_seq, is_complete: true })
 }
 
@@ -88,21 +89,25 @@ fn complete(through_seq: u64) -> Option<SummaryRenewal> {
 async fn a_model_updates_its_summary_with_later_messages() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
-        let model = Scripted::answering(["Ana has 3 cats.", "Ana has 3 cats and lives in Oslo."]);
-        assert_eq!(write(memory, thread, &model).await, None, "an empty thread was summarised");
+        let model = ScriptedModel::with_answers(["Ana has 3 cats.", "Ana has 3 cats and lives in Oslo."]);
+        assert_eq!(write_summary(memory, thread, &model).await, None, "an empty thread was summarised");
         append_texts(memory, thread, &["I have 3 cats.", "They are grey.", "third", "fourth"]).await;
         assert!(
             context_text(memory, thread).await.contains("- User: I have 3 cats."),
             "without a model summary, sentences are used"
         );
 
-        assert_eq!(write(memory, thread, &model).await, complete(2));
-        let shown = model.take_requests();
+        assert_eq!(write_summary(memory, thread, &model).await, complete_through(2));
+        let requests = model.take_requests();
         assert!(
-            shown[0].starts_with("The notes so far:\n(none)\n") && shown[0].contains("They are grey."),
-            "{shown:?}"
+            requests[0].starts_with("The notes so far:\n(none)\n") && requests[0].contains("They are grey."),
+            "{requests:?}"
         );
-        assert_eq!(write(memory, thread, &model).await, None, "no message has left the window since");
+        assert_eq!(
+            write_summary(memory, thread, &model).await,
+            None,
+            "no message has left the window since the last summary"
+        );
         let process = env.another_process();
         let context = context_text(&process, thread).await;
         assert!(context.contains("(messages 1 to 2):\n- Ana has 3 cats.\nthird"), "{context}");
@@ -111,10 +116,10 @@ async fn a_model_updates_its_summary_with_later_messages() {
         append_texts(&process, thread, &["I live in Oslo.", "sixth", "seventh"]).await;
         let context = context_text(&process, thread).await;
         assert!(context.contains("- Ana has 3 cats.\n") && context.contains("- User: I live in Oslo."), "{context}");
-        assert_eq!(write(&process, thread, &model).await, complete(5));
-        let shown = model.take_requests();
-        assert!(shown[0].contains("- Ana has 3 cats.\n") && shown[0].contains("I live in Oslo."), "{shown:?}");
-        assert!(!shown[0].contains("They are grey."), "the summary was rebuilt instead of updated");
+        assert_eq!(write_summary(&process, thread, &model).await, complete_through(5));
+        let requests = model.take_requests();
+        assert!(requests[0].contains("- Ana has 3 cats.\n") && requests[0].contains("I live in Oslo."), "{requests:?}");
+        assert!(!requests[0].contains("They are grey."), "the summary was rebuilt instead of updated");
         let context = context_text(memory, thread).await;
         assert!(context.contains("(messages 1 to 5):\n- Ana has 3 cats and lives in Oslo."), "{context}");
         assert!(!context.contains("User: I live in Oslo."));
@@ -128,17 +133,19 @@ async fn a_failed_model_leaves_the_summary_unchanged() {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_texts(memory, thread, &["I have 3 cats.", "second", "third"]).await;
         let before = context_text(memory, thread).await;
-        let empty = Scripted::answering(["  \n"]);
-        let withheld =
-            Scripted { answers: Mutex::new([Some(("I have".into(), Finish::Filtered))].into()), ..Scripted::default() };
-        for (model, is_retryable) in [(Scripted::failing(), true), (empty, false), (withheld, false)] {
+        let empty = ScriptedModel::with_answers(["  \n"]);
+        let filtered = ScriptedModel {
+            answers: Mutex::new([Some(("I have".into(), Finish::Filtered))].into()),
+            ..ScriptedModel::default()
+        };
+        for (model, is_retryable) in [(ScriptedModel::unavailable(), true), (empty, false), (filtered, false)] {
             let result = memory.write_summary(&ana(), thread, &model, SummaryPolicy::default()).await;
             let error = result.unwrap_err();
             assert!(matches!(error, MemoryError::Model(_)) && error.is_retryable() == is_retryable, "{error}");
             assert_eq!(context_text(memory, thread).await, before);
         }
         // The next call succeeds.
-        assert_eq!(write(memory, thread, &Scripted::answering(["3 cats"])).await, complete(1));
+        assert_eq!(write_summary(memory, thread, &ScriptedModel::with_answers(["3 cats"])).await, complete_through(1));
     })
     .await;
 }
@@ -150,16 +157,16 @@ async fn edits_and_erasures_discard_the_model_summary() {
         let texts = ["My secret is 4711.", "I live in Oslo.", "I have 3 cats.", "fourth", "fifth"];
         let ids = append_texts(memory, thread, &texts).await;
         context_text(memory, thread).await;
-        let write_now = async |text: &str| {
-            let model = Scripted::answering([text]);
-            write(memory, thread, &model).await;
-            assert!(records(&env, thread).await.contains(text));
+        let write_summary_text = async |text: &str| {
+            let model = ScriptedModel::with_answers([text]);
+            write_summary(memory, thread, &model).await;
+            assert!(record_values(&env, thread).await.contains(text));
             model.take_requests().join("\n")
         };
-        write_now("code four-seven-eleven, Oslo, cats").await;
+        write_summary_text("code four-seven-eleven, Oslo, cats").await;
 
         memory.erase_messages(&ana(), thread, &ids[..1]).await.unwrap();
-        let stored = records(&env, thread).await;
+        let stored = record_values(&env, thread).await;
         assert!(
             !stored.contains("four-seven-eleven") && !stored.contains("4711") && stored.contains("Oslo"),
             "{stored}"
@@ -168,37 +175,40 @@ async fn edits_and_erasures_discard_the_model_summary() {
             context_text(memory, thread).await.contains("- User: I live in Oslo."),
             "sentences replace the model summary"
         );
-        let shown = write_now("Oslo the city, felines").await;
-        assert!(!shown.contains("4711") && !shown.contains("four-seven") && shown.contains("Oslo"), "{shown}");
+        let request_text = write_summary_text("Oslo the city, felines").await;
+        assert!(
+            !request_text.contains("4711") && !request_text.contains("four-seven") && request_text.contains("Oslo"),
+            "{request_text}"
+        );
 
         let content = Draft::user("I live in Lima.").content;
         memory.replace_message(&ana(), thread, ids[1], content, None).await.unwrap();
-        assert!(!records(&env, thread).await.contains("Oslo"));
-        let shown = write_now("Lima the capital, felines").await;
-        assert!(shown.contains("Lima") && !shown.contains("Oslo"), "{shown}");
+        assert!(!record_values(&env, thread).await.contains("Oslo"));
+        let request_text = write_summary_text("Lima the capital, felines").await;
+        assert!(request_text.contains("Lima") && !request_text.contains("Oslo"), "{request_text}");
 
         memory.batch().erase(ids[1]).commit(&ana(), thread).await.unwrap();
-        assert!(!records(&env, thread).await.contains("Lima"));
-        write_now("felines only").await;
+        assert!(!record_values(&env, thread).await.contains("Lima"));
+        write_summary_text("felines only").await;
         memory.retain(&ana(), thread, &Retention { max_messages: Some(2), ttl_minutes: None }).await.unwrap();
-        let stored = records(&env, thread).await;
+        let stored = record_values(&env, thread).await;
         assert!(!stored.contains("felines") && !stored.contains("cats"), "{stored}");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn erasing_an_uncovered_message_keeps_the_summary() {
+async fn erasing_a_message_outside_the_summary_does_not_change_the_summary() {
     let env = TestEnv::plain();
     let (memory, thread) = (&env.memory, env.open_thread().await);
     let ids = append_texts(memory, thread, &["I have 3 cats.", "second", "third"]).await;
     context_text(memory, thread).await;
-    write(memory, thread, &Scripted::answering(["felines"])).await;
+    write_summary(memory, thread, &ScriptedModel::with_answers(["felines"])).await;
     memory.erase_messages(&ana(), thread, &ids[2..]).await.unwrap();
-    assert!(records(&env, thread).await.contains("felines"));
+    assert!(record_values(&env, thread).await.contains("felines"));
 }
 
-/// A model during whose call another client erases a message, or appends messages.
+/// A model that, during its call, acts as another client: it erases a message, or appends messages if `erase` is `None`.
 #[derive(Debug)]
 struct RacingModel {
     memory: Memory,
@@ -226,23 +236,23 @@ impl ChatModel for RacingModel {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_erasure_during_summarisation_discards_the_result() {
+async fn a_summary_is_discarded_if_a_summarised_message_is_erased_meanwhile() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
-        // The second message has no sentence in the summary, but the model gets it nevertheless.
+        // The summary contains no sentence from the second message, but the model receives the message nevertheless.
         let ids = append_texts(memory, thread, &["My secret is 4711.", "ok", "third", "fourth"]).await;
         context_text(memory, thread).await;
         for id in [ids[1], ids[0]] {
             let model = RacingModel { memory: memory.clone(), thread, erase: Some(id) };
             let result = memory.write_summary(&ana(), thread, &model, SummaryPolicy::default()).await;
             assert!(matches!(result, Err(MemoryError::Contended { .. })), "{result:?}");
-            assert!(!records(&env, thread).await.contains("four-seven-eleven"));
+            assert!(!record_values(&env, thread).await.contains("four-seven-eleven"));
         }
         append_texts(memory, thread, &["fifth", "sixth"]).await;
         context_text(memory, thread).await;
         let model = RacingModel { memory: memory.clone(), thread, erase: None };
         let renewal = memory.write_summary(&ana(), thread, &model, SummaryPolicy::default()).await.unwrap();
-        assert_eq!(renewal, complete(4));
+        assert_eq!(renewal, complete_through(4));
         let context = context_text(memory, thread).await;
         assert!(context.contains(":\n- four-seven-eleven\n- User: fifth"), "{context}");
     })
@@ -260,19 +270,19 @@ async fn a_long_conversation_is_summarised_over_several_calls() {
     let mut calls = 0;
     loop {
         calls += 1;
-        let model = Scripted::answering([long.as_str()]);
-        let renewal = write(memory, thread, &model).await.unwrap();
+        let model = ScriptedModel::with_answers([long.as_str()]);
+        let renewal = write_summary(memory, thread, &model).await.unwrap();
         assert!(model.take_requests()[0].chars().count() < 40_000);
         if renewal.is_complete {
             assert_eq!(renewal.through_seq, 418);
             break;
         }
     }
-    assert!(calls > 4, "{calls}");
+    assert!(calls > 4, "only {calls} calls");
     let characters = context_text(memory, thread).await.chars().count();
     assert!(characters <= SummaryPolicy::default().characters + 100, "{characters}");
     // With a small budget, sentences are used instead of the model summary.
-    let tight = ContextPolicy { budget: Some(TokenCount(300)), ..policy() };
-    let context = memory.context(&ana(), thread, None, &tight).await.unwrap().context;
+    let small_budget = ContextPolicy { budget: Some(TokenCount(300)), ..policy() };
+    let context = memory.context(&ana(), thread, None, &small_budget).await.unwrap().context;
     assert!(context.report.tokens.total.0 <= 300 && context.summary.unwrap().written.is_some());
 }

@@ -11,10 +11,13 @@ async fn preferences_belong_to_a_user_and_persist() {
         memory.set_preference(&ana(), "usual_line", "Victoria").await.unwrap();
         memory.set_preference(&ana(), "usual_line", "Northern").await.unwrap();
         memory.set_preference(&ana(), "home_station", &["Bank", "Monument"]).await.unwrap();
-        let process = env.another_process();
-        assert_eq!(process.preference::<String>(&ana(), "usual_line").await.unwrap().as_deref(), Some("Northern"));
-        assert_eq!(process.preference::<String>(&ben(), "usual_line").await.unwrap(), None);
-        let listed = process.list_preferences(&ana()).await.unwrap();
+        let other_process = env.another_process();
+        assert_eq!(
+            other_process.preference::<String>(&ana(), "usual_line").await.unwrap().as_deref(),
+            Some("Northern")
+        );
+        assert_eq!(other_process.preference::<String>(&ben(), "usual_line").await.unwrap(), None);
+        let listed = other_process.list_preferences(&ana()).await.unwrap();
         let listed: Vec<_> =
             listed.iter().map(|preference| (preference.key.as_str(), preference.value.as_str())).collect();
         assert_eq!(listed, [("home_station", r#"["Bank","Monument"]"#), ("usual_line", r#""Northern""#)]);
@@ -50,18 +53,18 @@ async fn concurrent_updates_are_all_applied() {
         let writers = (0..8).map(|_| {
             let memory = env.memory.clone();
             tokio::spawn(async move {
-                let count = |trips: Option<u64>| Some(trips.unwrap_or(0) + 1);
-                memory.update_preference(&ana(), "trips", count).await.unwrap();
+                let increment = |trips: Option<u64>| Some(trips.unwrap_or(0) + 1);
+                memory.update_preference(&ana(), "trips", increment).await.unwrap();
             })
         });
         futures::future::try_join_all(writers).await.unwrap();
         assert_eq!(env.memory.preference::<u64>(&ana(), "trips").await.unwrap(), Some(8));
     })
     .await;
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     probe.script([Outcome::LostResponse]);
-    let count = |trips: Option<u64>| Some(trips.unwrap_or(0) + 1);
-    assert_eq!(env.memory.update_preference(&ana(), "trips", count).await.unwrap(), Some(1));
+    let increment = |trips: Option<u64>| Some(trips.unwrap_or(0) + 1);
+    assert_eq!(env.memory.update_preference(&ana(), "trips", increment).await.unwrap(), Some(1));
     assert_eq!(env.memory.preference::<u64>(&ana(), "trips").await.unwrap(), Some(1));
 }
 
@@ -73,7 +76,7 @@ async fn all_preferences_are_listed() {
         }
         let listed = env.memory.list_preferences(&ana()).await.unwrap();
         assert_eq!(listed.len(), 1_050);
-        assert!(listed.is_sorted_by(|one, other| one.key < other.key));
+        assert!(listed.is_sorted_by(|first, second| first.key < second.key));
     })
     .await;
 }

@@ -11,19 +11,19 @@ fn note_name(key: &str) -> RecordName {
     RecordName { namespace: Namespace::app("notes").unwrap(), key: key.to_owned() }
 }
 
-fn summarising(window: usize) -> ContextPolicy {
+fn summarising_policy(window: usize) -> ContextPolicy {
     ContextPolicy { window: Some(window), summary: Some(SummaryPolicy::default()), ..ContextPolicy::default() }
 }
 
-async fn append_facts(memory: &Memory, thread: ThreadId, from: u32, count: u32) {
-    for number in from..from + count {
+async fn append_facts(memory: &Memory, thread: ThreadId, first: u32, count: u32) {
+    for number in first..first + count {
         let draft = Draft::user(format!("My train number {number} leaves from Platform {number}."));
         memory.append(&ana(), thread, draft).await.unwrap();
     }
 }
 
 /// Creates a thread with a configuration, a record and messages.
-async fn prepared_thread(env: &TestEnv) -> ThreadId {
+async fn create_thread(env: &TestEnv) -> ThreadId {
     let (memory, thread) = (&env.memory, env.open_thread().await);
     append_facts(memory, thread, 1, 12).await;
     let config = ThreadConfig { history_limit: Some(3), ..ThreadConfig::default() };
@@ -34,93 +34,104 @@ async fn prepared_thread(env: &TestEnv) -> ThreadId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prefetched_context_equals_a_regular_one() {
+async fn a_prefetched_context_equals_one_that_was_not_prefetched() {
     on_all_stores(async |env: TestEnv| {
-        let thread = prepared_thread(&env).await;
+        let thread = create_thread(&env).await;
         env.memory.set_preference(&ana(), "usual_line", "Northern").await.unwrap();
         let caching = MemoryOptions { thread_cache_bytes: 1 << 20, ..env.memory.options().clone() };
         let caching = env.memory.with_options(caching).unwrap();
         for memory in [&env.memory, &caching] {
             for turn in 0..3 {
-                let wide = summarising(6);
-                let found =
-                    memory.prefetch(&ana(), thread, &wide, &[note_name("k"), note_name("none")], &[]).await.unwrap();
-                assert_eq!(found.thread, memory.get_thread(&ana(), thread).await.unwrap());
-                assert_eq!(found.config, memory.thread_config(&ana(), thread).await.unwrap());
-                let values = found.records.iter().map(|found| found.as_ref().map(|found| found.value.as_str()));
+                let wide_policy = summarising_policy(6);
+                let prefetched = memory
+                    .prefetch(&ana(), thread, &wide_policy, &[note_name("k"), note_name("none")], &[])
+                    .await
+                    .unwrap();
+                assert_eq!(prefetched.thread, memory.get_thread(&ana(), thread).await.unwrap());
+                assert_eq!(prefetched.config, memory.thread_config(&ana(), thread).await.unwrap());
+                let values = prefetched
+                    .records
+                    .iter()
+                    .map(|prefetched| prefetched.as_ref().map(|prefetched| prefetched.value.as_str()));
                 assert_eq!(values.collect::<Vec<_>>(), [Some("1"), None]);
-                let narrow = found.config.limit_context(&wide);
-                assert_eq!(narrow.window, Some(3));
-                for policy in
-                    [ContextPolicy::window(4), ContextPolicy::window(2), narrow, summarising(20), wide.clone()]
-                {
+                let narrow_policy = prefetched.config.limit_context(&wide_policy);
+                assert_eq!(narrow_policy.window, Some(3));
+                for policy in [
+                    ContextPolicy::window(4),
+                    ContextPolicy::window(2),
+                    narrow_policy,
+                    summarising_policy(20),
+                    wide_policy.clone(),
+                ] {
                     for is_bounded in [false, true] {
-                        let found = memory.prefetch(&ana(), thread, &wide, &[], &[]).await.unwrap();
-                        let through_seq = is_bounded.then_some(found.thread.positions.seq);
+                        let prefetched = memory.prefetch(&ana(), thread, &wide_policy, &[], &[]).await.unwrap();
+                        let through_seq = is_bounded.then_some(prefetched.thread.positions.seq);
                         let options = ContextOptions { through_seq, ..ContextOptions::default() };
-                        let of = memory.context_of(&found, Some("and now?"), &policy, &options).await.unwrap();
+                        let from_prefetch =
+                            memory.context_of(&prefetched, Some("and now?"), &policy, &options).await.unwrap();
                         let other = env.another_process();
-                        let alone = other.context_with(&ana(), thread, Some("and now?"), &policy, &options).await;
-                        assert_eq!(of.assembled().context, alone.unwrap().context, "{policy:?}");
+                        let without_prefetch =
+                            other.context_with(&ana(), thread, Some("and now?"), &policy, &options).await;
+                        assert_eq!(from_prefetch.assembled().context, without_prefetch.unwrap().context, "{policy:?}");
                     }
                 }
                 append_facts(memory, thread, 20 + turn, 1).await;
             }
         }
-        let foreign = env.memory.prefetch(&ben(), thread, &ContextPolicy::window(4), &[], &[]).await;
-        assert!(foreign.unwrap_err().is_not_found());
+        let by_ben = env.memory.prefetch(&ben(), thread, &ContextPolicy::window(4), &[], &[]).await;
+        assert!(by_ben.unwrap_err().is_not_found());
     })
     .await;
 }
 
 #[tokio::test]
 async fn corrupt_messages_count_towards_the_window() {
-    let (from, to) = (TestEnv::plain(), TestEnv::plain());
-    let thread = prepared_thread(&from).await;
+    let (source, target) = (TestEnv::plain(), TestEnv::plain());
+    let thread = create_thread(&source).await;
     let tenant = ana().tenant_id().clone();
-    let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
+    let mut dump = source.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
     for index in [3, 9, 10] {
         let DumpEntry::Message { body, .. } = &mut dump.entries[index] else { panic!("not a message") };
         *body = "1u{\"parts\":[{\"text\":\"sec".to_owned();
     }
-    to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
-    let found = to.memory.prefetch(&ana(), thread, &ContextPolicy::window(10), &[], &[]).await.unwrap();
+    target.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
+    let prefetched = target.memory.prefetch(&ana(), thread, &ContextPolicy::window(10), &[], &[]).await.unwrap();
     for window in 1..=10 {
         let (policy, options) = (ContextPolicy::window(window), ContextOptions::default());
-        let alone = to.another_process().context(&ana(), thread, None, &policy).await.unwrap();
-        let of = to.memory.context_of(&found, None, &policy, &options).await.unwrap();
+        let without_prefetch = target.another_process().context(&ana(), thread, None, &policy).await.unwrap();
+        let from_prefetch = target.memory.context_of(&prefetched, None, &policy, &options).await.unwrap();
         assert_eq!(
-            (&of.assembled().context, &of.assembled().unreadable),
-            (&alone.context, &alone.unreadable),
+            (&from_prefetch.assembled().context, &from_prefetch.assembled().unreadable),
+            (&without_prefetch.context, &without_prefetch.unreadable),
             "{window}"
         );
     }
 }
 
-/// Authenticating the caller takes a third call.
+/// The two calls do not include the authentication of the caller, which takes a third call.
 #[tokio::test]
 async fn preparing_a_turn_takes_two_calls() {
-    let (probe, env) = Probe::env();
-    let thread = prepared_thread(&env).await;
+    let (probe, env) = Probe::new_env();
+    let thread = create_thread(&env).await;
     let title = ThreadPatch { title: Some(Some("Trains".to_owned())), ..ThreadPatch::default() };
     env.memory.patch_thread(&ana(), thread, title, None).await.unwrap();
     for thread_cache_bytes in [0, 1 << 20] {
         let options = MemoryOptions { thread_cache_bytes, ..env.memory.options().clone() };
-        // A separate process, with an empty cache.
+        // Simulate a separate process, whose cache is empty.
         let memory = env.another_process().with_options(options).unwrap();
-        for temperature in ["cold", "warm", "warm"] {
+        for cache_state in ["cold", "warm", "warm"] {
             probe.take_calls();
             let policy = ContextPolicy::window(4);
-            let found =
+            let prefetched =
                 memory.prefetch(&ana(), thread, &policy, &[note_name("k"), RecordName::driver()], &[]).await.unwrap();
-            let policy = found.config.limit_context(&policy);
-            memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
+            let policy = prefetched.config.limit_context(&policy);
+            memory.context_of(&prefetched, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
             memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
             let expected = [("commit", 1), ("read_thread_with_records", 1)];
-            assert_eq!(probe.take_calls(), expected, "{temperature}, with {thread_cache_bytes} bytes of cache");
+            assert_eq!(probe.take_calls(), expected, "{cache_state}, with {thread_cache_bytes} bytes of cache");
         }
     }
-    // The same with separate reads.
+    // With separate reads instead of a prefetch, the same turn takes six calls.
     let memory = env.another_process();
     probe.take_calls();
     memory.get_thread(&ana(), thread).await.unwrap();
@@ -133,36 +144,36 @@ async fn preparing_a_turn_takes_two_calls() {
     assert_eq!(probe.take_calls().iter().map(|(_, count)| count).sum::<usize>(), 6);
 }
 
-async fn derived_version(env: &TestEnv, thread: ThreadId) -> u64 {
+async fn read_derived_version(env: &TestEnv, thread: ThreadId) -> u64 {
     let (store, owner) = (&env.backend.store, RecordOwner::Thread(thread));
-    let found = store.find_record(&ana(), &owner, &Namespace::derived(), "thread", env.memory.now()).await;
-    found.unwrap().expect("a derived record exists").version
+    let record = store.find_record(&ana(), &owner, &Namespace::derived(), "thread", env.memory.now()).await;
+    record.unwrap().expect("a derived record exists").version
 }
 
 #[tokio::test(start_paused = true)]
-async fn prefetched_data_is_valid_after_an_own_commit() {
+async fn prefetched_data_remains_valid_after_the_instances_own_commit() {
     on_all_stores(async |env: TestEnv| {
-        let thread = prepared_thread(&env).await;
+        let thread = create_thread(&env).await;
         let (memory, other) = (&env.memory, env.another_process());
-        let (policy, options) = (summarising(4), ContextOptions::default());
+        let (policy, options) = (summarising_policy(4), ContextOptions::default());
         for round in 0..3 {
             let text = "and now?";
             let question = Some(text);
             let expected = other.context_with(&ana(), thread, question, &policy, &options).await.unwrap().context;
             assert!(expected.messages.iter().any(|message| message.plain_text().contains("Platform 1.")), "summarised");
-            let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+            let prefetched = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
-            let found = found.after(appended.change.into()).expect("no other commit was made");
-            let of = memory.context_of(&found, question, &policy, &options).await.unwrap();
-            assert_eq!(of.assembled().context, expected, "round {round}");
+            let prefetched = prefetched.after(appended.change.into()).expect("no other commit was made");
+            let from_prefetch = memory.context_of(&prefetched, question, &policy, &options).await.unwrap();
+            assert_eq!(from_prefetch.assembled().context, expected, "round {round}");
 
-            // Derived data is stored at the change of the own commit.
+            // Derived data is stored with the change number of the instance's own commit.
             append_facts(&other, thread, 20 + 10 * round, 6).await;
-            let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+            let prefetched = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
-            let found = found.after(appended.change.into()).expect("no other commit was made");
-            memory.context_of(&found, question, &policy, &options).await.unwrap();
-            let version = derived_version(&env, thread).await;
+            let prefetched = prefetched.after(appended.change.into()).expect("no other commit was made");
+            memory.context_of(&prefetched, question, &policy, &options).await.unwrap();
+            let version = read_derived_version(&env, thread).await;
             assert_eq!(version & u64::from(u32::MAX), appended.change, "round {round}");
         }
     })
@@ -170,14 +181,14 @@ async fn prefetched_data_is_valid_after_an_own_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prefetched_data_is_invalid_after_commits_of_others() {
+async fn prefetched_data_is_invalid_after_commits_by_other_instances() {
     on_all_stores(async |env: TestEnv| {
-        let thread = prepared_thread(&env).await;
+        let thread = create_thread(&env).await;
         let (memory, other) = (&env.memory, env.another_process());
-        let policy = summarising(4);
+        let policy = summarising_policy(4);
         memory.context(&ana(), thread, None, &policy).await.unwrap();
         for is_erased in [false, true] {
-            let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+            let prefetched = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             if is_erased {
                 let newest = other.newest(&ana(), thread, 3).await.unwrap();
                 other.erase_messages(&ana(), thread, &[newest[0].id]).await.unwrap();
@@ -185,18 +196,20 @@ async fn prefetched_data_is_invalid_after_commits_of_others() {
                 append_facts(&other, thread, 50, 1).await;
             }
             let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
-            assert!(found.after(appended.change.into()).is_none(), "erased: {is_erased}");
+            assert!(prefetched.after(appended.change.into()).is_none(), "erased: {is_erased}");
         }
-        // A derived write is not a commit: the prefetched data remains valid, and its derived data does not replace the newer record.
+        // A write of derived data is not a commit, so the prefetched data remains valid. What is derived from it does not replace the
+        // newer record.
         append_facts(&other, thread, 60, 6).await;
-        let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+        let prefetched = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
         other.context(&ana(), thread, None, &policy).await.unwrap();
-        let version = derived_version(&env, thread).await;
+        let version = read_derived_version(&env, thread).await;
         let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
-        let found = found.after(appended.change.into()).expect("no other commit was made");
-        let of = memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
-        assert!(!of.assembled().context.messages.is_empty());
-        assert_eq!(derived_version(&env, thread).await, version);
+        let prefetched = prefetched.after(appended.change.into()).expect("no other commit was made");
+        let from_prefetch =
+            memory.context_of(&prefetched, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
+        assert!(!from_prefetch.assembled().context.messages.is_empty());
+        assert_eq!(read_derived_version(&env, thread).await, version);
     })
     .await;
 }
@@ -204,18 +217,18 @@ async fn prefetched_data_is_invalid_after_commits_of_others() {
 #[tokio::test(start_paused = true)]
 async fn prefetched_data_is_invalid_after_a_trim() {
     on_all_stores(async |env: TestEnv| {
-        let thread = prepared_thread(&env).await;
+        let thread = create_thread(&env).await;
         let retention = Some(Retention { max_messages: Some(5), ttl_minutes: None });
         let options = MemoryOptions { retention, ..env.memory.options().clone() };
         let memory = env.memory.with_options(options).unwrap();
         let policy = ContextPolicy::window(8);
-        let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+        let prefetched = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
         let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
         assert!(
             memory.get_thread(&ana(), thread).await.unwrap().positions.first_seq > 1,
             "the append trims the thread"
         );
-        assert!(found.after(appended.change.into()).is_none());
+        assert!(prefetched.after(appended.change.into()).is_none());
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! A wrapper of a store that counts calls and fails writes as scripted.
+//! A store wrapper that counts calls, and lets writes fail as a test specifies.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -16,14 +16,14 @@ use tokio::sync::oneshot;
 
 use super::test_env::TestEnv;
 
-/// The scripted outcome of a write.
+/// The outcome of a write, as specified by the test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     /// The write is not executed, and fails with a retryable error.
     Rejected,
-    /// The write is not executed, and the caller does not know.
+    /// The write is not executed, but the error leaves open whether it was.
     LostRequest,
-    /// The write is executed, and the caller does not know.
+    /// The write is executed, but the error leaves open whether it was.
     LostResponse,
     /// The write is not executed, and fails with an error that is not retryable.
     DiskFull,
@@ -36,44 +36,47 @@ pub(crate) struct Probe {
     inner: Backend,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     outcomes: Mutex<VecDeque<Outcome>>,
+    /// Blocks the next derived write: notified when the write is called, and completed to release it.
     blocked: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
     has_wake_ups: bool,
 }
 
 impl Probe {
-    pub(crate) fn env() -> (Arc<Self>, TestEnv) {
-        Self::env_on(threadkeep_store_memory::MemoryStore::open())
+    /// Creates a test environment on an in-memory store.
+    pub(crate) fn new_env() -> (Arc<Self>, TestEnv) {
+        Self::new_env_on(threadkeep_store_memory::MemoryStore::open())
     }
 
-    /// A test environment whose store never sends wake-ups.
-    pub(crate) fn env_without_wake_ups() -> (Arc<Self>, TestEnv) {
-        Self::env_with(threadkeep_store_memory::MemoryStore::open(), false)
+    /// Creates a test environment whose store never sends wake-ups.
+    pub(crate) fn new_env_without_wake_ups() -> (Arc<Self>, TestEnv) {
+        Self::new_env_with(threadkeep_store_memory::MemoryStore::open(), false)
     }
 
-    pub(crate) fn env_on(inner: Backend) -> (Arc<Self>, TestEnv) {
-        Self::env_with(inner, true)
+    /// Creates a test environment on the given store.
+    pub(crate) fn new_env_on(inner: Backend) -> (Arc<Self>, TestEnv) {
+        Self::new_env_with(inner, true)
     }
 
-    fn env_with(inner: Backend, has_wake_ups: bool) -> (Arc<Self>, TestEnv) {
+    fn new_env_with(inner: Backend, has_wake_ups: bool) -> (Arc<Self>, TestEnv) {
         let (calls, outcomes, blocked) = Default::default();
         let probe = Arc::new(Self { inner: inner.clone(), calls, outcomes, blocked, has_wake_ups });
         let wrapped = Backend { store: probe.clone(), ..inner.clone() };
         (probe, TestEnv::with_backends(inner, wrapped))
     }
 
-    /// Sets the outcomes of the next writes, in order. `open_thread` and `write_derived` only support lost responses.
+    /// Sets the outcomes of the next writes, in order. Calls to `open_thread` and `write_derived` only apply lost responses.
     pub(crate) fn script(&self, outcomes: impl IntoIterator<Item = Outcome>) {
         self.outcomes.lock().unwrap().extend(outcomes);
     }
 
-    /// Blocks the next derived write. The returned receiver signals that the write was called; the sender releases it.
+    /// Blocks the next derived write. The returned receiver completes when the write is called; the sender releases the write.
     pub(crate) fn block_derived_write(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
         let ((reached, is_reached), (release, is_released)) = (oneshot::channel(), oneshot::channel());
         *self.blocked.lock().unwrap() = Some((reached, is_released));
         (is_reached, release)
     }
 
-    /// Returns the number of calls of each method since the last `take_calls`.
+    /// Returns how often each method was called since the last `take_calls`.
     pub(crate) fn take_calls(&self) -> Vec<(&'static str, usize)> {
         std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
     }
@@ -83,7 +86,7 @@ impl Probe {
     }
 }
 
-fn lost_response() -> StoreError {
+fn lost_response_error() -> StoreError {
     StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None }
 }
 
@@ -94,19 +97,19 @@ impl Store for Probe {
         let scripted = self.outcomes.lock().unwrap().pop_front();
         match scripted {
             Some(Outcome::Rejected) => return Err(StoreError::unavailable(Reason::Busy)),
-            Some(Outcome::LostRequest) => return Err(lost_response()),
+            Some(Outcome::LostRequest) => return Err(lost_response_error()),
             Some(Outcome::DiskFull) => return Err(StoreError::unavailable(Reason::Full)),
             Some(Outcome::LostResponse | Outcome::Success) | None => {}
         }
         let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
-        if matches!(scripted, Some(Outcome::LostResponse)) { Err(lost_response()) } else { Ok(outcome) }
+        if matches!(scripted, Some(Outcome::LostResponse)) { Err(lost_response_error()) } else { Ok(outcome) }
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
         self.count("open_thread");
         let scripted = self.outcomes.lock().unwrap().pop_front_if(|outcome| matches!(outcome, Outcome::LostResponse));
         let opened = self.inner.store.open_thread(scope, open, now).await?;
-        if scripted.is_some() { Err(lost_response()) } else { Ok(opened) }
+        if scripted.is_some() { Err(lost_response_error()) } else { Ok(opened) }
     }
 
     async fn read_thread(
@@ -140,7 +143,7 @@ impl Store for Probe {
         self.count("delete_thread");
         let scripted = self.outcomes.lock().unwrap().pop_front();
         self.inner.store.delete_thread(scope, thread, now).await?;
-        if scripted.is_some() { Err(lost_response()) } else { Ok(()) }
+        if scripted.is_some() { Err(lost_response_error()) } else { Ok(()) }
     }
 
     async fn list_messages(
@@ -210,7 +213,7 @@ impl Store for Probe {
         self.count("write_record");
         let scripted = self.outcomes.lock().unwrap().pop_front();
         let written = self.inner.store.write_record(scope, write, now).await?;
-        if scripted.is_some() { Err(lost_response()) } else { Ok(written) }
+        if scripted.is_some() { Err(lost_response_error()) } else { Ok(written) }
     }
 
     async fn write_derived(
@@ -228,7 +231,7 @@ impl Store for Probe {
         }
         let scripted = self.outcomes.lock().unwrap().pop_front_if(|outcome| matches!(outcome, Outcome::LostResponse));
         let written = self.inner.store.write_derived(scope, thread, write, now).await?;
-        if scripted.is_some() { Err(lost_response()) } else { Ok(written) }
+        if scripted.is_some() { Err(lost_response_error()) } else { Ok(written) }
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

@@ -4,12 +4,12 @@ use threadkeep_memory::{AppendOptions, Draft, Memory, RecallOptions, SearchOptio
 use super::probe::Probe;
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-fn start() -> Timestamp {
+fn dialogue_start() -> Timestamp {
     "2026-05-01T08:00:00Z".parse().unwrap()
 }
 
-/// A dialogue of several days: small talk with some memorable facts.
-fn dialogue(turns: usize) -> Vec<Draft> {
+/// Returns the messages of a dialogue over several days: small talk with some memorable facts.
+fn dialogue_drafts(turns: usize) -> Vec<Draft> {
     let drafts = (0..turns).map(|turn| {
         let text = match turn % 12 {
             3 => format!("What did you paint this time, number {turn}?"),
@@ -20,7 +20,7 @@ fn dialogue(turns: usize) -> Vec<Draft> {
         };
         let (author, role) = if turn % 2 == 0 { ("Ana", Role::User) } else { ("Ben", Role::Assistant) };
         let content = Content { author: Some(author.to_owned()), ..Content::text(role, text) };
-        let at = start().plus_ms(i64::try_from(turn).unwrap() * 1_800_000);
+        let at = dialogue_start().plus_ms(i64::try_from(turn).unwrap() * 1_800_000);
         Draft::new(content).with_created_at(at).with_external_id(turn.to_string())
     });
     drafts.collect()
@@ -28,7 +28,7 @@ fn dialogue(turns: usize) -> Vec<Draft> {
 
 async fn append_dialogue(memory: &Memory, scope: &Scope, turns: usize) -> ThreadId {
     let thread = memory.open(scope).await.unwrap().thread.id;
-    for drafts in dialogue(turns).chunks(100) {
+    for drafts in dialogue_drafts(turns).chunks(100) {
         memory.append_all(scope, thread, drafts.to_vec(), &AppendOptions::default()).await.unwrap();
     }
     thread
@@ -43,8 +43,8 @@ const QUESTIONS: [&str; 6] = [
     "who are you?",
 ];
 
-/// Positions and scores of the recalled turns. Scores are text so that they can be compared exactly.
-async fn recalled(memory: &Memory, thread: ThreadId, question: &str) -> Vec<(u64, String)> {
+/// Returns the positions and scores of the recalled messages. Scores are rounded, so that they can be compared.
+async fn recall_seqs_and_scores(memory: &Memory, thread: ThreadId, question: &str) -> Vec<(u64, String)> {
     let options = RecallOptions { thread: Some(thread), limit: 20, ..RecallOptions::default() };
     let results = memory.recall(&ana(), question, &options).await.unwrap();
     assert!(results.unsearched.is_empty());
@@ -57,7 +57,7 @@ async fn recall_does_not_depend_on_the_store_or_index_lag() {
     let plain = TestEnv::plain();
     let thread = append_dialogue(&plain.memory, &ana(), 150).await;
     for question in QUESTIONS {
-        expected.push(recalled(&plain.memory, thread, question).await);
+        expected.push(recall_seqs_and_scores(&plain.memory, thread, question).await);
     }
     assert!(expected[..5].iter().all(|turns| !turns.is_empty()));
     let envs = std::iter::once(TestEnv::sqlite())
@@ -67,7 +67,7 @@ async fn recall_does_not_depend_on_the_store_or_index_lag() {
         let thread = append_dialogue(&env.memory, &ana(), 150).await;
         for _ in 0..2 {
             for (question, expected) in QUESTIONS.iter().zip(&expected) {
-                assert_eq!(recalled(&env.memory, thread, question).await, *expected, "{question}");
+                assert_eq!(recall_seqs_and_scores(&env.memory, thread, question).await, *expected, "{question}");
             }
             while !env.backend.search.catch_up(1_000).await.unwrap().done {}
         }
@@ -91,8 +91,9 @@ async fn an_answer_is_recalled_with_its_question_and_score_parts_add_up() {
             let sum = parts.words + parts.passage + parts.neighbours + parts.speaker + parts.time;
             assert!((turn.score - sum).abs() < 1e-9 && turn.thread == thread);
         }
-        let before = RecallOptions { except: Some(ThreadTail { thread, from_seq: 2 }), ..RecallOptions::default() };
-        let results = memory.recall(&ana(), "Which painting was it?", &before).await.unwrap();
+        let without_tail =
+            RecallOptions { except: Some(ThreadTail { thread, from_seq: 2 }), ..RecallOptions::default() };
+        let results = memory.recall(&ana(), "Which painting was it?", &without_tail).await.unwrap();
         assert_eq!(results.messages.iter().map(|turn| turn.message.seq).collect::<Vec<_>>(), [1]);
     })
     .await;
@@ -102,18 +103,18 @@ async fn an_answer_is_recalled_with_its_question_and_score_parts_add_up() {
 async fn recall_is_limited_to_the_scope() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let (one, two) = (env.open_thread().await, env.open_thread().await);
-        let foreign = memory.open(&ben()).await.unwrap().thread.id;
-        memory.append(&ana(), one, Draft::user("a walrus")).await.unwrap();
-        memory.append(&ana(), two, Draft::user("another walrus")).await.unwrap();
-        memory.append(&ben(), foreign, Draft::user("my secret walrus")).await.unwrap();
+        let (first, second) = (env.open_thread().await, env.open_thread().await);
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ana(), first, Draft::user("a walrus")).await.unwrap();
+        memory.append(&ana(), second, Draft::user("another walrus")).await.unwrap();
+        memory.append(&ben(), bens_thread, Draft::user("my secret walrus")).await.unwrap();
         let recall = async |scope: &Scope, thread: Option<ThreadId>| {
             let options = RecallOptions { thread, ..RecallOptions::default() };
             memory.recall(scope, "walrus", &options).await.unwrap().messages.len()
         };
         assert_eq!(recall(&ana(), None).await, 2);
-        assert_eq!(recall(&ana(), Some(one)).await, 1);
-        assert_eq!(recall(&ana(), Some(foreign)).await, 0);
+        assert_eq!(recall(&ana(), Some(first)).await, 1);
+        assert_eq!(recall(&ana(), Some(bens_thread)).await, 0);
         assert_eq!(recall(&acme(), None).await, 3);
     })
     .await;
@@ -125,39 +126,41 @@ async fn hostile_questions_are_handled() {
         let memory = &env.memory;
         let thread = append_dialogue(memory, &ana(), 30).await;
         let long = "heron ".repeat(50_000);
-        let many: String = (0..5_000).map(|number| format!("w{number} ")).collect();
-        for question in ["", " … ", "\u{202e}\u{0}", "\" OR 99=99 --", "NEAR(a b)*", "heron AND NOT", &long, &many] {
+        let many_words: String = (0..5_000).map(|number| format!("w{number} ")).collect();
+        for question in
+            ["", " … ", "\u{202e}\u{0}", "\" OR 99=99 --", "NEAR(a b)*", "heron AND NOT", &long, &many_words]
+        {
             let options = RecallOptions { thread: Some(thread), ..RecallOptions::default() };
             let results = memory.recall(&ana(), question, &options).await.unwrap();
             assert!(results.messages.len() <= 10);
             assert_eq!(results.messages.is_empty(), !question.contains("heron"), "{:.20}", question);
         }
-        let none = RecallOptions { limit: 0, ..RecallOptions::default() };
-        let error = memory.recall(&ana(), "heron", &none).await.unwrap_err();
+        let zero_limit = RecallOptions { limit: 0, ..RecallOptions::default() };
+        let error = memory.recall(&ana(), "heron", &zero_limit).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid limit: must be at least 1");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn recall_calls_do_not_depend_on_the_thread_length() {
-    let mut costs = Vec::new();
+async fn the_number_of_recall_calls_does_not_depend_on_the_thread_length() {
+    let mut calls = Vec::new();
     for turns in [300, 1_200] {
-        let (probe, env) = Probe::env();
+        let (probe, env) = Probe::new_env();
         let thread = append_dialogue(&env.memory, &ana(), turns).await;
         probe.take_calls();
         for question in &QUESTIONS[..3] {
-            recalled(&env.memory, thread, question).await;
+            recall_seqs_and_scores(&env.memory, thread, question).await;
         }
-        costs.push(probe.take_calls());
+        calls.push(probe.take_calls());
     }
-    // One call for the candidates and one for the neighbours of the best ones.
-    assert_eq!(costs[0], [("find_messages", 6)]);
-    assert_eq!(costs[1], costs[0]);
+    // For each question, one call reads the candidates and another reads the neighbours of the best candidates.
+    assert_eq!(calls[0], [("find_messages", 6)]);
+    assert_eq!(calls[1], calls[0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn common_words_do_not_hide_rare_ones_and_are_searchable() {
+async fn common_words_do_not_hide_rare_words_and_can_be_searched() {
     let servers = TestEnv::on_servers().into_iter().map(|(_, env)| env);
     for env in [TestEnv::plain(), TestEnv::sqlite()].into_iter().chain(servers) {
         let (memory, thread) = (&env.memory, env.open_thread().await);
@@ -179,18 +182,19 @@ async fn common_words_do_not_hide_rare_ones_and_are_searchable() {
 async fn ephemeral_messages_are_found_only_in_their_thread() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let mark = || Map::from_iter([(EPHEMERAL.to_owned(), true.into())]);
-        let kept = memory.open(&ana()).await.unwrap().thread.id;
-        memory.append(&ana(), kept, Draft::user("The heron stands by the lake.")).await.unwrap();
-        let open = OpenThread { metadata: mark(), ..OpenThread::new(&ana(), memory.generate_thread_id()) };
+        let ephemeral_metadata = || Map::from_iter([(EPHEMERAL.to_owned(), true.into())]);
+        let regular = memory.open(&ana()).await.unwrap().thread.id;
+        memory.append(&ana(), regular, Draft::user("The heron stands by the lake.")).await.unwrap();
+        let open =
+            OpenThread { metadata: ephemeral_metadata(), ..OpenThread::new(&ana(), memory.generate_thread_id()) };
         let ephemeral = memory.open_thread(&ana(), open).await.unwrap().thread.id;
-        let content = Content { metadata: mark(), ..Content::text(Role::User, "A heron, where?") };
+        let content = Content { metadata: ephemeral_metadata(), ..Content::text(Role::User, "A heron, where?") };
         memory.append(&ana(), ephemeral, Draft::new(content)).await.unwrap();
         for scope in [ana(), acme()] {
             let searched = memory.search(&scope, "heron", &SearchOptions::default()).await.unwrap();
-            assert_eq!(searched.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [kept]);
+            assert_eq!(searched.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [regular]);
             let recalled = memory.recall(&scope, "Where is a heron?", &RecallOptions::default()).await.unwrap();
-            assert_eq!(recalled.messages.iter().map(|turn| turn.thread).collect::<Vec<_>>(), [kept]);
+            assert_eq!(recalled.messages.iter().map(|turn| turn.thread).collect::<Vec<_>>(), [regular]);
         }
         let in_thread = RecallOptions { thread: Some(ephemeral), ..RecallOptions::default() };
         assert_eq!(memory.recall(&ana(), "Where is a heron?", &in_thread).await.unwrap().messages.len(), 1);

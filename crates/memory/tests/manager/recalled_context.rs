@@ -18,29 +18,31 @@ use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
 const FACT: &str = "Our walrus is called Humphrey.";
 
-fn recalling(from: RecallFrom, window: usize) -> ContextPolicy {
+/// Returns a policy that recalls up to five messages.
+fn recalling_policy(from: RecallFrom, window: usize) -> ContextPolicy {
     let recall = RecallPolicy { from, messages: 5, ..RecallPolicy::default() };
     ContextPolicy { recall, ..ContextPolicy::window(window) }
 }
 
-/// Appends a fact, then small talk.
+/// Appends a fact, followed by `talk` messages of small talk.
 async fn append_fact_and_talk(memory: &Memory, scope: &Scope, thread: ThreadId, talk: usize) {
     memory.append(scope, thread, Draft::user(FACT)).await.unwrap();
     let talk = (1..=talk).map(|number| Draft::assistant(format!("small talk, part {number}"))).collect();
     memory.append_all(scope, thread, talk, &AppendOptions::default()).await.unwrap();
 }
 
-fn text(assembled: &AssembledContext) -> String {
+fn text_of(assembled: &AssembledContext) -> String {
     let parts = assembled.context.messages.iter().flat_map(|message| &message.parts);
     parts.filter_map(Part::text).collect::<Vec<_>>().join("\n")
 }
 
-fn recalled_seqs(assembled: &AssembledContext) -> Vec<(Option<ThreadId>, u64, Fate)> {
+/// Returns the thread, position and fate of each recalled message.
+fn recalled_positions(assembled: &AssembledContext) -> Vec<(Option<ThreadId>, u64, Fate)> {
     let fates = assembled.context.report.recalled.iter();
     fates.map(|found| (found.thread, found.seq, found.fate)).collect()
 }
 
-fn searched() -> RecallOutcome {
+fn searched_outcome() -> RecallOutcome {
     RecallOutcome::Searched { unsearched: Vec::new(), embedder_outcome: EmbedderOutcome::NotRequested }
 }
 
@@ -50,23 +52,23 @@ async fn relevant_messages_are_recalled_as_the_policy_specifies() {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_fact_and_talk(memory, &ana(), thread, 40).await;
         let question = Some("What is the walrus called?");
-        let context = async |from| memory.context(&ana(), thread, question, &recalling(from, 6)).await.unwrap();
-        let nowhere = context(RecallFrom::Nowhere).await;
-        assert!(!text(&nowhere).contains("Humphrey"));
-        assert_eq!(nowhere.recall, RecallOutcome::NotRequested);
+        let context = async |from| memory.context(&ana(), thread, question, &recalling_policy(from, 6)).await.unwrap();
+        let without_recall = context(RecallFrom::Nowhere).await;
+        assert!(!text_of(&without_recall).contains("Humphrey"));
+        assert_eq!(without_recall.recall, RecallOutcome::NotRequested);
         for from in [RecallFrom::Thread, RecallFrom::User] {
             let assembled = context(from).await;
-            assert!(text(&assembled).contains("Humphrey"), "{from:?}");
-            assert_eq!(assembled.recall, searched());
-            assert_eq!(recalled_seqs(&assembled)[0], (None, 1, Fate::Recalled));
+            assert!(text_of(&assembled).contains("Humphrey"), "{from:?}");
+            assert_eq!(assembled.recall, searched_outcome());
+            assert_eq!(recalled_positions(&assembled)[0], (None, 1, Fate::Recalled));
             assert_eq!(assembled.context.report.messages[0].fate, Fate::Recalled);
         }
-        // Without a question, the newest user message is used, wherever it is.
+        // Without a question, the newest user message is used, even if later messages follow.
         memory.append(&ana(), thread, Draft::user("What is the walrus called?")).await.unwrap();
         memory.append(&ana(), thread, Draft::assistant("Let me think.")).await.unwrap();
-        let policy = recalling(RecallFrom::Thread, 6);
+        let policy = recalling_policy(RecallFrom::Thread, 6);
         let assembled = memory.context(&ana(), thread, None, &policy).await.unwrap();
-        assert!(text(&assembled).contains("Humphrey"));
+        assert!(text_of(&assembled).contains("Humphrey"));
         let empty = memory.open(&ana()).await.unwrap().thread.id;
         assert_eq!(memory.context(&ana(), empty, None, &policy).await.unwrap().recall, RecallOutcome::NotRequested);
     })
@@ -80,19 +82,22 @@ async fn no_message_is_included_twice() {
         append_fact_and_talk(memory, &ana(), thread, 3).await;
         memory.append(&ana(), thread, Draft::user("Feed the walrus.")).await.unwrap();
         let fact = memory.find_messages(&ana(), thread, &[MessageRef::Seq(1)]).await.unwrap().remove(0);
-        let given = Recalled { thread: None, message: fact.clone(), score: 9.0 };
-        let again = Recalled { thread: Some(thread), ..given.clone() };
-        let options = ContextOptions { recalled: vec![given, again], ..ContextOptions::default() };
+        let without_thread = Recalled { thread: None, message: fact.clone(), score: 9.0 };
+        let with_thread = Recalled { thread: Some(thread), ..without_thread.clone() };
+        let options = ContextOptions { recalled: vec![without_thread, with_thread], ..ContextOptions::default() };
         for rendering in [Rendering::Chat, Rendering::Transcript] {
             for (window, budget) in
                 [(1, None), (2, None), (20, None), (20, Some(60)), (20, Some(100)), (20, Some(4_000))]
             {
-                let policy =
-                    ContextPolicy { budget: budget.map(TokenCount), rendering, ..recalling(RecallFrom::User, window) };
+                let policy = ContextPolicy {
+                    budget: budget.map(TokenCount),
+                    rendering,
+                    ..recalling_policy(RecallFrom::User, window)
+                };
                 let question = Some("What is the walrus called?");
                 let assembled = memory.context_with(&ana(), thread, question, &policy, &options).await.unwrap();
                 for expected in [FACT, "Feed the walrus."] {
-                    let count = text(&assembled).matches(expected).count();
+                    let count = text_of(&assembled).matches(expected).count();
                     let is_small = budget.is_some_and(|budget| budget <= 100);
                     assert!(count == 1 || count == 0 && is_small, "{rendering:?} {window} {budget:?} {expected}");
                 }
@@ -103,16 +108,16 @@ async fn no_message_is_included_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_of_the_caller_come_first() {
+async fn messages_given_by_the_caller_come_first() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_fact_and_talk(memory, &ana(), thread, 10).await;
         let talk = memory.find_messages(&ana(), thread, &[MessageRef::Seq(3)]).await.unwrap().remove(0);
         let recalled = vec![Recalled { thread: None, message: talk, score: 0.0 }];
         let options = ContextOptions { recalled, ..ContextOptions::default() };
-        let policy = recalling(RecallFrom::Thread, 2);
+        let policy = recalling_policy(RecallFrom::Thread, 2);
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
-        let recalled = recalled_seqs(&assembled);
+        let recalled = recalled_positions(&assembled);
         assert_eq!(recalled[..2], [(None, 3, Fate::Recalled), (None, 1, Fate::Recalled)]);
     })
     .await;
@@ -122,25 +127,25 @@ async fn messages_of_the_caller_come_first() {
 async fn recall_includes_only_the_users_own_threads() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let (other, here) = (env.open_thread().await, env.open_thread().await);
-        let foreign = memory.open(&ben()).await.unwrap().thread.id;
+        let (other, current) = (env.open_thread().await, env.open_thread().await);
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
         append_fact_and_talk(memory, &ana(), other, 3).await;
-        memory.append(&ben(), foreign, Draft::user("My secret walrus is called Gertrude.")).await.unwrap();
-        memory.append(&ana(), here, Draft::user("hello")).await.unwrap();
+        memory.append(&ben(), bens_thread, Draft::user("My secret walrus is called Gertrude.")).await.unwrap();
+        memory.append(&ana(), current, Draft::user("hello")).await.unwrap();
         let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         memory.append(&ana(), shared, Draft::user("The walrus of this channel is called Boris.")).await.unwrap();
         memory.append(&ana(), shared, Draft::user("hello")).await.unwrap();
         let question = Some("What is the walrus called?");
         let context = async |scope: &Scope, thread, from| {
-            text(&memory.context(scope, thread, question, &recalling(from, 1)).await.unwrap())
+            text_of(&memory.context(scope, thread, question, &recalling_policy(from, 1)).await.unwrap())
         };
         // The tenant's scope can read all threads, but the context only includes data of the thread's owner.
         for scope in [ana(), acme()] {
-            let context_text = context(&scope, here, RecallFrom::User).await;
+            let context_text = context(&scope, current, RecallFrom::User).await;
             assert!(context_text.contains("Humphrey"), "{context_text}");
             assert!(!context_text.contains("Gertrude") && !context_text.contains("Boris"), "{context_text}");
-            assert!(!context(&scope, here, RecallFrom::Thread).await.contains("Humphrey"));
+            assert!(!context(&scope, current, RecallFrom::Thread).await.contains("Humphrey"));
             let context_text = context(&scope, shared, RecallFrom::User).await;
             assert!(context_text.contains("Boris"), "{context_text}");
             assert!(!context_text.contains("Humphrey") && !context_text.contains("Gertrude"), "{context_text}");
@@ -153,14 +158,14 @@ async fn recall_includes_only_the_users_own_threads() {
 async fn positions_of_different_threads_are_not_compared() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let (other, here) = (env.open_thread().await, env.open_thread().await);
-        memory.append(&ana(), here, Draft::user("hello")).await.unwrap();
+        let (other, current) = (env.open_thread().await, env.open_thread().await);
+        memory.append(&ana(), current, Draft::user("hello")).await.unwrap();
         let talk = (1..=30).map(|number| Draft::user(format!("small talk {number}"))).collect();
         memory.append_all(&ana(), other, talk, &AppendOptions::default()).await.unwrap();
         memory.append(&ana(), other, Draft::user(FACT)).await.unwrap();
-        let policy = recalling(RecallFrom::User, 5);
-        let assembled = memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap();
-        assert_eq!(recalled_seqs(&assembled)[0], (Some(other), 31, Fate::Recalled));
+        let policy = recalling_policy(RecallFrom::User, 5);
+        let assembled = memory.context(&ana(), current, Some("the walrus?"), &policy).await.unwrap();
+        assert_eq!(recalled_positions(&assembled)[0], (Some(other), 31, Fate::Recalled));
     })
     .await;
 }
@@ -171,15 +176,16 @@ async fn expired_messages_are_not_recalled() {
         let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
         let options = MemoryOptions { retention, ..env.memory.options().clone() };
         let env = env.with_options(options);
-        let (memory, other, here) = (&env.memory, env.open_thread().await, env.open_thread().await);
-        for thread in [other, here] {
+        let (memory, other, current) = (&env.memory, env.open_thread().await, env.open_thread().await);
+        for thread in [other, current] {
             memory.append(&ana(), thread, Draft::user(FACT)).await.unwrap();
         }
-        let policy = recalling(RecallFrom::User, 1);
-        let context_text = async || text(&memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap());
+        let policy = recalling_policy(RecallFrom::User, 1);
+        let context_text =
+            async || text_of(&memory.context(&ana(), current, Some("the walrus?"), &policy).await.unwrap());
         assert!(context_text().await.contains("Humphrey"));
         env.clock.advance_minutes(40);
-        for thread in [other, here] {
+        for thread in [other, current] {
             memory.append(&ana(), thread, Draft::user("hello")).await.unwrap();
         }
         env.clock.advance_minutes(30);
@@ -232,28 +238,32 @@ impl Embedder for BrokenEmbedder {
 
 // S0.27
 #[tokio::test(start_paused = true)]
-async fn a_failed_search_leaves_the_rest_of_the_context() {
+async fn a_failed_search_does_not_affect_the_rest_of_the_context() {
     let inner = TestEnv::plain().backend;
     let env = TestEnv::with_backends(inner.clone(), Backend { search: Arc::new(BrokenIndex), ..inner });
     let (memory, thread) = (&env.memory, env.open_thread().await);
     append_fact_and_talk(memory, &ana(), thread, 5).await;
-    let policy = recalling(RecallFrom::Thread, 3);
+    let policy = recalling_policy(RecallFrom::Thread, 3);
     let question = Some("What is the walrus called?");
-    let with = memory.context(&ana(), thread, question, &policy).await.unwrap();
-    let without = memory.context(&ana(), thread, question, &ContextPolicy::window(3)).await.unwrap();
-    assert_eq!(with.context.messages, without.context.messages);
-    assert!(matches!(with.recall, RecallOutcome::Failed { is_retryable: false, .. }), "{:?}", with.recall);
+    let with_recall = memory.context(&ana(), thread, question, &policy).await.unwrap();
+    let without_recall = memory.context(&ana(), thread, question, &ContextPolicy::window(3)).await.unwrap();
+    assert_eq!(with_recall.context.messages, without_recall.context.messages);
+    assert!(
+        matches!(with_recall.recall, RecallOutcome::Failed { is_retryable: false, .. }),
+        "{:?}",
+        with_recall.recall
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_embedder_falls_back_to_words() {
+async fn recall_uses_only_words_if_the_embedder_fails() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_fact_and_talk(memory, &ana(), thread, 5).await;
         let options = ContextOptions { embedder: Some(Arc::new(BrokenEmbedder)), ..ContextOptions::default() };
-        let policy = recalling(RecallFrom::Thread, 3);
+        let policy = recalling_policy(RecallFrom::Thread, 3);
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
-        assert!(text(&assembled).contains("Humphrey"));
+        assert!(text_of(&assembled).contains("Humphrey"));
         let RecallOutcome::Searched { embedder_outcome, .. } = assembled.recall else {
             panic!("{:?}", assembled.recall)
         };
@@ -278,16 +288,16 @@ async fn an_invalid_recall_limit_is_rejected() {
 // S0.28
 #[tokio::test(start_paused = true)]
 async fn a_corrupt_neighbour_does_not_prevent_recall() {
-    let (from, to) = (TestEnv::plain(), TestEnv::plain());
-    let thread = from.open_thread().await;
-    append_fact_and_talk(&from.memory, &ana(), thread, 10).await;
+    let (source, target) = (TestEnv::plain(), TestEnv::plain());
+    let thread = source.open_thread().await;
+    append_fact_and_talk(&source.memory, &ana(), thread, 10).await;
     let tenant = ana().tenant_id().clone();
-    let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
+    let mut dump = source.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
     let DumpEntry::Message { body, .. } = &mut dump.entries[1] else { panic!("not a message") };
     *body = "1u{".to_owned();
-    to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
-    let policy = recalling(RecallFrom::Thread, 2);
-    let assembled = to.memory.context(&ana(), thread, Some("the walrus?"), &policy).await.unwrap();
-    assert_eq!(assembled.recall, searched());
-    assert!(text(&assembled).contains("Humphrey"));
+    target.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
+    let policy = recalling_policy(RecallFrom::Thread, 2);
+    let assembled = target.memory.context(&ana(), thread, Some("the walrus?"), &policy).await.unwrap();
+    assert_eq!(assembled.recall, searched_outcome());
+    assert!(text_of(&assembled).contains("Humphrey"));
 }

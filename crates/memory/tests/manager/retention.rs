@@ -4,52 +4,52 @@ use threadkeep_memory::{AppendOptions, Draft, MemoryOptions, Retention};
 use super::probe::Probe;
 use super::test_env::{TestEnv, acme, ana, on_all_stores};
 
-fn newest(max_messages: u64) -> AppendOptions {
+fn keep_newest(max_messages: u64) -> AppendOptions {
     let retention = Some(Retention { max_messages: Some(max_messages), ttl_minutes: None });
     AppendOptions { retention, ..AppendOptions::default() }
 }
 
-fn texts(messages: &[Message]) -> Vec<String> {
+fn texts_of(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.plain_text().into_owned()).collect()
 }
 
-async fn append(env: &TestEnv, thread: ThreadId, text: impl ToString, options: &AppendOptions) {
+async fn append_text(env: &TestEnv, thread: ThreadId, text: impl ToString, options: &AppendOptions) {
     env.memory.append_all(&ana(), thread, vec![Draft::user(text.to_string())], options).await.unwrap();
 }
 
 // S4.08, S4.35
 #[tokio::test(start_paused = true)]
-async fn the_21st_message_evicts_the_oldest() {
+async fn a_message_beyond_the_limit_evicts_the_oldest() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=20 {
-            append(&env, thread, number, &newest(20)).await;
+            append_text(&env, thread, number, &keep_newest(20)).await;
         }
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions.first_seq, 1);
-        append(&env, thread, 21, &newest(20)).await;
+        append_text(&env, thread, 21, &keep_newest(20)).await;
         let found = memory.get_thread(&scope, thread).await.unwrap();
         assert_eq!((found.positions.first_seq, found.message_count), (2, 20));
-        let kept: Vec<_> = (2..=21).map(|number| number.to_string()).collect();
-        assert_eq!(texts(&memory.newest(&scope, thread, 100).await.unwrap()), kept);
-        // The trimming was part of the same commit.
+        let expected: Vec<_> = (2..=21).map(|number| number.to_string()).collect();
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 100).await.unwrap()), expected);
+        // The append and the trimming were one commit.
         assert_eq!(found.positions.change, 21);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn erased_messages_do_not_count() {
+async fn erased_messages_do_not_count_towards_the_limit() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=4 {
-            append(&env, thread, number, &newest(4)).await;
+            append_text(&env, thread, number, &keep_newest(4)).await;
         }
         let third = memory.newest(&scope, thread, 2).await.unwrap()[0].id;
         memory.erase_messages(&scope, thread, &[third]).await.unwrap();
-        append(&env, thread, 5, &newest(4)).await;
-        assert_eq!(texts(&memory.newest(&scope, thread, 100).await.unwrap()), ["1", "2", "4", "5"]);
-        append(&env, thread, 6, &newest(4)).await;
-        assert_eq!(texts(&memory.newest(&scope, thread, 100).await.unwrap()), ["2", "4", "5", "6"]);
+        append_text(&env, thread, 5, &keep_newest(4)).await;
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 100).await.unwrap()), ["1", "2", "4", "5"]);
+        append_text(&env, thread, 6, &keep_newest(4)).await;
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 100).await.unwrap()), ["2", "4", "5", "6"]);
     })
     .await;
 }
@@ -58,10 +58,10 @@ async fn erased_messages_do_not_count() {
 async fn appending_more_than_the_limit_keeps_the_newest() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
-        append(&env, thread, 0, &newest(3)).await;
+        append_text(&env, thread, 0, &keep_newest(3)).await;
         let drafts = (1..=5).map(|number| Draft::user(number.to_string()));
-        memory.append_all(&scope, thread, drafts.collect(), &newest(3)).await.unwrap();
-        assert_eq!(texts(&memory.newest(&scope, thread, 100).await.unwrap()), ["3", "4", "5"]);
+        memory.append_all(&scope, thread, drafts.collect(), &keep_newest(3)).await.unwrap();
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 100).await.unwrap()), ["3", "4", "5"]);
     })
     .await;
 }
@@ -73,7 +73,7 @@ async fn concurrent_appends_respect_the_limit() {
         let thread = env.open_thread().await;
         let writers = (0..24).map(|writer| {
             let env = env.clone();
-            tokio::spawn(async move { append(&env, thread, writer, &newest(5)).await })
+            tokio::spawn(async move { append_text(&env, thread, writer, &keep_newest(5)).await })
         });
         futures::future::try_join_all(writers).await.unwrap();
         assert_eq!(env.memory.newest(&ana(), thread, 100).await.unwrap().len(), 5);
@@ -91,19 +91,19 @@ async fn expired_messages_are_neither_read_nor_stored() {
         let env = env.with_options(options);
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let options = AppendOptions::default();
-        append(&env, thread, "old", &options).await;
+        append_text(&env, thread, "old", &options).await;
         env.clock.advance_minutes(40);
-        append(&env, thread, "young", &options).await;
+        append_text(&env, thread, "young", &options).await;
         env.clock.advance_minutes(20);
-        assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["old", "young"]);
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 10).await.unwrap()), ["old", "young"]);
         env.clock.advance_ms(1);
-        assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["young"]);
-        append(&env, thread, "new", &options).await;
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 10).await.unwrap()), ["young"]);
+        append_text(&env, thread, "new", &options).await;
         let stored = env.backend.store.list_messages(&scope, thread, &MessageQuery::newest(10), memory.now()).await;
-        assert_eq!(texts(&stored.unwrap().messages), ["young", "new"]);
+        assert_eq!(texts_of(&stored.unwrap().messages), ["young", "new"]);
 
         env.clock.advance_minutes(60);
-        assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["new"]);
+        assert_eq!(texts_of(&memory.newest(&scope, thread, 10).await.unwrap()), ["new"]);
         env.clock.advance_ms(1);
         assert!(memory.find_thread(&scope, thread).await.unwrap().is_none());
         assert!(memory.newest(&scope, thread, 10).await.unwrap_err().is_not_found());
@@ -118,15 +118,15 @@ async fn a_thread_can_be_trimmed_without_a_new_message() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=4 {
-            append(&env, thread, number, &AppendOptions::default()).await;
+            append_text(&env, thread, number, &AppendOptions::default()).await;
         }
         let retention = Retention { max_messages: Some(1), ttl_minutes: None };
         assert_eq!(memory.retain(&scope, thread, &retention).await.unwrap(), 4);
         let change = memory.get_thread(&scope, thread).await.unwrap().positions.change;
         assert_eq!(memory.retain(&scope, thread, &retention).await.unwrap(), 4);
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions.change, change);
-        let nothing = Retention { max_messages: Some(0), ttl_minutes: None };
-        assert!(memory.retain(&scope, thread, &nothing).await.is_err());
+        let zero_messages = Retention { max_messages: Some(0), ttl_minutes: None };
+        assert!(memory.retain(&scope, thread, &zero_messages).await.is_err());
     })
     .await;
 }
@@ -138,23 +138,23 @@ async fn users_cannot_trim_a_shared_thread() {
         let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.generate_thread_id()) };
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
         for number in 1..=3 {
-            append(&env, thread, number, &newest(2)).await;
+            append_text(&env, thread, number, &keep_newest(2)).await;
         }
         assert_eq!(memory.newest(&acme(), thread, 10).await.unwrap().len(), 3);
-        memory.append_all(&acme(), thread, vec![Draft::assistant("4")], &newest(2)).await.unwrap();
-        assert_eq!(texts(&memory.newest(&acme(), thread, 10).await.unwrap()), ["3", "4"]);
+        memory.append_all(&acme(), thread, vec![Draft::assistant("4")], &keep_newest(2)).await.unwrap();
+        assert_eq!(texts_of(&memory.newest(&acme(), thread, 10).await.unwrap()), ["3", "4"]);
     })
     .await;
 }
 
 #[tokio::test]
-async fn retention_takes_two_reads() {
-    let (probe, env) = Probe::env();
+async fn an_append_with_a_retention_policy_takes_two_reads() {
+    let (probe, env) = Probe::new_env();
     let thread = env.open_thread().await;
     for number in 1..=3 {
-        append(&env, thread, number, &newest(2)).await;
+        append_text(&env, thread, number, &keep_newest(2)).await;
     }
     probe.take_calls();
-    append(&env, thread, 4, &newest(2)).await;
+    append_text(&env, thread, 4, &keep_newest(2)).await;
     assert_eq!(probe.take_calls(), [("commit", 1), ("find_record", 1), ("read_thread", 1)]);
 }

@@ -3,7 +3,7 @@ use threadkeep_memory::{AppendOptions, Draft, SearchOptions, SearchResults};
 
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-fn texts(results: &SearchResults) -> Vec<String> {
+fn hit_texts(results: &SearchResults) -> Vec<String> {
     results.hits.iter().map(|hit| hit.message.plain_text().into_owned()).collect()
 }
 
@@ -12,26 +12,26 @@ fn texts(results: &SearchResults) -> Vec<String> {
 async fn search_is_limited_to_the_scope() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        let (one, two) = (env.open_thread().await, env.open_thread().await);
-        memory.append(&ana(), one, Draft::user("When is the next train to Brixton?")).await.unwrap();
-        memory.append(&ana(), one, Draft::assistant("Victoria line, in two minutes.")).await.unwrap();
-        memory.append(&ana(), two, Draft::user("Trains are delayed")).await.unwrap();
-        let foreign = memory.open(&ben()).await.unwrap().thread.id;
-        memory.append(&ben(), foreign, Draft::user("my train secret")).await.unwrap();
+        let (first, second) = (env.open_thread().await, env.open_thread().await);
+        memory.append(&ana(), first, Draft::user("When is the next train to Brixton?")).await.unwrap();
+        memory.append(&ana(), first, Draft::assistant("Victoria line, in two minutes.")).await.unwrap();
+        memory.append(&ana(), second, Draft::user("Trains are delayed")).await.unwrap();
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), bens_thread, Draft::user("my train secret")).await.unwrap();
 
         let results = memory.search(&ana(), "TRAIN", &SearchOptions::default()).await.unwrap();
-        let mut found = texts(&results);
+        let mut found = hit_texts(&results);
         found.sort();
         assert_eq!(found, ["Trains are delayed", "When is the next train to Brixton?"]);
         assert!(!results.truncated && results.unsearched.is_empty());
         let hit = &results.hits[0];
-        assert!(hit.score > 0.0 && hit.message.seq == 1 && [one, two].contains(&hit.thread));
+        assert!(hit.score > 0.0 && hit.message.seq == 1 && [first, second].contains(&hit.thread));
         assert_eq!(&hit.snippet.text[hit.snippet.matches[0].clone()].to_lowercase()[..5], "train");
 
-        let in_one = SearchOptions { thread: Some(one), ..SearchOptions::default() };
-        assert_eq!(texts(&memory.search(&ana(), "train", &in_one).await.unwrap()).len(), 1);
-        let foreign = SearchOptions { thread: Some(foreign), ..SearchOptions::default() };
-        assert!(memory.search(&ana(), "train", &foreign).await.unwrap().hits.is_empty());
+        let in_first = SearchOptions { thread: Some(first), ..SearchOptions::default() };
+        assert_eq!(hit_texts(&memory.search(&ana(), "train", &in_first).await.unwrap()).len(), 1);
+        let in_bens_thread = SearchOptions { thread: Some(bens_thread), ..SearchOptions::default() };
+        assert!(memory.search(&ana(), "train", &in_bens_thread).await.unwrap().hits.is_empty());
         assert_eq!(memory.search(&acme(), "train", &SearchOptions::default()).await.unwrap().hits.len(), 3);
     })
     .await;
@@ -57,25 +57,25 @@ async fn hits_are_ranked_by_score_then_recency() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn filters_are_applied() {
+async fn search_filters_by_role_and_time() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
-        let at = |minute: u32| -> Timestamp { format!("2026-11-21T08:{minute:02}:00Z").parse().unwrap() };
+        let time_at = |minute: u32| -> Timestamp { format!("2026-11-21T08:{minute:02}:00Z").parse().unwrap() };
         for (minute, role) in [(1, Role::User), (2, Role::Assistant), (3, Role::User)] {
-            let draft = Draft::new(Content::text(role, format!("train {minute}"))).with_created_at(at(minute));
+            let draft = Draft::new(Content::text(role, format!("train {minute}"))).with_created_at(time_at(minute));
             memory.append(&ana(), thread, draft).await.unwrap();
         }
-        let search = async |options: SearchOptions| texts(&memory.search(&ana(), "train", &options).await.unwrap());
+        let search = async |options: SearchOptions| hit_texts(&memory.search(&ana(), "train", &options).await.unwrap());
         let roles = SearchOptions { roles: vec![Role::Assistant], ..SearchOptions::default() };
         assert_eq!(search(roles).await, ["train 2"]);
-        let since = SearchOptions { since: Some(at(2)), ..SearchOptions::default() };
+        let since = SearchOptions { since: Some(time_at(2)), ..SearchOptions::default() };
         assert_eq!(search(since).await, ["train 3", "train 2"]);
-        let until = SearchOptions { until: Some(at(2)), ..SearchOptions::default() };
+        let until = SearchOptions { until: Some(time_at(2)), ..SearchOptions::default() };
         assert_eq!(search(until).await, ["train 1"]);
         assert_eq!(search(SearchOptions::default()).await.len(), 3);
         assert!(memory.search(&ana(), " … ", &SearchOptions::default()).await.unwrap().hits.is_empty());
-        let none = SearchOptions { limit: 0, ..SearchOptions::default() };
-        let error = memory.search(&ana(), "train", &none).await.unwrap_err();
+        let zero_limit = SearchOptions { limit: 0, ..SearchOptions::default() };
+        let error = memory.search(&ana(), "train", &zero_limit).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid limit: must be at least 1");
     })
     .await;
@@ -110,10 +110,10 @@ async fn erased_and_trimmed_messages_are_not_found() {
             ids.push(memory.append(&ana(), thread, Draft::user(text)).await.unwrap().messages[0].id);
         }
         memory.erase_messages(&ana(), thread, &ids[1..2]).await.unwrap();
-        let two = threadkeep_memory::Retention { max_messages: Some(1), ttl_minutes: None };
-        memory.retain(&ana(), thread, &two).await.unwrap();
+        let newest_only = threadkeep_memory::Retention { max_messages: Some(1), ttl_minutes: None };
+        memory.retain(&ana(), thread, &newest_only).await.unwrap();
         let results = memory.search(&ana(), "secret", &SearchOptions::default()).await.unwrap();
-        assert_eq!(texts(&results), ["secret three"]);
+        assert_eq!(hit_texts(&results), ["secret three"]);
         memory.delete_thread(&ana(), thread).await.unwrap();
         assert!(memory.search(&ana(), "secret", &SearchOptions::default()).await.unwrap().hits.is_empty());
     })

@@ -1,7 +1,7 @@
-//! A wrapper of a store that runs all calls on a separate runtime, whose clock is not paused.
+//! A store wrapper that runs all calls on a separate runtime, whose clock is not paused.
 //!
-//! Tokio advances a paused clock as soon as all tasks wait, and waiting for a server would count as that. A call that blocks a
-//! thread does not.
+//! Tokio advances a paused clock as soon as all tasks wait, and a task that waits for a server counts as waiting. A call that
+//! blocks a thread does not.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,6 +26,7 @@ pub(crate) fn run<T: Send>(work: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| scope.spawn(|| runtime().block_on(work)).join().unwrap())
 }
 
+/// Runs a future on the separate runtime, and waits for the result without letting a paused clock advance.
 async fn call<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     tokio::task::spawn_blocking(|| runtime().block_on(work)).await.unwrap()
 }
@@ -33,17 +34,18 @@ async fn call<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static)
 #[derive(Debug)]
 struct SeparateRuntime(Backend);
 
+/// Wraps a backend so that all calls run on the separate runtime.
 pub(crate) fn on_separate_runtime(backend: Backend) -> Backend {
     let separate = Arc::new(SeparateRuntime(backend));
     Backend { store: separate.clone(), maintenance: separate.clone(), search: separate }
 }
 
 /// Calls a method on the separate runtime, with owned copies of the arguments.
-macro_rules! run_there {
+macro_rules! call_inner {
     ($self:ident . $port:ident . $method:ident ( $($value:ident $(: $by:tt)?),* )) => {{
         let inner = $self.0.$port.clone();
         $(let $value = $value.to_owned();)*
-        call(async move { inner.$method($(run_there!(@ $value $(: $by)?)),*).await }).await
+        call(async move { inner.$method($(call_inner!(@ $value $(: $by)?)),*).await }).await
     }};
     (@ $value:ident : &) => { &$value };
     (@ $value:ident) => { $value };
@@ -52,11 +54,11 @@ macro_rules! run_there {
 #[async_trait]
 impl Store for SeparateRuntime {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
-        run_there!(self.store.commit(scope: &, thread, batch, now))
+        call_inner!(self.store.commit(scope: &, thread, batch, now))
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
-        run_there!(self.store.open_thread(scope: &, open, now))
+        call_inner!(self.store.open_thread(scope: &, open, now))
     }
 
     async fn read_thread(
@@ -66,11 +68,11 @@ impl Store for SeparateRuntime {
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        run_there!(self.store.read_thread(scope: &, name: &, read: &, now))
+        call_inner!(self.store.read_thread(scope: &, name: &, read: &, now))
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
-        run_there!(self.store.list_threads(scope: &, query: &, now))
+        call_inner!(self.store.list_threads(scope: &, query: &, now))
     }
 
     async fn list_changed_threads(
@@ -85,7 +87,7 @@ impl Store for SeparateRuntime {
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
-        run_there!(self.store.delete_thread(scope: &, thread, now))
+        call_inner!(self.store.delete_thread(scope: &, thread, now))
     }
 
     async fn list_messages(
@@ -95,7 +97,7 @@ impl Store for SeparateRuntime {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        run_there!(self.store.list_messages(scope: &, thread, query: &, now))
+        call_inner!(self.store.list_messages(scope: &, thread, query: &, now))
     }
 
     async fn find_messages(
@@ -105,7 +107,7 @@ impl Store for SeparateRuntime {
         names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        run_there!(self.store.find_messages(scope: &, thread, names: &, now))
+        call_inner!(self.store.find_messages(scope: &, thread, names: &, now))
     }
 
     async fn list_changes(
@@ -116,7 +118,7 @@ impl Store for SeparateRuntime {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
-        run_there!(self.store.list_changes(scope: &, thread, after, limit, now))
+        call_inner!(self.store.list_changes(scope: &, thread, after, limit, now))
     }
 
     async fn list_changes_with_messages(
@@ -127,7 +129,7 @@ impl Store for SeparateRuntime {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
-        run_there!(self.store.list_changes_with_messages(scope: &, thread, after, limit, now))
+        call_inner!(self.store.list_changes_with_messages(scope: &, thread, after, limit, now))
     }
 
     async fn find_record(
@@ -138,15 +140,15 @@ impl Store for SeparateRuntime {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Record>> {
-        run_there!(self.store.find_record(scope: &, owner: &, namespace: &, key: &, now))
+        call_inner!(self.store.find_record(scope: &, owner: &, namespace: &, key: &, now))
     }
 
     async fn list_records(&self, scope: &Scope, query: &RecordQuery, now: Timestamp) -> Result<Vec<Record>> {
-        run_there!(self.store.list_records(scope: &, query: &, now))
+        call_inner!(self.store.list_records(scope: &, query: &, now))
     }
 
     async fn write_record(&self, scope: &Scope, write: RecordWrite, now: Timestamp) -> Result<WriteOutcome> {
-        run_there!(self.store.write_record(scope: &, write, now))
+        call_inner!(self.store.write_record(scope: &, write, now))
     }
 
     async fn write_derived(
@@ -156,11 +158,11 @@ impl Store for SeparateRuntime {
         write: DerivedWrite,
         now: Timestamp,
     ) -> Result<WriteOutcome> {
-        run_there!(self.store.write_derived(scope: &, thread, write, now))
+        call_inner!(self.store.write_derived(scope: &, thread, write, now))
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {
-        run_there!(self.store.wake_ups())
+        call_inner!(self.store.wake_ups())
     }
 
     fn stamp(&self) -> Option<u64> {
@@ -175,11 +177,11 @@ impl Store for SeparateRuntime {
 #[async_trait]
 impl SearchIndex for SeparateRuntime {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
-        run_there!(self.search.search(scope: &, query: &, now))
+        call_inner!(self.search.search(scope: &, query: &, now))
     }
 
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
-        run_there!(self.search.upsert(scope: &, collection: &, entries))
+        call_inner!(self.search.upsert(scope: &, collection: &, entries))
     }
 
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
@@ -188,11 +190,11 @@ impl SearchIndex for SeparateRuntime {
     }
 
     async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
-        run_there!(self.search.remove_collections(scope: &))
+        call_inner!(self.search.remove_collections(scope: &))
     }
 
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
-        run_there!(self.search.catch_up(limit))
+        call_inner!(self.search.catch_up(limit))
     }
 }
 
@@ -219,36 +221,36 @@ impl Maintenance for SeparateRuntime {
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
-        run_there!(self.maintenance.dump_thread(tenant: &, thread, after, limit))
+        call_inner!(self.maintenance.dump_thread(tenant: &, thread, after, limit))
     }
 
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
-        let inner = run_there!(self.maintenance.snapshot(now))?;
+        let inner = call_inner!(self.maintenance.snapshot(now))?;
         Ok(Box::new(SeparateRuntimeSnapshot(Arc::from(inner))))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
-        run_there!(self.maintenance.restore_thread(tenant: &, thread, chunk))
+        call_inner!(self.maintenance.restore_thread(tenant: &, thread, chunk))
     }
 
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {
-        run_there!(self.maintenance.restore_record(tenant: &, owner: &, record))
+        call_inner!(self.maintenance.restore_record(tenant: &, owner: &, record))
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
-        run_there!(self.maintenance.sweep(now))
+        call_inner!(self.maintenance.sweep(now))
     }
 
     async fn verify(&self) -> Result<VerifyReport> {
-        run_there!(self.maintenance.verify())
+        call_inner!(self.maintenance.verify())
     }
 
     async fn repair(&self, now: Timestamp) -> Result<()> {
-        run_there!(self.maintenance.repair(now))
+        call_inner!(self.maintenance.repair(now))
     }
 
     async fn compact(&self) -> Result<()> {
-        run_there!(self.maintenance.compact())
+        call_inner!(self.maintenance.compact())
     }
 }
 

@@ -13,26 +13,27 @@ use threadkeep_store_memory::MemoryStore;
 use super::probe::{Outcome, Probe};
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-fn from(start: Start) -> SubscribeOptions {
+fn options_from(start: Start) -> SubscribeOptions {
     SubscribeOptions { start, roles: Vec::new() }
 }
 
-/// The next update; a minute of the paused clock is longer than any poll interval.
-async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
+/// Receives the next update. The timeout, a minute of the paused clock, is longer than any poll interval.
+async fn next_update(updates: &mut ThreadUpdates) -> ThreadUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
     Arc::unwrap_or_clone(update.expect("an update arrives in time").expect("the stream does not end").unwrap())
 }
 
-async fn next_threads(updates: &mut ThreadsUpdates) -> threadkeep_memory::ThreadsUpdate {
+async fn next_threads_update(updates: &mut ThreadsUpdates) -> threadkeep_memory::ThreadsUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
     update.expect("an update arrives in time").expect("the stream does not end").unwrap()
 }
 
+/// Whether no update arrives within a minute of the paused clock.
 async fn is_silent(updates: &mut ThreadUpdates) -> bool {
     tokio::time::timeout(Duration::from_secs(60), updates.next()).await.is_err()
 }
 
-fn texts(update: &ThreadUpdate) -> Vec<String> {
+fn texts_of(update: &ThreadUpdate) -> Vec<String> {
     let messages: Vec<_> = match update {
         ThreadUpdate::History { messages, .. } => messages.iter().collect(),
         ThreadUpdate::Commit { events, .. } => events
@@ -60,8 +61,8 @@ async fn a_subscriber_receives_only_its_thread_in_order() {
         let two = vec![Draft::user("one"), Draft::assistant("two")];
         memory.append_all(&scope, thread, two, &AppendOptions::default()).await.unwrap();
         memory.append(&scope, thread, Draft::user("three")).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), ["one", "two"]);
-        assert_eq!(texts(&next(&mut updates).await), ["three"]);
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["one", "two"]);
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["three"]);
         memory.append_all(&scope, thread, Vec::new(), &AppendOptions::default()).await.unwrap();
         assert!(is_silent(&mut updates).await);
     })
@@ -71,7 +72,7 @@ async fn a_subscriber_receives_only_its_thread_in_order() {
 // S1.05
 #[tokio::test(start_paused = true)]
 async fn failed_commits_are_not_delivered() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     probe.script([Outcome::DiskFull]);
@@ -85,26 +86,30 @@ async fn every_kind_of_change_is_delivered() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
         let id = memory.append(&scope, thread, Draft::user("one")).await.unwrap().messages[0].id;
-        let ThreadUpdate::Commit { change: 1, events, .. } = next(&mut updates).await else { panic!("not a commit") };
+        let ThreadUpdate::Commit { change: 1, events, .. } = next_update(&mut updates).await else {
+            panic!("not a commit")
+        };
         assert!(matches!(events.as_slice(), [ThreadEvent::Appended { .. }, ThreadEvent::Patched]), "{events:?}");
 
         memory.replace_message(&scope, thread, id, Content::text(Role::User, "uno"), None).await.unwrap();
-        let update = next(&mut updates).await;
-        assert_eq!(texts(&update), ["uno"]);
+        let update = next_update(&mut updates).await;
+        assert_eq!(texts_of(&update), ["uno"]);
         let ThreadUpdate::Commit { change: 2, .. } = update else { panic!("not a commit") };
 
         memory.erase_messages(&scope, thread, &[id]).await.unwrap();
-        let ThreadUpdate::Commit { change: 3, events, .. } = next(&mut updates).await else { panic!("not a commit") };
+        let ThreadUpdate::Commit { change: 3, events, .. } = next_update(&mut updates).await else {
+            panic!("not a commit")
+        };
         assert_eq!(events, [ThreadEvent::Erased { seq: 1, id }, ThreadEvent::Patched]);
 
         memory.append(&scope, thread, Draft::assistant("two")).await.unwrap();
-        next(&mut updates).await;
-        let one = threadkeep_memory::Retention { max_messages: Some(1), ttl_minutes: None };
-        memory.retain(&scope, thread, &one).await.unwrap();
-        let options = AppendOptions { retention: Some(one), ..AppendOptions::default() };
+        next_update(&mut updates).await;
+        let newest_only = threadkeep_memory::Retention { max_messages: Some(1), ttl_minutes: None };
+        memory.retain(&scope, thread, &newest_only).await.unwrap();
+        let options = AppendOptions { retention: Some(newest_only), ..AppendOptions::default() };
         memory.append_all(&scope, thread, vec![Draft::assistant("three")], &options).await.unwrap();
         let trimmed = loop {
-            let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("not a commit") };
+            let ThreadUpdate::Commit { events, .. } = next_update(&mut updates).await else { panic!("not a commit") };
             if let Some(ThreadEvent::Trimmed { first_seq: 3 }) = events.last() {
                 break events;
             }
@@ -112,11 +117,11 @@ async fn every_kind_of_change_is_delivered() {
         assert_eq!(trimmed.len(), 2);
 
         memory.set_thread_config(&scope, thread, &Default::default(), None).await.unwrap();
-        let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("not a commit") };
+        let ThreadUpdate::Commit { events, .. } = next_update(&mut updates).await else { panic!("not a commit") };
         assert!(matches!(events.as_slice(), [ThreadEvent::Record { version: Some(_), .. }]), "{events:?}");
 
         memory.delete_thread(&scope, thread).await.unwrap();
-        assert_eq!(next(&mut updates).await, ThreadUpdate::Deleted);
+        assert_eq!(next_update(&mut updates).await, ThreadUpdate::Deleted);
         assert!(updates.next().await.is_none());
     })
     .await;
@@ -130,11 +135,11 @@ async fn a_role_filter_is_applied() {
         memory.append(&scope, thread, Draft::user("title")).await.unwrap();
         let options = SubscribeOptions { start: Start::Last(10), roles: vec![Role::Assistant] };
         let mut updates = memory.subscribe(&scope, thread, options).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), [""; 0]);
+        assert_eq!(texts_of(&next_update(&mut updates).await), [""; 0]);
         memory.append(&scope, thread, Draft::user("unread")).await.unwrap();
-        let both = vec![Draft::user("unread, too"), Draft::assistant("received")];
-        memory.append_all(&scope, thread, both, &AppendOptions::default()).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), ["received"]);
+        let drafts = vec![Draft::user("unread, too"), Draft::assistant("received")];
+        memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await.unwrap();
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["received"]);
         assert!(is_silent(&mut updates).await);
     })
     .await;
@@ -147,57 +152,57 @@ async fn a_resumed_subscriber_receives_missed_changes() {
         for number in 1..=250 {
             memory.append(&scope, thread, Draft::assistant(number.to_string())).await.unwrap();
         }
-        let mut updates = memory.subscribe(&scope, thread, from(Start::After(3.into()))).await.unwrap();
+        let mut updates = memory.subscribe(&scope, thread, options_from(Start::After(3.into()))).await.unwrap();
         for number in 4..=250_u64 {
-            let update = next(&mut updates).await;
-            assert_eq!(texts(&update), [number.to_string()]);
+            let update = next_update(&mut updates).await;
+            assert_eq!(texts_of(&update), [number.to_string()]);
             assert!(matches!(update, ThreadUpdate::Commit { change, .. } if change == number));
         }
         memory.append(&scope, thread, Draft::assistant("live")).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), ["live"]);
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["live"]);
     })
     .await;
 }
 
 // S1.43
 #[tokio::test(start_paused = true)]
-async fn a_late_subscriber_gets_the_last_messages_first() {
+async fn a_late_subscriber_receives_the_last_messages_first() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         for number in 1..=5 {
             memory.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
         }
-        let mut updates = memory.subscribe(&scope, thread, from(Start::Last(2))).await.unwrap();
+        let mut updates = memory.subscribe(&scope, thread, options_from(Start::Last(2))).await.unwrap();
         memory.append(&scope, thread, Draft::user("6")).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), ["4", "5"]);
-        assert_eq!(texts(&next(&mut updates).await), ["6"]);
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["4", "5"]);
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["6"]);
         assert!(is_silent(&mut updates).await);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_position_is_reset() {
+async fn a_subscriber_after_an_unknown_change_is_reset() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         memory.append(&scope, thread, Draft::user("one")).await.unwrap();
-        let mut updates = memory.subscribe(&scope, thread, from(Start::After(99.into()))).await.unwrap();
+        let mut updates = memory.subscribe(&scope, thread, options_from(Start::After(99.into()))).await.unwrap();
         let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
-        assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions });
+        assert_eq!(next_update(&mut updates).await, ThreadUpdate::Reset { positions });
         memory.append(&scope, thread, Draft::user("two")).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), ["two"]);
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["two"]);
     })
     .await;
 }
 
-/// A manager on a store that can fail over, and that store.
+/// Creates an environment on a store that can fail over, and returns both.
 fn failover_env() -> (TestEnv, Arc<FailoverStore>) {
     let store = FailoverStore::new(MemoryStore::open(), MemoryStore::open());
     (TestEnv::with_backends(store.backend(), store.backend()), store)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_lost_in_a_failover_is_reset() {
+async fn a_subscriber_after_a_change_lost_in_a_failover_is_reset() {
     let (env, store) = failover_env();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     memory.append(&scope, thread, Draft::user("one")).await.unwrap();
@@ -206,22 +211,22 @@ async fn a_change_lost_in_a_failover_is_reset() {
     store.fail_over();
     let current = memory.append(&scope, thread, Draft::user("current")).await.unwrap().tagged();
     assert_eq!((lost.number, lost == current), (current.number, false));
-    // A subscriber, so that the feed buffers later changes.
+    // While there is a subscriber, the feed buffers later changes.
     let mut listening = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     for text in ["", "two", "three"] {
         if !text.is_empty() {
             memory.append(&scope, thread, Draft::user(text)).await.unwrap();
-            assert_eq!(texts(&next(&mut listening).await), [text]);
+            assert_eq!(texts_of(&next_update(&mut listening).await), [text]);
         }
         let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
-        let mut updates = memory.subscribe(&scope, thread, from(Start::After(lost))).await.unwrap();
-        assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions }, "after {text:?}");
+        let mut updates = memory.subscribe(&scope, thread, options_from(Start::After(lost))).await.unwrap();
+        assert_eq!(next_update(&mut updates).await, ThreadUpdate::Reset { positions }, "after {text:?}");
         let page = memory.updates_after(&scope, thread, lost, &[]).await.unwrap().unwrap();
         assert_eq!(page.updates, [ThreadUpdate::Reset { positions }]);
     }
     for known in [current, current.number.into()] {
-        let mut updates = memory.subscribe(&scope, thread, from(Start::After(known))).await.unwrap();
-        assert_eq!(texts(&next(&mut updates).await), ["two"], "after {known}");
+        let mut updates = memory.subscribe(&scope, thread, options_from(Start::After(known))).await.unwrap();
+        assert_eq!(texts_of(&next_update(&mut updates).await), ["two"], "after {known}");
     }
 }
 
@@ -232,29 +237,29 @@ async fn a_failover_resets_subscribers() {
     store.replicate(&scope, thread, memory.now()).await.unwrap();
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     memory.append(&scope, thread, Draft::user("lost")).await.unwrap();
-    assert_eq!(texts(&next(&mut updates).await), ["lost"]);
+    assert_eq!(texts_of(&next_update(&mut updates).await), ["lost"]);
     store.fail_over();
     env.another_process().append(&scope, thread, Draft::user("current")).await.unwrap();
     let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
-    assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions });
+    assert_eq!(next_update(&mut updates).await, ThreadUpdate::Reset { positions });
     memory.append(&scope, thread, Draft::user("two")).await.unwrap();
-    assert_eq!(texts(&next(&mut updates).await), ["two"]);
+    assert_eq!(texts_of(&next_update(&mut updates).await), ["two"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_delivered_without_wake_ups() {
-    let (_, env) = Probe::env_without_wake_ups();
+    let (_, env) = Probe::new_env_without_wake_ups();
     let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     assert!(is_silent(&mut updates).await);
     let listener = tokio::spawn(async move {
         let mut received = Vec::new();
         for _ in 0..3 {
-            received.extend(texts(&next(&mut updates).await));
+            received.extend(texts_of(&next_update(&mut updates).await));
         }
         received
     });
-    // The manager delivers its own commits directly, so another one commits.
+    // A `Memory` delivers its own commits directly, so another `Memory` commits.
     let other_process = env.another_process();
     for number in 1..=3 {
         tokio::task::yield_now().await;
@@ -273,7 +278,7 @@ async fn a_wake_up_delivers_a_change_without_polling() {
     let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
     assert!(updates.next().now_or_never().is_none());
     memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
-    assert_eq!(texts(&next(&mut updates).await), ["hello"]);
+    assert_eq!(texts_of(&next_update(&mut updates).await), ["hello"]);
 }
 
 // S1.06, S1.07
@@ -296,7 +301,7 @@ async fn subscribers_receive_all_changes_in_stored_order() {
         futures::future::try_join_all(writers).await.unwrap();
         let mut received = Vec::new();
         while received.len() < 64 {
-            received.extend(texts(&next(&mut listening).await));
+            received.extend(texts_of(&next_update(&mut listening).await));
         }
         let stored = env.memory.newest(&ana(), thread, 100).await.unwrap();
         let stored: Vec<_> = stored.iter().map(|message| message.plain_text().into_owned()).collect();
@@ -304,8 +309,8 @@ async fn subscribers_receive_all_changes_in_stored_order() {
         assert!(failing.await.is_err());
 
         // A slow subscriber receives all changes later.
-        let late: Vec<_> = unread.take(64).map(|update| texts(&update.unwrap())).collect().await;
-        assert_eq!(late.concat(), stored);
+        let received_later: Vec<_> = unread.take(64).map(|update| texts_of(&update.unwrap())).collect().await;
+        assert_eq!(received_later.concat(), stored);
     })
     .await;
 }
@@ -314,47 +319,47 @@ async fn subscribers_receive_all_changes_in_stored_order() {
 async fn a_user_receives_changed_threads() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
-        let (one, two) = (env.open_thread().await, env.open_thread().await);
+        let (first, second) = (env.open_thread().await, env.open_thread().await);
         let cursor = memory.current_cursor(&scope).await.unwrap();
-        memory.append(&scope, one, Draft::user("first")).await.unwrap();
-        let foreign = memory.open(&ben()).await.unwrap().thread.id;
-        memory.append(&ben(), foreign, Draft::user("not ana's")).await.unwrap();
-        memory.append(&scope, two, Draft::user("second")).await.unwrap();
+        memory.append(&scope, first, Draft::user("first")).await.unwrap();
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), bens_thread, Draft::user("not ana's")).await.unwrap();
+        memory.append(&scope, second, Draft::user("second")).await.unwrap();
 
         let mut updates = memory.subscribe_threads(&scope, Some(cursor)).await.unwrap();
         let mut changed: Vec<ThreadId> = Vec::new();
         while changed.len() < 2 {
-            changed.extend(next_threads(&mut updates).await.threads.iter().map(|thread| thread.id));
+            changed.extend(next_threads_update(&mut updates).await.threads.iter().map(|thread| thread.id));
         }
-        assert_eq!(changed, [one, two]);
+        assert_eq!(changed, [first, second]);
 
-        memory.delete_thread(&scope, one).await.unwrap();
-        let update = next_threads(&mut updates).await;
-        assert_eq!((update.threads[0].id, update.threads[0].positions), (one, None));
+        memory.delete_thread(&scope, first).await.unwrap();
+        let update = next_threads_update(&mut updates).await;
+        assert_eq!((update.threads[0].id, update.threads[0].positions), (first, None));
         assert!(!update.reset);
 
-        // A subscription from a cursor continues after it.
-        memory.append(&scope, two, Draft::user("third")).await.unwrap();
+        // A subscription that starts from a cursor continues with the changes after the cursor.
+        memory.append(&scope, second, Draft::user("third")).await.unwrap();
         let mut resumed = memory.subscribe_threads(&scope, Some(update.cursor)).await.unwrap();
-        let again = next_threads(&mut resumed).await;
-        assert_eq!(again.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [two]);
+        let resumed_update = next_threads_update(&mut resumed).await;
+        assert_eq!(resumed_update.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [second]);
 
-        let mut all = memory.subscribe_threads(&acme(), None).await.unwrap();
-        memory.append(&ben(), foreign, Draft::user("for the tenant")).await.unwrap();
-        assert_eq!(next_threads(&mut all).await.threads[0].id, foreign);
+        let mut tenant_updates = memory.subscribe_threads(&acme(), None).await.unwrap();
+        memory.append(&ben(), bens_thread, Draft::user("for the tenant")).await.unwrap();
+        assert_eq!(next_threads_update(&mut tenant_updates).await.threads[0].id, bens_thread);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_of_another_store_is_reset() {
+async fn a_subscription_with_a_cursor_of_another_store_is_reset() {
     let (first, second) = (TestEnv::plain(), TestEnv::plain());
     for _ in 0..3 {
         first.open_thread().await;
     }
     let cursor: UserCursor = first.memory.current_cursor(&ana()).await.unwrap();
     let mut updates = second.memory.subscribe_threads(&ana(), Some(cursor)).await.unwrap();
-    assert!(next_threads(&mut updates).await.reset);
+    assert!(next_threads_update(&mut updates).await.reset);
     let thread = second.open_thread().await;
-    assert_eq!(next_threads(&mut updates).await.threads[0].id, thread);
+    assert_eq!(next_threads_update(&mut updates).await.threads[0].id, thread);
 }

@@ -15,8 +15,8 @@ fn cache_options(bytes: usize) -> MemoryOptions {
     MemoryOptions { thread_cache_bytes: bytes, ..MemoryOptions::default() }
 }
 
-/// An instance with a thread cache, and one without on the same store.
-fn with_and_without_cache(env: &TestEnv) -> (Memory, Memory) {
+/// Returns two instances on the same store: one with a thread cache, and one without.
+fn instances_with_and_without_cache(env: &TestEnv) -> (Memory, Memory) {
     (env.memory.with_options(cache_options(1 << 20)).unwrap(), env.another_process())
 }
 
@@ -24,36 +24,37 @@ async fn append_text(memory: &Memory, thread: ThreadId, text: &str) -> MessageId
     memory.append(&ana(), thread, Draft::user(text)).await.unwrap().messages[0].id
 }
 
-async fn texts(memory: &Memory, thread: ThreadId, limit: usize) -> Vec<String> {
+async fn read_texts(memory: &Memory, thread: ThreadId, limit: usize) -> Vec<String> {
     memory.newest(&ana(), thread, limit).await.unwrap().iter().map(Message::plain_text).map(Into::into).collect()
 }
 
+/// Returns the numbers of cache hits and misses.
 fn hits_and_misses(memory: &Memory) -> (u64, u64) {
     let ThreadCacheStats { hits, misses, .. } = memory.thread_cache_stats();
     (hits, misses)
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_another_instance_are_visible_immediately() {
+async fn changes_by_another_instance_are_visible_immediately() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
-        let (caching, other) = with_and_without_cache(&env);
+        let (caching, other) = instances_with_and_without_cache(&env);
         let ids = [
             append_text(&other, thread, "one").await,
             append_text(&other, thread, "two").await,
             append_text(&other, thread, "three").await,
         ];
-        assert_eq!(texts(&caching, thread, 2).await, ["two", "three"]);
-        assert_eq!(texts(&caching, thread, 2).await, ["two", "three"]);
+        assert_eq!(read_texts(&caching, thread, 2).await, ["two", "three"]);
+        assert_eq!(read_texts(&caching, thread, 2).await, ["two", "three"]);
         assert_eq!(hits_and_misses(&caching), (1, 1));
         append_text(&other, thread, "four").await;
-        assert_eq!(texts(&caching, thread, 2).await, ["three", "four"]);
+        assert_eq!(read_texts(&caching, thread, 2).await, ["three", "four"]);
         other.replace_message(&ana(), thread, ids[2], Content::text(Role::User, "THREE"), None).await.unwrap();
-        assert_eq!(texts(&caching, thread, 3).await, ["two", "THREE", "four"]);
+        assert_eq!(read_texts(&caching, thread, 3).await, ["two", "THREE", "four"]);
         other.erase_messages(&ana(), thread, &[ids[1]]).await.unwrap();
-        assert_eq!(texts(&caching, thread, 3).await, ["one", "THREE", "four"]);
+        assert_eq!(read_texts(&caching, thread, 3).await, ["one", "THREE", "four"]);
         other.retain(&ana(), thread, &Retention { max_messages: Some(1), ttl_minutes: None }).await.unwrap();
-        assert_eq!(texts(&caching, thread, 3).await, ["four"]);
+        assert_eq!(read_texts(&caching, thread, 3).await, ["four"]);
         other.delete_thread(&ana(), thread).await.unwrap();
         let error = caching.newest(&ana(), thread, 3).await.unwrap_err();
         assert!(error.is_not_found(), "{error}");
@@ -66,38 +67,38 @@ async fn changes_of_another_instance_are_visible_immediately() {
 async fn own_appends_do_not_cause_misses() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
-        let (caching, other) = with_and_without_cache(&env);
+        let (caching, other) = instances_with_and_without_cache(&env);
         append_text(&caching, thread, "Title.").await;
-        texts(&caching, thread, 4).await;
+        read_texts(&caching, thread, 4).await;
         for turn in 0..10 {
             let drafts = vec![Draft::user(format!("q{turn}")), Draft::assistant(format!("a{turn}"))];
             caching.append_all(&ana(), thread, drafts, &Default::default()).await.unwrap();
             let patch = ThreadPatch { metadata: Some(Default::default()), ..ThreadPatch::default() };
             caching.patch_thread(&ana(), thread, patch, None).await.unwrap();
-            assert_eq!(texts(&caching, thread, 4).await, texts(&other, thread, 4).await);
+            assert_eq!(read_texts(&caching, thread, 4).await, read_texts(&other, thread, 4).await);
         }
         assert_eq!(hits_and_misses(&caching), (10, 1));
-        // Two instances that take turns see each other's messages.
+        // Two instances that append alternately see each other's messages.
         for turn in 0..4 {
             append_text(&caching, thread, &format!("k{turn}")).await;
             append_text(&other, thread, &format!("o{turn}")).await;
-            assert_eq!(texts(&caching, thread, 4).await, texts(&other, thread, 4).await);
+            assert_eq!(read_texts(&caching, thread, 4).await, read_texts(&other, thread, 4).await);
         }
         assert_eq!(hits_and_misses(&caching), (10, 5));
     })
     .await;
 }
 
-/// A read that is answered from the cache takes one store call, like any other.
+/// A read that is answered from the cache takes one store call, like any other read.
 #[tokio::test(start_paused = true)]
 async fn a_cached_read_takes_one_store_call() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let thread = env.open_thread().await;
-    let (caching, _) = with_and_without_cache(&env);
+    let (caching, _) = instances_with_and_without_cache(&env);
     append_text(&caching, thread, "one").await;
-    texts(&caching, thread, 4).await;
+    read_texts(&caching, thread, 4).await;
     probe.take_calls();
-    texts(&caching, thread, 4).await;
+    read_texts(&caching, thread, 4).await;
     caching.context(&ana(), thread, None, &Default::default()).await.unwrap();
     // The call for the context also reads the context state and the user's preferences.
     assert_eq!(probe.take_calls(), [("list_messages", 1), ("read_thread_with_records", 1)]);
@@ -106,18 +107,18 @@ async fn a_cached_read_takes_one_store_call() {
 #[tokio::test(start_paused = true)]
 async fn erasures_evict_cached_threads_immediately() {
     on_all_stores(async |env: TestEnv| {
-        let (one, other) = (env.open_thread().await, env.open_thread().await);
-        let (caching, _) = with_and_without_cache(&env);
-        for thread in [one, other] {
+        let (edited, deleted) = (env.open_thread().await, env.open_thread().await);
+        let (caching, _) = instances_with_and_without_cache(&env);
+        for thread in [edited, deleted] {
             append_text(&caching, thread, "Erase me.").await;
         }
-        let id = append_text(&caching, one, "And me.").await;
-        texts(&caching, one, 9).await;
-        texts(&caching, other, 9).await;
+        let id = append_text(&caching, edited, "And me.").await;
+        read_texts(&caching, edited, 9).await;
+        read_texts(&caching, deleted, 9).await;
         assert_eq!(caching.thread_cache_stats().threads, 2);
-        caching.erase_messages(&ana(), one, &[id]).await.unwrap();
+        caching.erase_messages(&ana(), edited, &[id]).await.unwrap();
         assert_eq!(caching.thread_cache_stats().threads, 1);
-        caching.delete_thread(&ana(), other).await.unwrap();
+        caching.delete_thread(&ana(), deleted).await.unwrap();
         let ThreadCacheStats { threads, bytes, .. } = caching.thread_cache_stats();
         assert_eq!((threads, bytes), (0, 0));
     })
@@ -128,12 +129,12 @@ async fn erasures_evict_cached_threads_immediately() {
 async fn cached_messages_are_not_visible_to_other_scopes() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
-        let (caching, _) = with_and_without_cache(&env);
+        let (caching, _) = instances_with_and_without_cache(&env);
         append_text(&caching, thread, "Ana's.").await;
-        assert_eq!(texts(&caching, thread, 9).await, ["Ana's."]);
+        assert_eq!(read_texts(&caching, thread, 9).await, ["Ana's."]);
         let globex = Scope::tenant("globex").unwrap();
-        for stranger in [ben(), globex] {
-            let error = caching.newest(&stranger, thread, 9).await.unwrap_err();
+        for other_scope in [ben(), globex] {
+            let error = caching.newest(&other_scope, thread, 9).await.unwrap_err();
             assert!(matches!(error, MemoryError::Store(StoreError::NotFound(_))), "{error}");
         }
         assert_eq!(caching.newest(&acme(), thread, 9).await.unwrap().len(), 1);
@@ -141,19 +142,19 @@ async fn cached_messages_are_not_visible_to_other_scopes() {
     .await;
 }
 
-/// A thread that expired and was opened again with the same id has none of the old messages.
+/// A thread that was opened again with the same id after it expired contains none of the old messages.
 #[tokio::test(start_paused = true)]
 async fn a_reopened_thread_has_no_cached_messages() {
     on_all_stores(async |env: TestEnv| {
-        let (caching, other) = with_and_without_cache(&env);
+        let (caching, other) = instances_with_and_without_cache(&env);
         let id = caching.generate_thread_id();
         let open = || OpenThread { expires_at: Some(other.now().plus_ms(1_000)), ..OpenThread::new(&ana(), id) };
         for text in ["the past", "the present"] {
             other.open_thread(&ana(), open()).await.unwrap();
             let draft = || Draft::user(text).with_id(MessageId::from_name(b"always"));
             other.append(&ana(), id, draft()).await.unwrap();
-            assert_eq!(texts(&caching, id, 9).await, [text]);
-            assert_eq!(texts(&caching, id, 9).await, [text]);
+            assert_eq!(read_texts(&caching, id, 9).await, [text]);
+            assert_eq!(read_texts(&caching, id, 9).await, [text]);
             env.clock.advance_ms(1_000);
             assert!(caching.newest(&ana(), id, 9).await.unwrap_err().is_not_found());
         }
@@ -161,7 +162,7 @@ async fn a_reopened_thread_has_no_cached_messages() {
     .await;
 }
 
-/// The cache does not return messages after their retention time.
+/// The cache does not return messages that are older than the retention policy allows.
 // S4.36
 #[tokio::test(start_paused = true)]
 async fn expired_messages_are_not_read_from_the_cache() {
@@ -173,19 +174,19 @@ async fn expired_messages_are_not_read_from_the_cache() {
     append_text(&caching, thread, "an hour ago").await;
     env.clock.advance_minutes(40);
     append_text(&caching, thread, "since").await;
-    assert_eq!(texts(&caching, thread, 9).await, ["an hour ago", "since"]);
+    assert_eq!(read_texts(&caching, thread, 9).await, ["an hour ago", "since"]);
     assert_eq!(caching.cached_messages(&ana(), thread, 9).map(|cached| cached.messages().len()), Some(2));
     env.clock.advance_minutes(9);
-    texts(&caching, thread, 9).await;
+    read_texts(&caching, thread, 9).await;
     env.clock.advance_minutes(9);
-    texts(&caching, thread, 9).await;
+    read_texts(&caching, thread, 9).await;
     env.clock.advance_minutes(3);
-    assert_eq!(texts(&caching, thread, 9).await, ["since"]);
+    assert_eq!(read_texts(&caching, thread, 9).await, ["since"]);
     assert!(caching.cached_messages(&ana(), thread, 9).is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cache_is_bounded_expires_and_can_be_disabled() {
+async fn the_cache_has_a_size_limit_expires_and_can_be_disabled() {
     let env = TestEnv::plain();
     let mut threads = Vec::new();
     for _ in 0..40 {
@@ -197,74 +198,75 @@ async fn the_cache_is_bounded_expires_and_can_be_disabled() {
     }
     let caching = env.memory.with_options(cache_options(64 * 1024)).unwrap();
     for thread in &threads {
-        texts(&caching, *thread, 4).await;
+        read_texts(&caching, *thread, 4).await;
         assert!(caching.thread_cache_stats().bytes <= 64 * 1024);
     }
     let cached = caching.thread_cache_stats().threads;
     assert!((5..16).contains(&cached), "{cached}");
     // The most recently read threads are cached.
     for thread in &threads[40 - cached..] {
-        texts(&caching, *thread, 4).await;
+        read_texts(&caching, *thread, 4).await;
     }
     assert_eq!(hits_and_misses(&caching), (cached as u64, 40));
     // A thread that would take most of the cache is not cached.
     let large = env.open_thread().await;
     append_text(&env.memory, large, &"x".repeat(60_000)).await;
-    texts(&caching, large, 4).await;
+    read_texts(&caching, large, 4).await;
     assert_eq!(caching.thread_cache_stats().threads, cached);
     env.clock.advance_minutes(10);
-    texts(&caching, threads[0], 4).await;
+    read_texts(&caching, threads[0], 4).await;
     assert_eq!(caching.thread_cache_stats().threads, 1);
-    texts(&env.memory, threads[0], 4).await;
+    read_texts(&env.memory, threads[0], 4).await;
     assert_eq!(env.memory.thread_cache_stats(), ThreadCacheStats::default());
 }
 
-/// Without writes, the second load does not call the store. A write is visible in the next load.
+/// Without writes, a second read does not call the store. A write is visible to the next read.
 // S3.45
 #[tokio::test(start_paused = true)]
-async fn a_second_load_needs_no_store_call() {
-    let file = TestEnv::sqlite();
-    let (probe, env) = Probe::env_on(file.backend.clone());
+async fn a_second_read_needs_no_store_call() {
+    let sqlite = TestEnv::sqlite();
+    let (probe, env) = Probe::new_env_on(sqlite.backend.clone());
     let thread = env.open_thread().await;
-    let (caching, _) = with_and_without_cache(&env);
+    let (caching, _) = instances_with_and_without_cache(&env);
     let id = append_text(&caching, thread, "one").await;
-    assert_eq!(texts(&caching, thread, 16).await, ["one"]);
+    assert_eq!(read_texts(&caching, thread, 16).await, ["one"]);
     probe.take_calls();
-    assert_eq!(texts(&caching, thread, 16).await, ["one"]);
-    assert_eq!(texts(&caching, thread, 1).await, ["one"]);
+    assert_eq!(read_texts(&caching, thread, 16).await, ["one"]);
+    assert_eq!(read_texts(&caching, thread, 1).await, ["one"]);
     assert_eq!(probe.take_calls(), []);
     append_text(&caching, thread, "two").await;
-    assert_eq!(texts(&caching, thread, 16).await, ["one", "two"]);
+    assert_eq!(read_texts(&caching, thread, 16).await, ["one", "two"]);
     caching.erase_messages(&ana(), thread, &[id]).await.unwrap();
-    assert_eq!(texts(&caching, thread, 16).await, ["two"]);
+    assert_eq!(read_texts(&caching, thread, 16).await, ["two"]);
     probe.take_calls();
-    assert_eq!(texts(&caching, thread, 16).await, ["two"]);
+    assert_eq!(read_texts(&caching, thread, 16).await, ["two"]);
     assert_eq!(probe.take_calls(), []);
     // The store checks the access of each scope once.
     assert!(caching.newest(&ben(), thread, 16).await.unwrap_err().is_not_found());
     assert!(!probe.take_calls().is_empty());
-    assert_eq!(texts(&caching, thread, 16).await, ["two"]);
-    // The current expiry is effective, also if it was changed after the thread was cached.
+    assert_eq!(read_texts(&caching, thread, 16).await, ["two"]);
+    // The thread's current expiry time applies, even if it was changed after the thread was cached.
     let patch = ThreadPatch { expires_at: Some(Some(caching.now().plus_ms(50))), ..ThreadPatch::default() };
     caching.patch_thread(&ana(), thread, patch, None).await.unwrap();
-    assert_eq!(texts(&caching, thread, 16).await, ["two"]);
+    assert_eq!(read_texts(&caching, thread, 16).await, ["two"]);
     probe.take_calls();
     env.clock.advance_ms(49);
-    assert_eq!(texts(&caching, thread, 16).await, ["two"]);
+    assert_eq!(read_texts(&caching, thread, 16).await, ["two"]);
     assert_eq!(probe.take_calls(), []);
     env.clock.advance_ms(1);
     assert!(caching.newest(&ana(), thread, 16).await.unwrap_err().is_not_found());
 }
 
-/// After random operations of two instances, the one with a cache always reads the stored messages.
+/// After random operations by two instances, the instance with a cache always reads the stored messages.
 #[tokio::test(start_paused = true)]
 async fn cached_messages_equal_stored_messages() {
     let (mut hits, mut misses, mut cached_pages) = (0, 0, 0);
     let folder = tempfile::tempdir().unwrap();
     for seed in 1..=18_u64 {
-        // Two handles of one file behave like two processes that share it, and have a stamp.
+        // Two handles of one file behave like two processes that share the file. The store has a stamp: a number that changes
+        // with every write.
         let in_file = || SqliteStore::open(folder.path().join(seed.to_string()), SqliteOptions::default()).unwrap();
-        let (backend, others) = if seed > 12 {
+        let (backend, other_backend) = if seed > 12 {
             (in_file().backend(), in_file().backend())
         } else {
             let backend = MemoryStore::open();
@@ -273,7 +275,7 @@ async fn cached_messages_equal_stored_messages() {
         let clock = Arc::new(FakeClock::default());
         let caching = Memory::with_clock(FaultyStore::wrap(backend, seed), clock.clone());
         let caching = caching.with_options(cache_options(1 << 14)).unwrap();
-        let other = Memory::with_clock(others, clock);
+        let other = Memory::with_clock(other_backend, clock);
         let mut random = seed;
         let mut draw = |below: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -287,8 +289,8 @@ async fn cached_messages_equal_stored_messages() {
             let thread = threads[draw(3) as usize];
             let actor = if draw(3) == 0 { &other } else { &caching };
             let newest = other.newest(&ana(), thread, 50).await.unwrap();
-            let some = (!newest.is_empty()).then(|| newest[draw(newest.len() as u64) as usize].id);
-            match (draw(12), some) {
+            let any_id = (!newest.is_empty()).then(|| newest[draw(newest.len() as u64) as usize].id);
+            match (draw(12), any_id) {
                 (0, Some(id)) => drop(actor.erase_messages(&ana(), thread, &[id]).await.unwrap()),
                 (1, Some(id)) => {
                     let edited = Content::text(Role::User, format!("edited {step}"));

@@ -4,7 +4,7 @@ use threadkeep_memory::{Draft, Retention, ThreadConfig};
 use super::probe::{Outcome, Probe};
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-fn map(key: &str, value: impl Into<Value>) -> Map {
+fn map_with(key: &str, value: impl Into<Value>) -> Map {
     Map::from_iter([(key.to_owned(), value.into())])
 }
 
@@ -13,7 +13,7 @@ fn map(key: &str, value: impl Into<Value>) -> Map {
 async fn threads_are_opened_found_and_deleted() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope) = (&env.memory, ana());
-        let metadata = map("userLocation", "London");
+        let metadata = map_with("userLocation", "London");
         let open = OpenThread { metadata: metadata.clone(), ..OpenThread::new(&scope, memory.generate_thread_id()) };
         let opened = memory.open_thread(&scope, open.clone()).await.unwrap();
         assert!(opened.created);
@@ -47,12 +47,12 @@ async fn a_channel_and_its_threads_are_separate_conversations() {
             memory.append(&scope, opened.thread.id, Draft::user(format!("in {key}"))).await.unwrap();
         }
         for key in keys {
-            let again = env.another_process().open_by_key(&scope, key).await.unwrap();
-            assert!(!again.created);
-            let messages = memory.newest(&scope, again.thread.id, 10).await.unwrap();
+            let reopened = env.another_process().open_by_key(&scope, key).await.unwrap();
+            assert!(!reopened.created);
+            let messages = memory.newest(&scope, reopened.thread.id, 10).await.unwrap();
             assert_eq!(messages.len(), 1);
             assert_eq!(messages[0].plain_text(), format!("in {key}"));
-            assert_eq!(memory.find_thread_by_key(&scope, key).await.unwrap().unwrap().id, again.thread.id);
+            assert_eq!(memory.find_thread_by_key(&scope, key).await.unwrap().unwrap().id, reopened.thread.id);
         }
         assert!(memory.find_thread_by_key(&ana(), keys[0]).await.unwrap().is_none(), "the thread is not Ana's");
     })
@@ -61,7 +61,7 @@ async fn a_channel_and_its_threads_are_separate_conversations() {
 
 // S0.14
 #[tokio::test(start_paused = true)]
-async fn foreign_threads_are_not_accessible() {
+async fn threads_of_other_users_are_not_accessible() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("private")).await.unwrap();
@@ -89,7 +89,7 @@ async fn threads_are_listed_in_pages_by_creation_or_recency() {
         }
         env.clock.advance_ms(10);
         memory.append(&scope, created[1], Draft::user("hello")).await.unwrap();
-        let by = async |order| {
+        let list_ids = async |order| {
             let (mut query, mut ids) = (ThreadQuery::new(order, 2), Vec::new());
             loop {
                 let page = memory.list_threads(&scope, &query).await.unwrap();
@@ -100,9 +100,9 @@ async fn threads_are_listed_in_pages_by_creation_or_recency() {
                 }
             }
         };
-        assert_eq!(by(ThreadOrder::Created).await, created);
+        assert_eq!(list_ids(ThreadOrder::Created).await, created);
         let recent = [1, 4, 3, 2, 0].map(|number: usize| created[number]);
-        assert_eq!(by(ThreadOrder::Recent).await, recent);
+        assert_eq!(list_ids(ThreadOrder::Recent).await, recent);
         assert!(memory.get_thread(&scope, created[1]).await.unwrap().updated_at == memory.now());
     })
     .await;
@@ -114,15 +114,15 @@ async fn state_is_updated_with_compare_and_set() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let (state, change) = memory.state(&scope, thread).await.unwrap();
         assert!(state.is_empty());
-        let next = memory.set_state(&scope, thread, map("step", 1), Some(change)).await.unwrap();
-        let error = memory.set_state(&scope, thread, map("step", 2), Some(change)).await.unwrap_err();
+        let next = memory.set_state(&scope, thread, map_with("step", 1), Some(change)).await.unwrap();
+        let error = memory.set_state(&scope, thread, map_with("step", 2), Some(change)).await.unwrap_err();
         assert_eq!(error.conflict(), Some(&Conflict::Change { expected: change, actual: next }));
-        assert_eq!(memory.state(&scope, thread).await.unwrap(), (map("step", 1), next));
+        assert_eq!(memory.state(&scope, thread).await.unwrap(), (map_with("step", 1), next));
 
-        let patch = ThreadPatch { metadata: Some(map("topic", "tubes")), ..ThreadPatch::default() };
+        let patch = ThreadPatch { metadata: Some(map_with("topic", "tubes")), ..ThreadPatch::default() };
         memory.patch_thread(&scope, thread, patch, None).await.unwrap();
         let found = memory.get_thread(&scope, thread).await.unwrap();
-        assert_eq!((found.metadata, found.state), (map("topic", "tubes"), map("step", 1)));
+        assert_eq!((found.metadata, found.state), (map_with("topic", "tubes"), map_with("step", 1)));
     })
     .await;
 }
@@ -147,8 +147,8 @@ async fn configuration_is_stored_and_does_not_limit_stored_messages() {
         }
         assert_eq!(memory.newest(&scope, thread, 10).await.unwrap().len(), 4);
 
-        let nonsense = ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() };
-        let error = memory.set_thread_config(&scope, thread, &nonsense, None).await.unwrap_err();
+        let invalid = ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() };
+        let error = memory.set_thread_config(&scope, thread, &invalid, None).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid history_limit: must be at least 1");
         let unknown = threadkeep_core::ThreadId::from_name(b"unknown");
         assert!(memory.thread_config(&scope, unknown).await.unwrap_err().is_not_found());
@@ -158,7 +158,7 @@ async fn configuration_is_stored_and_does_not_limit_stored_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_with_a_lost_response_succeeds() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let thread = env.open_thread().await;
     probe.script([Outcome::LostResponse]);
     env.memory.delete_thread(&ana(), thread).await.unwrap();
@@ -166,8 +166,8 @@ async fn a_deletion_with_a_lost_response_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_with_a_lost_response_reports_creation() {
-    let (probe, env) = Probe::env();
+async fn opening_a_thread_with_a_lost_response_reports_the_creation() {
+    let (probe, env) = Probe::new_env();
     probe.script([Outcome::LostResponse]);
     assert!(env.memory.open(&ana()).await.unwrap().created);
     probe.script([Outcome::LostResponse]);
@@ -186,10 +186,13 @@ async fn another_process_continues_a_thread() {
         content.data = Some(threadkeep_core::JsonText::new(r#"{"line": "circle",  "b": 1, "a": 2}"#).unwrap());
         memory.append(&scope, thread, Draft::user("Circle line?")).await.unwrap();
         memory.append(&scope, thread, content.clone()).await.unwrap();
-        let process = env.another_process();
-        assert_eq!(process.newest(&scope, thread, 10).await.unwrap(), memory.newest(&scope, thread, 10).await.unwrap());
-        assert_eq!(process.newest(&scope, thread, 1).await.unwrap()[0].content, content);
-        process.append(&scope, thread, Draft::user("Any delays there?")).await.unwrap();
+        let other_process = env.another_process();
+        assert_eq!(
+            other_process.newest(&scope, thread, 10).await.unwrap(),
+            memory.newest(&scope, thread, 10).await.unwrap()
+        );
+        assert_eq!(other_process.newest(&scope, thread, 1).await.unwrap()[0].content, content);
+        other_process.append(&scope, thread, Draft::user("Any delays there?")).await.unwrap();
         assert_eq!(memory.newest(&scope, thread, 1).await.unwrap()[0].plain_text(), "Any delays there?");
     })
     .await;

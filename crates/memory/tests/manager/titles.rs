@@ -8,18 +8,18 @@ use super::test_env::{TestEnv, acme, ana, on_all_stores};
 async fn the_first_user_message_sets_the_title() {
     on_all_stores(async |env: TestEnv| {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
-        let title = async || memory.get_thread(&scope, thread).await.unwrap().title;
+        let read_title = async || memory.get_thread(&scope, thread).await.unwrap().title;
         memory.append(&scope, thread, Draft::assistant("How can I help?")).await.unwrap();
-        assert_eq!(title().await, None);
+        assert_eq!(read_title().await, None);
         let question = format!("¿Qué  es\n{}", "é".repeat(150));
         let appended = memory.append(&scope, thread, Draft::user(&question)).await.unwrap();
-        assert_eq!(title().await.unwrap(), format!("¿Qué es {}", "é".repeat(92)));
+        assert_eq!(read_title().await.unwrap(), format!("¿Qué es {}", "é".repeat(92)));
         // The title was set in the same commit as the message.
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions.change, appended.change);
 
         memory.append(&scope, thread, Draft::user("another question")).await.unwrap();
         env.another_process().append(&scope, thread, Draft::user("and one more")).await.unwrap();
-        assert!(title().await.unwrap().starts_with("¿Qué es"));
+        assert!(read_title().await.unwrap().starts_with("¿Qué es"));
     })
     .await;
 }

@@ -19,38 +19,40 @@ use threadkeep_memory::{Draft, Memory, Platform, Watch};
 use super::probe::Probe;
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
-/// Longer than a wake-up takes, and shorter than the poll interval.
+/// A duration that is longer than a wake-up takes and shorter than the poll interval.
 const WAKE_UP_TIMEOUT: Duration = Duration::from_secs(4);
 
 async fn try_lock(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> LockResult {
     Completion::acquire(memory, scope, thread, turn, "a model").await.unwrap()
 }
 
-async fn locked(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Completion {
+/// Locks a thread; panics if the thread is locked already.
+async fn lock(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Completion {
     match try_lock(memory, scope, thread, turn).await {
         LockResult::Acquired(completion) => completion,
         other => panic!("{other:?}"),
     }
 }
 
-async fn texts(env: &TestEnv, thread: ThreadId) -> Vec<String> {
+async fn read_texts(env: &TestEnv, thread: ThreadId) -> Vec<String> {
     let newest = env.memory.newest(&acme(), thread, 10).await.unwrap();
     newest.iter().map(Message::plain_text).map(String::from).collect()
 }
 
-fn earlier_lock() -> RecordName {
+/// Returns the name of the record by which earlier versions lock a thread.
+fn earlier_lock_name() -> RecordName {
     RecordName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
 }
 
-async fn active(memory: &Memory, thread: ThreadId) -> Option<RunRecord> {
+async fn find_active_run(memory: &Memory, thread: ThreadId) -> Option<RunRecord> {
     let found = memory.find_thread_record(&acme(), thread, &record::active_name()).await.unwrap();
     found.map(|record| record.value.read().unwrap())
 }
 
-/// Writes the run record that an interrupted process of another machine would leave.
-async fn write_record_of_other_machine(env: &TestEnv, thread: ThreadId, change: impl Fn(&mut RunRecord)) {
-    let completion = locked(&env.memory, &ana(), thread, "elsewhere").await;
-    let mut record = active(&env.memory, thread).await.unwrap();
+/// Writes the run record that an interrupted process on another machine would leave behind.
+async fn write_run_record_of_other_machine(env: &TestEnv, thread: ThreadId, change: impl Fn(&mut RunRecord)) {
+    let completion = lock(&env.memory, &ana(), thread, "elsewhere").await;
+    let mut record = find_active_run(&env.memory, thread).await.unwrap();
     completion.abandon().await;
     record.driver = "another machine/7".to_owned();
     change(&mut record);
@@ -58,7 +60,7 @@ async fn write_record_of_other_machine(env: &TestEnv, thread: ThreadId, change: 
     env.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
 }
 
-/// A machine without other processes.
+/// A machine on which all other processes have ended.
 struct OnlyProcess;
 
 impl Processes for OnlyProcess {
@@ -75,14 +77,14 @@ impl Processes for OnlyProcess {
 async fn the_lock_of_an_ended_process_is_released() {
     let env = TestEnv::plain();
     let thread = env.open_thread().await;
-    write_record_of_other_machine(&env, thread, |_| {}).await;
-    let on = |processes| {
+    write_run_record_of_other_machine(&env, thread, |_| {}).await;
+    let memory_with = |processes| {
         let platform = Platform { processes, ..env.memory.platform().clone() };
         Memory::with_platform(env.backend.clone(), platform)
     };
     assert!(matches!(try_lock(&env.memory, &ana(), thread, "one").await, LockResult::Busy));
-    assert!(matches!(try_lock(&on(None), &ana(), thread, "one").await, LockResult::Busy));
-    locked(&on(Some(Arc::new(OnlyProcess))), &ana(), thread, "one").await.abandon().await;
+    assert!(matches!(try_lock(&memory_with(None), &ana(), thread, "one").await, LockResult::Busy));
+    lock(&memory_with(Some(Arc::new(OnlyProcess))), &ana(), thread, "one").await.abandon().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +92,7 @@ async fn one_completion_locks_a_thread_at_a_time() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
         let other = env.another_process();
-        let first = locked(&env.memory, &ana(), thread, "resp_1").await;
+        let first = lock(&env.memory, &ana(), thread, "resp_1").await;
         assert!(matches!(try_lock(&other, &ana(), thread, "resp_2").await, LockResult::Busy));
         assert!(matches!(try_lock(&env.memory, &acme(), thread, "resp_2").await, LockResult::Busy));
         let running = find_running_turn(&other, &ana(), thread).await.unwrap().unwrap();
@@ -99,9 +101,9 @@ async fn one_completion_locks_a_thread_at_a_time() {
         let batch = env.memory.batch().append(Draft::user("Hello?")).append(Draft::assistant("Hello."));
         first.finish(batch).await.unwrap();
         assert_eq!(find_running_turn(&other, &ana(), thread).await.unwrap(), None);
-        let second = locked(&other, &ana(), thread, "resp_2").await;
+        let second = lock(&other, &ana(), thread, "resp_2").await;
         second.abandon().await;
-        assert_eq!(texts(&env, thread).await, ["Hello?", "Hello."]);
+        assert_eq!(read_texts(&env, thread).await, ["Hello?", "Hello."]);
     })
     .await;
 }
@@ -112,14 +114,14 @@ async fn users_of_a_shared_thread_lock_each_other_out() {
         let memory = &env.memory;
         let open = OpenThread::new(&acme(), memory.generate_thread_id());
         let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
-        let anas = locked(memory, &ana(), thread, "one").await;
+        let anas_completion = lock(memory, &ana(), thread, "one").await;
         for scope in [ben(), ana(), acme()] {
             assert!(matches!(try_lock(memory, &scope, thread, "two").await, LockResult::Busy));
         }
-        anas.finish(memory.batch().append(Draft::user("Mine."))).await.unwrap();
-        locked(memory, &ben(), thread, "two").await.abandon().await;
-        let bens = memory.open(&ben()).await.unwrap().thread.id;
-        let error = Completion::acquire(memory, &ana(), bens, "one", "a model").await.unwrap_err();
+        anas_completion.finish(memory.batch().append(Draft::user("Mine."))).await.unwrap();
+        lock(memory, &ben(), thread, "two").await.abandon().await;
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
+        let error = Completion::acquire(memory, &ana(), bens_thread, "one", "a model").await.unwrap_err();
         assert!(error.is_not_found(), "{error}");
     })
     .await;
@@ -129,7 +131,7 @@ async fn users_of_a_shared_thread_lock_each_other_out() {
 async fn an_interrupted_completion_releases_the_thread() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
-        let completion = locked(&env.memory, &ana(), thread, "one").await;
+        let completion = lock(&env.memory, &ana(), thread, "one").await;
         let clone = completion.clone();
         drop(completion);
         assert!(
@@ -138,11 +140,11 @@ async fn an_interrupted_completion_releases_the_thread() {
         );
         drop(clone);
         assert_eq!(list_interrupted_turns(&env.memory).await.unwrap()[0].kind, TurnKind::Completion);
-        locked(&env.another_process(), &ana(), thread, "two").await.abandon().await;
-        assert!(texts(&env, thread).await.is_empty());
+        lock(&env.another_process(), &ana(), thread, "two").await.abandon().await;
+        assert!(read_texts(&env, thread).await.is_empty());
 
-        // A turn of another machine counts as running until its lease expires.
-        write_record_of_other_machine(&env, thread, |_| {}).await;
+        // A turn on another machine counts as running until its lease expires.
+        write_run_record_of_other_machine(&env, thread, |_| {}).await;
         assert!(matches!(try_lock(&env.memory, &ana(), thread, "three").await, LockResult::Busy));
         assert_eq!(list_interrupted_turns(&env.memory).await.unwrap(), []);
         env.clock.advance_ms(30_000);
@@ -150,8 +152,8 @@ async fn an_interrupted_completion_releases_the_thread() {
         let interrupted = list_interrupted_turns(&env.memory).await.unwrap().remove(0);
         assert_eq!((interrupted.scope, interrupted.thread, interrupted.kind), (ana(), thread, TurnKind::Completion));
         remove_interrupted_completion(&env.memory, &ana(), thread).await.unwrap();
-        assert_eq!(active(&env.memory, thread).await, None);
-        assert!(texts(&env, thread).await.is_empty());
+        assert_eq!(find_active_run(&env.memory, thread).await, None);
+        assert!(read_texts(&env, thread).await.is_empty());
     })
     .await;
 }
@@ -160,7 +162,7 @@ async fn an_interrupted_completion_releases_the_thread() {
 async fn a_completion_that_lost_its_lock_stores_nothing() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
-        let slow = locked(&env.memory, &ana(), thread, "one").await;
+        let outdated = lock(&env.memory, &ana(), thread, "one").await;
         // Another machine considers the process dead and takes over the lock.
         let found = env.memory.find_thread_record(&ana(), thread, &record::active_name()).await.unwrap().unwrap();
         let mut record: RunRecord = found.value.read().unwrap();
@@ -168,12 +170,12 @@ async fn a_completion_that_lost_its_lock_stores_nothing() {
         let put = PutRecord { name: record::active_name(), value: JsonText::of(&record).unwrap(), expires_at: None };
         let batch = env.memory.batch().require(record::active_name(), RecordState::Version(found.tagged())).put(put);
         batch.commit(&ana(), thread).await.unwrap();
-        let error = slow.finish(env.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
+        let error = outdated.finish(env.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
         assert!(Completion::is_lock_lost(&error), "{error}");
-        assert_eq!(slow.run(std::future::pending::<()>()).await, Err(Interrupted::LockLost));
-        slow.abandon().await;
-        assert_eq!(active(&env.memory, thread).await.unwrap().turn, "two");
-        assert!(texts(&env, thread).await.is_empty());
+        assert_eq!(outdated.run(std::future::pending::<()>()).await, Err(Interrupted::LockLost));
+        outdated.abandon().await;
+        assert_eq!(find_active_run(&env.memory, thread).await.unwrap().turn, "two");
+        assert!(read_texts(&env, thread).await.is_empty());
     })
     .await;
 }
@@ -182,33 +184,33 @@ async fn a_completion_that_lost_its_lock_stores_nothing() {
 async fn a_running_completion_renews_its_lease() {
     let env = TestEnv::plain();
     let thread = env.open_thread().await;
-    let completion = locked(&env.memory, &ana(), thread, "one").await;
-    let until = active(&env.memory, thread).await.unwrap().lease_until;
+    let completion = lock(&env.memory, &ana(), thread, "one").await;
+    let lease_until = find_active_run(&env.memory, thread).await.unwrap().lease_until;
     env.clock.advance_ms(20_000);
     completion.run(tokio::time::sleep(Duration::from_secs(11))).await.unwrap();
-    assert_eq!(active(&env.memory, thread).await.unwrap().lease_until, until.plus_ms(20_000));
+    assert_eq!(find_active_run(&env.memory, thread).await.unwrap().lease_until, lease_until.plus_ms(20_000));
     completion.finish(env.memory.batch().append(Draft::user("Done."))).await.unwrap();
-    assert_eq!(active(&env.memory, thread).await, None);
+    assert_eq!(find_active_run(&env.memory, thread).await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_earlier_versions_is_respected_and_written() {
     on_all_stores(async |env: TestEnv| {
         let (thread, memory) = (env.open_thread().await, &env.memory);
-        let older = async || memory.find_thread_record(&ana(), thread, &earlier_lock()).await.unwrap();
-        let put = |holder: &str, until: Timestamp| PutRecord {
-            name: earlier_lock(),
+        let find_earlier_lock = async || memory.find_thread_record(&ana(), thread, &earlier_lock_name()).await.unwrap();
+        let put_lock = |holder: &str, expires_at: Timestamp| PutRecord {
+            name: earlier_lock_name(),
             value: JsonText::of(&holder).unwrap(),
-            expires_at: Some(until),
+            expires_at: Some(expires_at),
         };
-        let until = env.clock.now().plus_ms(600_000);
-        memory.batch().put(put("another machine/7", until)).commit(&ana(), thread).await.unwrap();
+        let expires_at = env.clock.now().plus_ms(600_000);
+        memory.batch().put(put_lock("another machine/7", expires_at)).commit(&ana(), thread).await.unwrap();
         assert!(matches!(try_lock(memory, &ana(), thread, "one").await, LockResult::Busy));
         env.clock.advance_minutes(10);
-        let completion = locked(memory, &ana(), thread, "one").await;
-        assert_eq!(older().await.unwrap().expires_at, Some(env.clock.now().plus_ms(30_000)));
+        let completion = lock(memory, &ana(), thread, "one").await;
+        assert_eq!(find_earlier_lock().await.unwrap().expires_at, Some(env.clock.now().plus_ms(30_000)));
         completion.finish(memory.batch().append(Draft::user("x"))).await.unwrap();
-        assert_eq!(older().await, None);
+        assert_eq!(find_earlier_lock().await, None);
     })
     .await;
 }
@@ -234,12 +236,12 @@ async fn version_0_1_can_read_the_run_record() {
     }
     let env = TestEnv::plain();
     let thread = env.open_thread().await;
-    let completion = locked(&env.memory, &ana(), thread, "one").await;
+    let completion = lock(&env.memory, &ana(), thread, "one").await;
     let found = env.memory.find_thread_record(&ana(), thread, &record::active_name()).await.unwrap().unwrap();
     let earlier: EarlierRecord = found.value.read().unwrap();
     assert_eq!((earlier.turn.as_str(), earlier.assistant.as_str()), ("one", ""));
     completion.abandon().await;
-    // A record of version 0.1 has no kind and is read as a run.
+    // A record that version 0.1 wrote has no kind, and is read as a run of an assistant.
     let mut value: Value = found.value.read().unwrap();
     assert_eq!(value.as_object_mut().unwrap().remove("kind"), Some("completion".into()));
     let record: RunRecord = serde_json::from_value(value).unwrap();
@@ -253,10 +255,10 @@ async fn a_stop_request_interrupts_a_completion_immediately() {
     {
         println!("{name}");
         let thread = env.open_thread().await;
-        let completion = locked(&env.memory, &ana(), thread, "one").await;
+        let completion = lock(&env.memory, &ana(), thread, "one").await;
         let other = env.another_process();
         let stop = async {
-            // Gives the completion time to start waiting.
+            // Give the completion time to start waiting.
             tokio::time::sleep(Duration::from_millis(300)).await;
             request_stop(&other, &ana(), thread, "one").await.unwrap();
         };
@@ -269,9 +271,9 @@ async fn a_stop_request_interrupts_a_completion_immediately() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_request_is_noticed_without_wake_ups() {
-    let (_, env) = Probe::env_without_wake_ups();
+    let (_, env) = Probe::new_env_without_wake_ups();
     let thread = env.open_thread().await;
-    let completion = locked(&env.memory, &ana(), thread, "one").await;
+    let completion = lock(&env.memory, &ana(), thread, "one").await;
     let started_at = tokio::time::Instant::now();
     let stop = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -282,12 +284,12 @@ async fn a_stop_request_is_noticed_without_wake_ups() {
     assert!(started_at.elapsed() <= Watch::MAX_WAIT + Duration::from_millis(200), "{:?}", started_at.elapsed());
 }
 
-/// Half a minute without events: one poll of each kind every five seconds, and a lease renewal every ten.
+/// In half a minute without events, the waiting turn polls every five seconds, and renews its lease every ten seconds.
 #[tokio::test(start_paused = true)]
 async fn waiting_takes_few_store_calls() {
-    let (probe, env) = Probe::env();
+    let (probe, env) = Probe::new_env();
     let (thread, memory) = (env.open_thread().await, &env.memory);
-    let completion = locked(memory, &ana(), thread, "one").await;
+    let completion = lock(memory, &ana(), thread, "one").await;
     probe.take_calls();
     completion.run(tokio::time::sleep(Duration::from_secs(29))).await.unwrap();
     let calls = probe.take_calls();
@@ -298,9 +300,9 @@ async fn waiting_takes_few_store_calls() {
     let access = ThreadAccess::find(memory, &ana(), thread).await.unwrap();
     probe.take_calls();
     let wait = async {
-        let mut waiting = TurnWaiter::begin(memory, &ana(), thread).await;
+        let mut waiter = TurnWaiter::begin(memory, &ana(), thread).await;
         while let Some(active) = access.runs(memory).await.unwrap().active {
-            waiting.wait(Some(&active.value.driver)).await;
+            waiter.wait(Some(&active.value.driver)).await;
         }
     };
     assert!(tokio::time::timeout(Duration::from_secs(29), wait).await.is_err());
@@ -314,25 +316,25 @@ async fn a_waiter_continues_when_the_thread_is_released() {
     on_all_stores(async |env: TestEnv| {
         let (thread, memory) = (env.open_thread().await, &env.memory);
         for is_dropped in [false, true] {
-            let completion = locked(memory, &ana(), thread, "one").await;
-            let driver = active(memory, thread).await.unwrap().driver;
-            let mut waiting = TurnWaiter::begin(memory, &ana(), thread).await;
-            let next = Box::pin(async {
+            let completion = lock(memory, &ana(), thread, "one").await;
+            let driver = find_active_run(memory, thread).await.unwrap().driver;
+            let mut waiter = TurnWaiter::begin(memory, &ana(), thread).await;
+            let acquire = Box::pin(async {
                 loop {
                     if let LockResult::Acquired(next) = try_lock(memory, &ana(), thread, "two").await {
                         return next;
                     }
-                    waiting.wait(Some(&driver)).await;
+                    waiter.wait(Some(&driver)).await;
                 }
             });
-            let ends = Box::pin(async {
+            let release = Box::pin(async {
                 if is_dropped {
                     drop(completion);
                 } else {
                     completion.abandon().await;
                 }
             });
-            let (next, ()) = futures::join!(next, ends);
+            let (next, ()) = futures::join!(acquire, release);
             next.abandon().await;
         }
         assert!(find_turn_state(memory, &ana(), thread, "one").await.unwrap().is_none());
@@ -362,6 +364,6 @@ async fn a_write_wakes_watchers_of_the_record() {
         memory.backend().store.write_record(&ana(), write, memory.now()).await.unwrap();
         tokio::time::timeout(WAKE_UP_TIMEOUT, watch.changed()).await.expect("the watch is woken");
         let unchanged = tokio::time::timeout(Duration::from_millis(200), other_watch.changed()).await;
-        assert!(unchanged.is_err(), "a write of another record wakes the watch");
+        assert!(unchanged.is_err(), "a write to another record does not wake the watch");
     }
 }

@@ -15,7 +15,7 @@ MODEL = agents.OpenAIResponsesModel(model="echo", openai_client=API)
 agents.set_tracing_disabled(True)
 
 
-class Place(pydantic.BaseModel):
+class Location(pydantic.BaseModel):
     at: str
 
 
@@ -25,15 +25,15 @@ def look(at: str) -> str:
     return "in 3 minutes"
 
 
-def agent(**more):
-    return agents.Agent(name="subway", model=MODEL, **{"tools": [look], **more})
+def agent(**options):
+    return agents.Agent(name="subway", model=MODEL, **{"tools": [look], **options})
 
 
 def session():
     return agents.OpenAIConversationsSession(openai_client=API)
 
 
-def plain(items):
+def normalize(items):
     """Returns items in the long form, without members that only servers set."""
     normalized = []
     for item in json.loads(json.dumps(items)):
@@ -48,39 +48,39 @@ def plain(items):
 
 
 async def sessions():
-    here, there = session(), agents.SQLiteSession("there")
+    conversation, local = session(), agents.SQLiteSession("there")
     answers = []
     for _ in range(2):
-        first = await agents.Runner.run(agent(), "call", session=here)
-        second = await agents.Runner.run(agent(), "call", session=there)
+        first = await agents.Runner.run(agent(), "call", session=conversation)
+        second = await agents.Runner.run(agent(), "call", session=local)
         assert first.final_output == second.final_output
         answers.append(first.final_output)
-    kept = await here.get_items()
-    equal = plain(kept) == plain(await there.get_items())
-    latest = plain(await here.get_items(limit=3)) == plain(kept)[-3:]
-    popped = plain([await here.pop_item()]) == plain(kept)[-1:]
-    left = len(await here.get_items())
+    stored = await conversation.get_items()
+    equal = normalize(stored) == normalize(await local.get_items())
+    latest = normalize(await conversation.get_items(limit=3)) == normalize(stored)[-3:]
+    popped = normalize([await conversation.pop_item()]) == normalize(stored)[-1:]
+    remaining = len(await conversation.get_items())
     texts = [str(number) for number in range(INPUT["items"])]
-    await here.add_items([{"role": "user", "content": text} for text in texts])
-    added = [item["content"][0]["text"] for item in (await here.get_items())[left:]]
-    await here.clear_session()
+    await conversation.add_items([{"role": "user", "content": text} for text in texts])
+    added = [item["content"][0]["text"] for item in (await conversation.get_items())[remaining:]]
+    await conversation.clear_session()
     return {
-        "kinds": [item["type"] for item in kept],
+        "kinds": [item["type"] for item in stored],
         "answers": answers,
         "as_sqlite": [equal, latest, popped],
-        "left": left,
+        "remaining": remaining,
         "added": added == texts,
-        "cleared": await here.get_items(),
+        "cleared": await conversation.get_items(),
     }
 
 
 async def runs():
-    here = session()
+    own_session = session()
     for _ in range(2):
-        streamed = agents.Runner.run_streamed(agent(), "call", session=here)
+        streamed = agents.Runner.run_streamed(agent(), "call", session=own_session)
         kinds = [event.name async for event in streamed.stream_events() if event.type == "run_item_stream_event"]
     other = agents.Agent(name="other", model=MODEL)
-    handed = await agents.Runner.run(agent(tools=[], handoffs=[other]), "call", session=session())
+    handed_off = await agents.Runner.run(agent(tools=[], handoffs=[other]), "call", session=session())
     conversation = (await API.conversations.create()).id
     for _ in range(2):
         in_conversation = await agents.Runner.run(agent(), "call", conversation_id=conversation)
@@ -88,27 +88,27 @@ async def runs():
     first = await agents.Runner.run(agent(), "call")
     chained = await agents.Runner.run(agent(), "call", previous_response_id=first.last_response_id)
     automatic = await agents.Runner.run(agent(), "call", auto_previous_response_id=True)
-    formed = await agents.Runner.run(agent(output_type=Place), "x")
+    structured = await agents.Runner.run(agent(output_type=Location), "x")
     return {
-        "streamed": [streamed.final_output, kinds, len(await here.get_items())],
-        "handed": [handed.last_agent.name, handed.final_output],
+        "streamed": [streamed.final_output, kinds, len(await own_session.get_items())],
+        "handed_off": [handed_off.last_agent.name, handed_off.final_output],
         "in_conversation": [in_conversation.final_output, stored],
         "chained": [chained.final_output, automatic.final_output],
-        "formed": formed.final_output.at,
+        "structured": structured.final_output.at,
     }
 
 
 async def compaction():
-    kept = agents.SQLiteSession("kept")
-    here = agents.OpenAIResponsesCompactionSession(
+    stored = agents.SQLiteSession("kept")
+    compacting = agents.OpenAIResponsesCompactionSession(
         "here",
-        underlying_session=kept,
+        underlying_session=stored,
         client=API,
         model="gpt-5",
         should_trigger_compaction=lambda context: len(context["compaction_candidate_items"]) >= 3,
     )
-    answers = [(await agents.Runner.run(agent(tools=[]), str(turn), session=here)).final_output for turn in range(4)]
-    return {"answers": answers, "kinds": [item.get("type", "message") for item in await kept.get_items()]}
+    answers = [(await agents.Runner.run(agent(tools=[]), str(turn), session=compacting)).final_output for turn in range(4)]
+    return {"answers": answers, "kinds": [item.get("type", "message") for item in await stored.get_items()]}
 
 
 async def locked():

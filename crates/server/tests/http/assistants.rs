@@ -1,4 +1,4 @@
-//! An assistant for tests.
+//! An assistant whose model follows commands.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,24 +8,24 @@ use threadkeep::core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink,
 use threadkeep::{Definition, FnTool, JsonText, Map, Part, TokenDetails, ToolCall, ToolError, ToolOutput, Usage};
 use tokio::sync::Semaphore;
 
-use crate::server::{PATIENCE, TestConfig, TestServer};
+use crate::server::{TIMEOUT, TestConfig, TestServer};
 
-/// A model that follows commands: `look THING` and `delete THING` call a tool, `wait` blocks until [`Keeper::unblock`], `fail`
+/// A model that follows commands: `look THING` and `delete THING` call a tool, `wait` blocks until [`CommandModel::unblock`], `fail`
 /// fails. It echoes any other text.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct CommandModel {
     /// The text of the last message of each request.
     pub(crate) requests: Mutex<Vec<String>>,
-    /// What the tool `delete` deleted.
+    /// The things that the tool `delete` deleted.
     pub(crate) deleted: Arc<Mutex<Vec<String>>>,
     blocked: Semaphore,
     unblocked: Semaphore,
 }
 
-impl Keeper {
-    /// Waits until a request is blocked.
+impl CommandModel {
+    /// Waits until a request is blocked by `wait`.
     pub(crate) async fn wait_until_blocked(&self) {
-        tokio::time::timeout(PATIENCE, self.blocked.acquire()).await.unwrap().unwrap().forget();
+        tokio::time::timeout(TIMEOUT, self.blocked.acquire()).await.unwrap().unwrap().forget();
     }
 
     /// Unblocks one request.
@@ -39,7 +39,7 @@ impl Keeper {
 }
 
 #[async_trait]
-impl ChatModel for Keeper {
+impl ChatModel for CommandModel {
     fn name(&self) -> &str {
         "keeper"
     }
@@ -81,10 +81,10 @@ impl ChatModel for Keeper {
     }
 }
 
-/// Creates the assistant, and returns it with its model.
-pub(crate) fn keeper(name: &str) -> (Definition, Arc<Keeper>) {
+/// Creates an assistant with the tools `look` and `delete`; `delete` requires an approval. Also returns the assistant's model.
+pub(crate) fn test_assistant(name: &str) -> (Definition, Arc<CommandModel>) {
     let deleted = Arc::new(Mutex::new(Vec::new()));
-    let model = Keeper {
+    let model = CommandModel {
         requests: Mutex::default(),
         deleted: Arc::clone(&deleted),
         blocked: Semaphore::new(0),
@@ -110,7 +110,7 @@ pub(crate) fn keeper(name: &str) -> (Definition, Arc<Keeper>) {
     (definition, model)
 }
 
-pub(crate) async fn with_keeper() -> (TestServer, Arc<Keeper>) {
-    let (definition, model) = keeper("keeper");
+pub(crate) async fn start_with_test_assistant() -> (TestServer, Arc<CommandModel>) {
+    let (definition, model) = test_assistant("keeper");
     (TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await, model)
 }

@@ -1,4 +1,4 @@
-//! The audit log: requests that need an administrator are logged before and after their execution.
+//! The audit log: requests that require the administrator role are logged before and after their execution.
 
 use serde_json::json;
 use threadkeep::core::Replacement;
@@ -8,50 +8,50 @@ use threadkeep_server::{AuditFinding, AuditLog, AuditRecord, KeyRole};
 use crate::TestServer;
 use crate::server::send;
 
-async fn records(server: &TestServer, tenant: &str) -> Vec<AuditRecord> {
+async fn list_records(server: &TestServer, tenant: &str) -> Vec<AuditRecord> {
     AuditLog::new(&server.memory).list(&TenantId::new(tenant).unwrap(), 100).await.unwrap()
 }
 
-/// The internal tenant, which clients cannot name.
-fn internal() -> Scope {
+/// Returns the scope of the internal tenant, which clients cannot name.
+fn internal_scope() -> Scope {
     Scope::Tenant(TenantId::internal())
 }
 
 /// Returns the thread in which the log is stored.
-async fn chain(memory: &Memory) -> ThreadId {
-    memory.find_thread_by_key(&internal(), "audit:chain").await.unwrap().unwrap().id
+async fn find_log_thread(memory: &Memory) -> ThreadId {
+    memory.find_thread_by_key(&internal_scope(), "audit:chain").await.unwrap().unwrap().id
 }
 
-/// Creates a store with a number of audit records, and returns the head after each.
-async fn store_with_records(acts: usize) -> (tempfile::TempDir, Memory, Vec<String>) {
+/// Creates a store with this many audit records. Also returns the head of the log (the hash of the last record) after each record.
+async fn create_store_with_records(count: usize) -> (tempfile::TempDir, Memory, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let memory = threadkeep::open(&format!("sqlite:{}", folder.path().join("store.db").display())).await.unwrap();
     let (log, tenant) = (AuditLog::new(&memory), TenantId::new("acme").unwrap());
     let mut heads = Vec::new();
-    for act in 0..acts {
+    for act in 0..count {
         log.record_command(&tenant, "keys create", &format!("key-{act}")).await.unwrap();
         heads.push(log.head().await.unwrap().unwrap());
     }
     (folder, memory, heads)
 }
 
-/// Verifies the log, and returns the record of each finding.
-async fn findings(memory: &Memory, head: Option<&str>) -> Vec<Option<u64>> {
+/// Verifies the log, and returns the number of the record that each finding names, if any.
+async fn verify(memory: &Memory, head: Option<&str>) -> Vec<Option<u64>> {
     let verification = AuditLog::new(memory).verify(head).await.unwrap();
     verification.findings.into_iter().map(|AuditFinding { record, .. }| record).collect()
 }
 
 #[tokio::test]
 async fn records_are_chained_and_earlier_heads_remain_valid() {
-    let (_folder, memory, heads) = store_with_records(5).await;
+    let (_folder, memory, heads) = create_store_with_records(5).await;
     let log = AuditLog::new(&memory);
     let verification = log.verify(None).await.unwrap();
     assert_eq!((verification.records, verification.unchained, verification.findings.len()), (5, 0, 0));
     assert_eq!(verification.head.as_ref(), heads.last());
     for head in &heads {
-        assert_eq!(findings(&memory, Some(head)).await, []);
+        assert_eq!(verify(&memory, Some(head)).await, []);
     }
-    assert_eq!(findings(&memory, Some(&"0".repeat(64))).await, [None]);
+    assert_eq!(verify(&memory, Some(&"0".repeat(64))).await, [None]);
     let records = log.list(&TenantId::new("acme").unwrap(), 10).await.unwrap();
     let previous: Vec<&str> = records.iter().map(|record| record.previous.as_deref().unwrap()).collect();
     assert_eq!(previous[1..], heads[..4]);
@@ -59,57 +59,58 @@ async fn records_are_chained_and_earlier_heads_remain_valid() {
 
 #[tokio::test]
 async fn an_empty_log_is_valid_and_has_no_head() {
-    let (_folder, memory, _) = store_with_records(0).await;
+    let (_folder, memory, _) = create_store_with_records(0).await;
     let verification = AuditLog::new(&memory).verify(None).await.unwrap();
     assert_eq!((verification.records, verification.head, verification.findings.len()), (0, None, 0));
-    assert_eq!(findings(&memory, Some(&"0".repeat(64))).await, [None]);
+    assert_eq!(verify(&memory, Some(&"0".repeat(64))).await, [None]);
 }
 
 #[tokio::test]
 async fn changed_removed_and_inserted_records_are_found() {
-    for last in [false, true] {
-        // Changed: the chain breaks at the next record. A change of the last record is found only with a head.
-        let (_folder, memory, heads) = store_with_records(4).await;
-        let thread = chain(&memory).await;
-        let messages = memory.newest(&internal(), thread, 10).await.unwrap();
-        let target = &messages[if last { 3 } else { 1 }];
+    for is_last in [false, true] {
+        // After a change, the chain breaks at the next record. A change to the last record is found only with a known head.
+        let (_folder, memory, heads) = create_store_with_records(4).await;
+        let thread = find_log_thread(&memory).await;
+        let messages = memory.newest(&internal_scope(), thread, 10).await.unwrap();
+        let target = &messages[if is_last { 3 } else { 1 }];
         let forged = target.plain_text().replace("key-", "yek-");
         let replacement = Replacement { id: target.id, content: Content::text(Role::System, forged) };
-        memory.batch().replace(replacement).commit(&internal(), thread).await.unwrap();
-        assert_eq!(findings(&memory, None).await, if last { vec![] } else { vec![Some(3)] });
-        assert!(findings(&memory, heads.last().map(String::as_str)).await.contains(&None) == last);
+        memory.batch().replace(replacement).commit(&internal_scope(), thread).await.unwrap();
+        assert_eq!(verify(&memory, None).await, if is_last { vec![] } else { vec![Some(3)] });
+        assert!(verify(&memory, heads.last().map(String::as_str)).await.contains(&None) == is_last);
 
-        // Removed: its position stays empty.
-        let (_folder, memory, heads) = store_with_records(4).await;
-        let thread = chain(&memory).await;
-        let messages = memory.newest(&internal(), thread, 10).await.unwrap();
-        let index = if last { 3 } else { 1 };
-        memory.erase_messages(&internal(), thread, &[messages[index].id]).await.unwrap();
-        assert!(findings(&memory, None).await.contains(&Some(index as u64 + 1)));
-        assert!(findings(&memory, Some(&heads[index])).await.contains(&None));
+        // The position of a removed record stays empty.
+        let (_folder, memory, heads) = create_store_with_records(4).await;
+        let thread = find_log_thread(&memory).await;
+        let messages = memory.newest(&internal_scope(), thread, 10).await.unwrap();
+        let index = if is_last { 3 } else { 1 };
+        memory.erase_messages(&internal_scope(), thread, &[messages[index].id]).await.unwrap();
+        assert!(verify(&memory, None).await.contains(&Some(index as u64 + 1)));
+        assert!(verify(&memory, Some(&heads[index])).await.contains(&None));
     }
-    // The whole log replaced by another valid one.
-    let (_folder, memory, heads) = store_with_records(3).await;
-    memory.delete_thread(&internal(), chain(&memory).await).await.unwrap();
+    // Replacing the whole log with another valid log is found only with a known head.
+    let (_folder, memory, heads) = create_store_with_records(3).await;
+    memory.delete_thread(&internal_scope(), find_log_thread(&memory).await).await.unwrap();
     let tenant = TenantId::new("acme").unwrap();
     AuditLog::new(&memory).record_command(&tenant, "keys create", "other").await.unwrap();
-    assert_eq!(findings(&memory, None).await, []);
-    assert_eq!(findings(&memory, Some(&heads[2])).await, [None]);
-    // A record appended without a chain.
-    let (_folder, memory, _) = store_with_records(2).await;
+    assert_eq!(verify(&memory, None).await, []);
+    assert_eq!(verify(&memory, Some(&heads[2])).await, [None]);
+    // A record that was appended without extending the chain is found.
+    let (_folder, memory, _) = create_store_with_records(2).await;
     let draft = Draft::new(Content::text(Role::System, r#"{"at":"2026-01-01T00:00:00Z"}"#));
-    memory.append(&internal(), chain(&memory).await, draft).await.unwrap();
-    assert_eq!(findings(&memory, None).await, [Some(3)]);
+    memory.append(&internal_scope(), find_log_thread(&memory).await, draft).await.unwrap();
+    assert_eq!(verify(&memory, None).await, [Some(3)]);
 }
 
 #[tokio::test]
-async fn unchained_records_are_counted_unless_newer_than_the_chain() {
-    let (_folder, memory, _) = store_with_records(0).await;
+async fn unchained_records_are_counted_if_older_than_the_chain_and_findings_otherwise() {
+    let (_folder, memory, _) = create_store_with_records(0).await;
     let old =
         r#"{"at":"2026-01-01T00:00:00Z","by":"command line","tenant":"acme","act":"keys create","outcome":"done"}"#;
-    let month = memory.open_by_key(&internal(), "audit:2026-01").await.unwrap().thread.id;
-    let write = async || memory.append(&internal(), month, Draft::new(Content::text(Role::System, old))).await.unwrap();
-    write().await;
+    let month = memory.open_by_key(&internal_scope(), "audit:2026-01").await.unwrap().thread.id;
+    let append_unchained =
+        async || memory.append(&internal_scope(), month, Draft::new(Content::text(Role::System, old))).await.unwrap();
+    append_unchained().await;
     let tenant = TenantId::new("acme").unwrap();
     let log = AuditLog::new(&memory);
     log.record_command(&tenant, "keys revoke", "key").await.unwrap();
@@ -118,15 +119,15 @@ async fn unchained_records_are_counted_unless_newer_than_the_chain() {
     let acts: Vec<String> = log.list(&tenant, 10).await.unwrap().into_iter().map(|record| record.act).collect();
     assert_eq!(acts, ["keys create", "keys revoke"]);
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    write().await;
-    assert_eq!(findings(&memory, None).await, [None]);
+    append_unchained().await;
+    assert_eq!(verify(&memory, None).await, [None]);
 }
 
-/// Several processes append to one log.
+/// The writers simulate several processes that append to one log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_writers_extend_one_chain() {
-    const EACH: usize = 15;
-    let (folder, memory, _) = store_with_records(0).await;
+    const RECORDS_PER_WRITER: usize = 15;
+    let (folder, memory, _) = create_store_with_records(0).await;
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
     let mut writers = tokio::task::JoinSet::new();
     for process in 0..3 {
@@ -135,7 +136,7 @@ async fn concurrent_writers_extend_one_chain() {
             let log = log.clone();
             writers.spawn(async move {
                 let tenant = TenantId::new("acme").unwrap();
-                for act in 0..EACH {
+                for act in 0..RECORDS_PER_WRITER {
                     log.record_command(&tenant, "keys create", &format!("{process}/{writer}/{act}")).await.unwrap();
                 }
             });
@@ -143,13 +144,13 @@ async fn concurrent_writers_extend_one_chain() {
     }
     writers.join_all().await;
     let verification = AuditLog::new(&memory).verify(None).await.unwrap();
-    assert_eq!((verification.records, verification.findings), ((3 * 2 * EACH) as u64, Vec::new()));
+    assert_eq!((verification.records, verification.findings), ((3 * 2 * RECORDS_PER_WRITER) as u64, Vec::new()));
 }
 
-/// The retention of conversations does not apply to the audit log.
+/// The retention policy for conversations does not apply to the audit log.
 #[tokio::test]
-async fn retention_does_not_apply_to_the_log() {
-    let (_folder, memory, _) = store_with_records(0).await;
+async fn retention_policies_do_not_apply_to_the_log() {
+    let (_folder, memory, _) = create_store_with_records(0).await;
     let retention = Some(threadkeep::Retention { max_messages: Some(1), ttl_minutes: Some(1) });
     let options = threadkeep::MemoryOptions { retention, ..memory.options().clone() };
     let log = AuditLog::new(&memory.with_options(options).unwrap());
@@ -160,20 +161,20 @@ async fn retention_does_not_apply_to_the_log() {
 }
 
 #[tokio::test]
-async fn records_contain_no_content_of_messages() {
+async fn records_do_not_contain_message_content() {
     let server = TestServer::start().await;
-    let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
-    let writer = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let admin = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
+    let writer = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = writer.new_thread().await;
     writer.say(&thread, "The safe opens with 1234.").await;
-    assert_eq!(records(&server, "acme").await, [], "ordinary requests are not audited");
+    assert_eq!(list_records(&server, "acme").await, [], "ordinary requests are not audited");
     let imported = r#"{"messages":[{"role":"user","content":"The safe opens with 5678."}]}"#;
     let import = send(admin.request("POST", "/v1/import").body(imported)).await;
     import.expect(200);
     let erased = admin.post("/v1/erase", json!({ "user": "ana" })).await;
     erased.expect(200);
     assert_eq!(writer.post("/v1/import", json!({})).await.code(403), "role_missing");
-    let written = records(&server, "acme").await;
+    let written = list_records(&server, "acme").await;
     let outcomes: Vec<(&str, &str)> =
         written.iter().map(|record| (record.act.as_str(), record.outcome.as_str())).collect();
     assert_eq!(
@@ -191,15 +192,15 @@ async fn records_contain_no_content_of_messages() {
     assert_eq!(written[1].request_id.as_deref(), Some(import.header("x-request-id")));
     let text = serde_json::to_string(&written).unwrap();
     assert!(!text.contains("safe") && !text.contains(&key), "{text}");
-    assert_eq!(records(&server, "other").await, [], "tenants have separate logs");
+    assert_eq!(list_records(&server, "other").await, [], "tenants have separate logs");
 }
 
 #[tokio::test]
 async fn the_log_is_not_accessible_over_http() {
     let server = TestServer::start().await;
-    let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
+    let admin = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
     admin.post("/v1/erase", json!({ "user": "unknown" })).await.expect(200);
-    let log = chain(&server.memory).await;
+    let log = find_log_thread(&server.memory).await;
     for (method, path) in [
         ("GET", format!("/v1/threads/{log}")),
         ("GET", format!("/v1/threads/{log}/messages")),
@@ -208,5 +209,5 @@ async fn the_log_is_not_accessible_over_http() {
     ] {
         assert_eq!(send(admin.request(method, &path)).await.code(404), "not_found", "{method} {path}");
     }
-    assert_eq!(records(&server, "acme").await.len(), 2);
+    assert_eq!(list_records(&server, "acme").await.len(), 2);
 }

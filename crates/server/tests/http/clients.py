@@ -39,7 +39,7 @@ def items():
         assert [text_of(item) for item in added.data] == texts[first : first + 20]
     listed = lambda order: list(api.conversations.items.list(conversation.id, order=order, limit=100))
     ascending, descending = listed("asc"), listed("desc")
-    # The default page, too.
+    # Pages of the default size contain the same items.
     assert [item.id for item in api.conversations.items.list(conversation.id, order="asc")] == [item.id for item in ascending]
     assert api.conversations.items.retrieve(ascending[7].id, conversation_id=conversation.id) == ascending[7]
     assert api.conversations.items.delete(ascending[-1].id, conversation_id=conversation.id).id == conversation.id
@@ -47,13 +47,13 @@ def items():
         status_of(lambda: api.conversations.items.retrieve(ascending[-1].id, conversation_id=conversation.id)),
         status_of(lambda: api.conversations.items.list(conversation.id, limit=1000)),
     ]
-    left = len(listed("asc"))
+    remaining = len(listed("asc"))
     api.conversations.delete(conversation.id)
     errors.append(status_of(lambda: api.conversations.retrieve(conversation.id)))
     return {
         "ascending": [text_of(item) for item in ascending],
         "descending": [text_of(item) for item in descending],
-        "after_deletion": left,
+        "after_deletion": remaining,
         "errors": errors,
     }
 
@@ -138,7 +138,7 @@ def assistants():
     waits = api.responses.create(model=keeper, input="wait", background=True)
     cancelled = api.responses.cancel(waits.id)
     return {
-        "kept": [text_of(item) for item in api.conversations.items.list(in_thread["threadkeep-thread"], order="asc")],
+        "stored": [text_of(item) for item in api.conversations.items.list(in_thread["threadkeep-thread"], order="asc")],
         "turns": turns,
         "streamed_chat": streamed_chat,
         "responses": [first.output_text, second.output_text, later.output_text],
@@ -172,13 +172,13 @@ def errors():
     ]
 
 
-class Place(pydantic.BaseModel):
+class Location(pydantic.BaseModel):
     at: str
 
 
-def forms():
+def formats():
     api = client()
-    with api.responses.stream(model="echo", input="x", text_format=Place) as stream:
+    with api.responses.stream(model="echo", input="x", text_format=Location) as stream:
         streamed = stream.get_final_response().output_parsed
     events = [event.to_dict() for event in api.responses.create(model="echo", input="hello", stream=True)]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
@@ -187,7 +187,7 @@ def forms():
         streaming = streaming.parse().output_text
     first = api.responses.create(model="echo", input="one")
     compacted = api.responses.compact(model="echo", previous_response_id=first.id)
-    kept = [item.to_dict() for item in compacted.output]
+    compacted_items = [item.to_dict() for item in compacted.output]
     reference = {"type": "item_reference", "id": first.output[0].id}
 
     async def asynchronous():
@@ -199,20 +199,20 @@ def forms():
 
     return {
         "parsed": [
-            api.responses.parse(model="echo", input="x", text_format=Place).output_parsed.at,
+            api.responses.parse(model="echo", input="x", text_format=Location).output_parsed.at,
             streamed.at,
-            api.chat.completions.parse(model="echo", messages=[user("x")], response_format=Place)
+            api.chat.completions.parse(model="echo", messages=[user("x")], response_format=Location)
             .choices[0]
             .message.parsed.at,
         ],
         "events": [event["type"] for event in events],
         "raw": [raw.headers["x-request-id"][:4], raw.parse().output_text, streaming],
-        "counted": api.responses.input_tokens.count(model="gpt-5", input="hello there").input_tokens,
-        "after_compaction": api.responses.create(model="echo", input=[*kept, user("two")]).output_text,
+        "input_tokens": api.responses.input_tokens.count(model="gpt-5", input="hello there").input_tokens,
+        "after_compaction": api.responses.create(model="echo", input=[*compacted_items, user("two")]).output_text,
         "after_reference": api.responses.create(model="echo", input=[reference, user("two")]).output_text,
         "asynchronous": asyncio.run(asynchronous()),
     }
 
 
-parts = {"items": items, "model": model, "lossy": lossy, "assistants": assistants, "errors": errors, "forms": forms}
+parts = {"items": items, "model": model, "lossy": lossy, "assistants": assistants, "errors": errors, "formats": formats}
 print(json.dumps(parts[PART]()))

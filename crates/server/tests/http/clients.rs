@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::assistants::with_keeper;
+use crate::assistants::start_with_test_assistant;
 use crate::proxy::Proxy;
-use crate::server::{PATIENCE, TOKEN, TestServer};
-use crate::v1::{Echo, with_model, with_model_over_postgres};
+use crate::server::{TIMEOUT, TOKEN, TestServer};
+use crate::v1::{Echo, start_with_model, start_with_model_over_postgres};
 
 /// Whether tests with Python are skipped because it is not available. The test summary reports that.
 pub(crate) fn is_skipped() -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "python"))
 }
 
-/// Returns the path of a program in the folder in which the clients are installed.
+/// Returns the path of a program in the folder that contains the installed clients.
 pub(crate) fn program(name: &str) -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(3).unwrap().join("python/bin").join(name);
@@ -24,35 +24,35 @@ pub(crate) fn program(name: &str) -> std::path::PathBuf {
     program
 }
 
-/// Runs a part of the script for OpenAI's client against an address.
-async fn python(part: &str, base: &str, input: Value) -> Value {
-    run(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py"), part, base, input).await
+/// Runs a part of the script for OpenAI's client against a base URL.
+async fn run_openai_client(part: &str, base: &str, input: Value) -> Value {
+    run_script(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py"), part, base, input).await
 }
 
-/// Runs a part of the script for the Agents SDK.
-async fn agents_sdk(part: &str, base: &str, input: Value) -> Value {
-    run(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/agents_sdk.py"), part, base, input).await
+/// Runs a part of the script for the Agents SDK against a base URL.
+async fn run_agents_sdk(part: &str, base: &str, input: Value) -> Value {
+    run_script(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/agents_sdk.py"), part, base, input).await
 }
 
 /// Runs a script and parses its output.
-async fn run(script: &str, part: &str, base: &str, input: Value) -> Value {
+async fn run_script(script: &str, part: &str, base: &str, input: Value) -> Value {
     let mut command = tokio::process::Command::new(program("python"));
     command.args([script, part, base, &input.to_string()]).kill_on_drop(true);
     // Proxies in the environment must not be used for the loopback interface.
     command.env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN).env("OPENAI_AGENTS_DISABLE_TRACING", "1");
-    let output = tokio::time::timeout(PATIENCE * 3, command.output()).await.unwrap().unwrap();
+    let output = tokio::time::timeout(TIMEOUT * 3, command.output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Starts a server over a file and one over PostgreSQL.
-async fn servers() -> Vec<(TestServer, Arc<Echo>)> {
-    let mut servers = vec![with_model().await];
-    servers.extend(with_model_over_postgres().await);
+/// Starts a server over a file and, unless tests over PostgreSQL are skipped, one over PostgreSQL.
+async fn start_servers() -> Vec<(TestServer, Arc<Echo>)> {
+    let mut servers = vec![start_with_model().await];
+    servers.extend(start_with_model_over_postgres().await);
     servers
 }
 
-fn numbered(count: usize) -> Vec<String> {
+fn numbered_items(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("item {number}")).collect()
 }
 
@@ -61,9 +61,9 @@ async fn client_pages_through_a_long_conversation_in_both_directions() {
     if is_skipped() {
         return;
     }
-    for (server, _) in servers().await {
-        let result = python("items", &server.url("/v1"), json!({ "items": 263 })).await;
-        let mut expected = numbered(263);
+    for (server, _) in start_servers().await {
+        let result = run_openai_client("items", &server.url("/v1"), json!({ "items": 263 })).await;
+        let mut expected = numbered_items(263);
         assert_eq!(result["ascending"], json!(expected));
         expected.reverse();
         assert_eq!(result["descending"], json!(expected));
@@ -77,8 +77,8 @@ async fn client_calls_the_model_with_tools_and_streaming() {
     if is_skipped() {
         return;
     }
-    for (server, _) in servers().await {
-        let result = python("model", &server.url("/v1"), json!({})).await;
+    for (server, _) in start_servers().await {
+        let result = run_openai_client("model", &server.url("/v1"), json!({})).await;
         assert_eq!(
             result,
             json!({
@@ -104,12 +104,12 @@ async fn lost_responses_neither_duplicate_nor_lose_data() {
     if is_skipped() {
         return;
     }
-    for (server, model) in servers().await {
-        let proxy = Proxy::before(server.address).await;
+    for (server, model) in start_servers().await {
+        let proxy = Proxy::start_in_front_of(server.address).await;
         let base = format!("http://{}/v1", proxy.address);
-        let result = python("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
+        let result = run_openai_client("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
         assert!(proxy.lost_responses() >= 10, "{} responses were lost", proxy.lost_responses());
-        assert_eq!(result["items"], json!(numbered(41)));
+        assert_eq!(result["items"], json!(numbered_items(41)));
         let turns: Vec<String> = (0..5)
             .flat_map(|turn| [format!("turn {turn}"), format!("echo: turn {turn} ({} messages)", 2 * turn + 1)])
             .collect();
@@ -122,20 +122,20 @@ async fn lost_responses_neither_duplicate_nor_lose_data() {
     }
 }
 
-/// Clients use an assistant as a model. Lost responses do not repeat its turns.
+/// Clients can use an assistant as a model. Its turns are not repeated if responses are lost.
 #[tokio::test]
 async fn client_uses_an_assistant_as_a_model() {
     if is_skipped() {
         return;
     }
-    let (server, model) = with_keeper().await;
-    let proxy = Proxy::before(server.address).await;
+    let (server, model) = start_with_test_assistant().await;
+    let proxy = Proxy::start_in_front_of(server.address).await;
     for address in [server.address, proxy.address] {
-        let result = python("assistants", &format!("http://{address}/v1"), json!({ "turns": 4 })).await;
+        let result = run_openai_client("assistants", &format!("http://{address}/v1"), json!({ "turns": 4 })).await;
         let answers: Vec<String> = (0..4).map(|turn| format!("You said: turn {turn}")).collect();
-        let kept: Vec<String> =
+        let stored: Vec<String> =
             answers.iter().enumerate().flat_map(|(turn, answer)| [format!("turn {turn}"), answer.clone()]).collect();
-        assert_eq!((&result["turns"], &result["kept"]), (&json!(answers), &json!(kept)));
+        assert_eq!((&result["turns"], &result["stored"]), (&json!(answers), &json!(stored)));
         assert_eq!(result["streamed_chat"], "You said: hello");
         assert_eq!(result["responses"], json!(["You said: one", "You said: two", "You said: three"]));
         assert_eq!((&result["same_conversation"], &result["cancelled"]), (&json!(true), &json!("cancelled")));
@@ -151,22 +151,22 @@ async fn client_reads_errors_structured_outputs_and_events() {
     if is_skipped() {
         return;
     }
-    for (server, _) in servers().await {
+    for (server, _) in start_servers().await {
         let error = |status: u16, code: &str, param: Value, message: &str| json!([status, { "message": message, "type": "invalid_request_error", "param": param, "code": code }]);
-        let errors = python("errors", &server.url("/v1"), json!({})).await;
+        let errors = run_openai_client("errors", &server.url("/v1"), json!({})).await;
         let unknown = format!("Conversation with id 'conv_{}' not found.", "0".repeat(48));
         let limit = "Invalid 'limit': integer above maximum value. Expected a value <= 100, but got 1000 instead.";
-        let both = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
+        let mutually_exclusive = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
         assert_eq!(errors[0], error(404, "not_found", json!(null), &unknown));
         assert_eq!(
             errors[1],
             error(404, "not_found", json!(null), "Item with id 'msg_unknown' not found in conversation.")
         );
         assert_eq!(errors[2], error(400, "integer_above_max_value", json!("limit"), limit));
-        assert_eq!(errors[3], error(400, "mutually_exclusive_parameters", json!(null), both));
+        assert_eq!(errors[3], error(400, "mutually_exclusive_parameters", json!(null), mutually_exclusive));
         assert_eq!((&errors[4][0], &errors[4][1]["code"]), (&json!(400), &json!("invalid_json")));
         assert_eq!((&errors[5][0], &errors[5][1]["param"]), (&json!(400), &json!("input")));
-        let result = python("forms", &server.url("/v1"), json!({})).await;
+        let result = run_openai_client("formats", &server.url("/v1"), json!({})).await;
         assert_eq!(result["parsed"], json!(["14 St", "14 St", "14 St"]));
         assert_eq!(
             result["events"],
@@ -184,26 +184,26 @@ async fn client_reads_errors_structured_outputs_and_events() {
             ])
         );
         assert_eq!(result["raw"], json!(["req_", "echo: hello (1 messages)", "echo: hello (1 messages)"]));
-        assert!(result["counted"].as_u64().is_some_and(|count| count > 2));
+        assert!(result["input_tokens"].as_u64().is_some_and(|count| count > 2));
         assert_eq!(result["after_compaction"], "echo: two (3 messages)");
         assert_eq!(result["after_reference"], "echo: two (2 messages)");
         assert_eq!(result["asynchronous"], json!((0..22).map(|number| number.to_string()).collect::<Vec<_>>()));
     }
 }
 
-/// A session of the Agents SDK in a conversation has the same history as one in the SDK's own SQLite store.
+/// A session that the Agents SDK stores in a conversation has the same history as a session in the SDK's own SQLite store.
 #[tokio::test]
 async fn agents_sdk_stores_its_session_in_a_conversation() {
     if is_skipped() {
         return;
     }
-    for (server, _) in servers().await {
+    for (server, _) in start_servers().await {
         for is_lossy in [false, true] {
-            let proxy = Proxy::before(server.address).await;
+            let proxy = Proxy::start_in_front_of(server.address).await;
             let address = if is_lossy { proxy.address } else { server.address };
-            // More than 20 items are sent in several requests, which the SDK does not retry.
+            // The SDK sends more than 20 items in several requests, and does not retry them.
             let items = if is_lossy { 15 } else { 45 };
-            let result = agents_sdk("sessions", &format!("http://{address}/v1"), json!({ "items": items })).await;
+            let result = run_agents_sdk("sessions", &format!("http://{address}/v1"), json!({ "items": items })).await;
             let turn = ["message", "function_call", "function_call_output", "message"];
             assert_eq!(result["kinds"], json!([turn, turn].concat()));
             assert_eq!(
@@ -211,7 +211,7 @@ async fn agents_sdk_stores_its_session_in_a_conversation() {
                 json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"])
             );
             assert_eq!(result["as_sqlite"], json!([true, true, true]));
-            assert_eq!(result["left"], json!(7));
+            assert_eq!(result["remaining"], json!(7));
             assert_eq!(result["cleared"], json!([]));
             assert_eq!(result["added"], true);
             assert_eq!(is_lossy, proxy.lost_responses() > 0);
@@ -224,25 +224,25 @@ async fn agents_sdk_runs_in_all_modes() {
     if is_skipped() {
         return;
     }
-    for (server, _) in servers().await {
-        let proxy = Proxy::before(server.address).await;
+    for (server, _) in start_servers().await {
+        let proxy = Proxy::start_in_front_of(server.address).await;
         for address in [server.address, proxy.address] {
-            let result = agents_sdk("runs", &format!("http://{address}/v1"), json!({})).await;
+            let result = run_agents_sdk("runs", &format!("http://{address}/v1"), json!({})).await;
             let answer = |count: usize| format!("echo: in 3 minutes ({count} messages)");
             let turn = ["message", "function_call", "function_call_output", "message"];
             let turns = [turn, turn].concat();
             let kinds = ["tool_called", "tool_output", "message_output_created"];
             assert_eq!(result["streamed"], json!([answer(7), kinds, 8]));
-            assert_eq!(result["handed"], json!(["other", "echo: {\"assistant\": \"other\"} (3 messages)"]));
+            assert_eq!(result["handed_off"], json!(["other", "echo: {\"assistant\": \"other\"} (3 messages)"]));
             assert_eq!(result["in_conversation"], json!([answer(7), turns]));
             assert_eq!(result["chained"], json!([answer(7), answer(3)]));
-            assert_eq!(result["formed"], "14 St");
+            assert_eq!(result["structured"], "14 St");
         }
         assert!(proxy.lost_responses() > 3, "{} responses were lost", proxy.lost_responses());
-        let result = agents_sdk("compaction", &server.url("/v1"), json!({})).await;
+        let result = run_agents_sdk("compaction", &server.url("/v1"), json!({})).await;
         assert_eq!(result["answers"][3], "echo: 3 (5 messages)", "{result}");
         assert!(result["kinds"].as_array().unwrap().contains(&json!("compaction")), "{result}");
-        let texts = agents_sdk("locked", &server.url("/v1"), json!({ "turns": 3 })).await;
+        let texts = run_agents_sdk("locked", &server.url("/v1"), json!({ "turns": 3 })).await;
         let mut turns: Vec<String> = Vec::new();
         for (index, pair) in texts.as_array().unwrap().chunks(2).enumerate() {
             let text = pair[0].as_str().unwrap();

@@ -1,7 +1,7 @@
-//! After a user is erased, the store contains no byte of what the user wrote through any route.
+//! After a user is erased, the store contains no trace of what the user wrote through any route.
 //!
-//! Each route plants a unique word. The tests fail for routes that `planting` does not know: add how the route writes, or why it
-//! stores no content of users.
+//! The tests send a unique word to each route. They fail for routes that `planting` does not know: for a new route, add there how
+//! it stores text of a user, or why it does not.
 
 mod planting;
 
@@ -12,25 +12,25 @@ use std::time::Instant;
 use serde_json::json;
 use threadkeep_server::{KeyRole, Server};
 
-use crate::assistants::keeper;
-use crate::server::{PATIENCE, TestConfig, TestServer};
+use crate::assistants::test_assistant;
+use crate::server::{TIMEOUT, TestConfig, TestServer};
 use crate::v1::config_with_model;
 use planting::{Planted, Planter};
 
 /// The end of each planted word. Indexes omit the prefix that a word shares with the previous one, so the common part comes last.
 const ENDING: &str = "qwyzkalm";
 
-const FORGET_STATISTICS: &str = "DELETE FROM pg_statistic WHERE starelid IN \
+const DELETE_STATISTICS: &str = "DELETE FROM pg_statistic WHERE starelid IN \
                                  (SELECT oid FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace)";
 
-/// Returns the word of a route. Stemming does not change it.
-fn word(number: usize) -> String {
+/// Returns the word that is sent to the route with this number. Stemming does not change the word.
+fn word_for(number: usize) -> String {
     let letter = |number: usize| char::from(b'a' + u8::try_from(number % 26).unwrap());
     format!("{}{}{ENDING}", letter(number / 26), letter(number))
 }
 
 /// Finds the planted words in the files of a folder.
-fn words_in(folder: &Path) -> BTreeSet<String> {
+fn find_words_in(folder: &Path) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
@@ -49,64 +49,64 @@ fn words_in(folder: &Path) -> BTreeSet<String> {
 }
 
 async fn test_config() -> TestConfig {
-    let assistants = vec![keeper("keeper").0];
+    let assistants = vec![test_assistant("keeper").0];
     TestConfig { assistants, ..config_with_model().0 }
 }
 
-/// Calls every route on behalf of the user Ana. Returns the words that must be in the store now, with their routes, and those that
-/// must not.
-async fn plant(server: &TestServer) -> Planted {
-    let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Admin]).await;
+/// Calls every route on behalf of the user Ana, with a word for each. Returns which words the store must now contain, and which it
+/// must not contain.
+async fn call_every_route(server: &TestServer) -> Planted {
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Admin]).await;
     let mut planter = Planter::new(tenant, ana);
     let mut routes = Server::routes();
-    // Clearing comes first, so that it does not remove what other routes wrote to the conversation.
+    // The routes that clear a conversation come first, so that they do not remove what other routes wrote to the conversation.
     routes.sort_by_key(|route| !route.path.ends_with("/clear"));
     for (number, route) in routes.into_iter().enumerate() {
-        planter.plant(&route, &word(number)).await;
+        planter.plant(&route, &word_for(number)).await;
     }
     planter.planted
 }
 
-async fn erase(server: &TestServer) {
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+async fn erase_ana(server: &TestServer) {
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let erased = ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);
     assert_eq!(erased["swept"], true, "{erased}");
-    let again = ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);
-    let counts = ["threads", "messages", "documents", "passages", "shared_messages"].map(|name| again[name].clone());
+    let repeated = ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);
+    let counts = ["threads", "messages", "documents", "passages", "shared_messages"].map(|name| repeated[name].clone());
     assert_eq!(counts, [0, 0, 0, 0, 0].map(|count: u64| json!(count)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn erasure_leaves_no_byte_in_the_file() {
+async fn erasure_leaves_no_words_in_the_file() {
     let server = TestServer::start_with(test_config().await).await;
-    let planted = plant(&server).await;
-    let folder = server.file().parent().unwrap().to_owned();
-    let found = words_in(&folder);
+    let planted = call_every_route(&server).await;
+    let folder = server.store_file().parent().unwrap().to_owned();
+    let found = find_words_in(&folder);
     for (word, route) in &planted.stored {
         assert!(found.contains(word), "{route} did not write {word}");
     }
     for (word, route) in &planted.unstored {
         assert!(!found.contains(word), "{route} wrote {word}");
     }
-    erase(&server).await;
-    assert_eq!(words_in(&folder), BTreeSet::new(), "{planted:?}");
+    erase_ana(&server).await;
+    assert_eq!(find_words_in(&folder), BTreeSet::new(), "{planted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn erasure_leaves_no_byte_in_the_database() {
+async fn erasure_leaves_no_words_in_the_database() {
     let Some(server) = TestServer::start_over_postgres(test_config().await).await else { return };
-    let planted = plant(&server).await;
+    let planted = call_every_route(&server).await;
     let database = server.database();
     for (word, route) in &planted.stored {
         assert!(!database.columns_with(word).await.unwrap().is_empty(), "{route} did not write {word}");
     }
     database.run("ANALYZE").await.unwrap();
     assert_ne!(database.files_with(ENDING).await.unwrap(), Vec::<String>::new());
-    erase(&server).await;
+    erase_ana(&server).await;
     assert_eq!(database.columns_with(ENDING).await.unwrap(), Vec::<String>::new());
-    // The steps that docs/stores.md recommends.
-    for step in [FORGET_STATISTICS, "VACUUM FULL", "CHECKPOINT", "ANALYZE"] {
+    // docs/stores.md recommends these steps.
+    for step in [DELETE_STATISTICS, "VACUUM FULL", "CHECKPOINT", "ANALYZE"] {
         database.run(step).await.unwrap();
     }
     assert_eq!(database.statistics_with(ENDING).await.unwrap(), Vec::<String>::new());
@@ -116,20 +116,20 @@ async fn erasure_leaves_no_byte_in_the_database() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_read_transaction_delays_the_erasure() {
     let server = TestServer::start().await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = ana.new_thread().await;
-    ana.say(&thread, &word(0)).await;
-    let reader = rusqlite::Connection::open(server.file()).unwrap();
+    ana.say(&thread, &word_for(0)).await;
+    let reader = rusqlite::Connection::open(server.store_file()).unwrap();
     reader.execute_batch("BEGIN").unwrap();
     reader.query_row("SELECT count(*) FROM messages", [], |_| Ok(())).unwrap();
     let erased = ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);
     assert_eq!((&erased["threads"], &erased["swept"]), (&json!(1), &json!(false)));
-    let folder = server.file().parent().unwrap().to_owned();
-    assert_eq!(words_in(&folder), BTreeSet::from([word(0)]));
+    let folder = server.store_file().parent().unwrap().to_owned();
+    assert_eq!(find_words_in(&folder), BTreeSet::from([word_for(0)]));
     reader.execute_batch("ROLLBACK").unwrap();
     let started = Instant::now();
-    while !words_in(&folder).is_empty() {
-        assert!(started.elapsed() < PATIENCE, "the server did not finish the erasure");
+    while !find_words_in(&folder).is_empty() {
+        assert!(started.elapsed() < TIMEOUT, "the server did not finish the erasure");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     ana.new_thread().await;

@@ -8,22 +8,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::TestServer;
-use crate::server::{PATIENCE, TOKEN, TestConfig, send};
+use crate::server::{TIMEOUT, TOKEN, TestConfig, send};
 
-/// How many malformed requests are sent.
+/// The number of malformed requests that are sent.
 const REQUESTS: usize = 2_000;
 
 /// A deterministic random number generator.
 struct Random(u64);
 
 impl Random {
+    /// Returns a number below a bound.
     fn roll(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % below
     }
 
-    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.roll(of.len())]
+    fn pick<'a>(&mut self, options: &[&'a str]) -> &'a str {
+        options[self.roll(options.len())]
     }
 }
 
@@ -38,8 +39,8 @@ const BODIES: [&str; 8] = [
     r#"{"items":[{"role":"user","content":"hello"}]}"#,
 ];
 
-/// Corrupts a body so that it is either not JSON or does not match the schema of any route.
-fn broken(dice: &mut Random, body: &str) -> Vec<u8> {
+/// Corrupts a body. The result either is not JSON or does not match the schema of any route.
+fn corrupt(dice: &mut Random, body: &str) -> Vec<u8> {
     let mut bytes = body.as_bytes().to_vec();
     match dice.roll(9) {
         0 => bytes.truncate(1 + dice.roll(bytes.len() - 1)),
@@ -112,7 +113,7 @@ async fn malformed_requests_are_rejected() {
                     ("POST", "/v1/import".to_owned()),
                 ][dice.roll(12)]
                 .clone();
-                let body = broken(&mut dice, BODIES[count % BODIES.len()]);
+                let body = corrupt(&mut dice, BODIES[count % BODIES.len()]);
                 send(client.request(method, &path).header("content-type", "application/json").body(body)).await
             }
         };
@@ -123,7 +124,7 @@ async fn malformed_requests_are_rejected() {
 }
 
 /// Sends raw bytes, and reads until the server closes the connection.
-async fn raw(server: &TestServer, pieces: &[&[u8]]) -> String {
+async fn send_raw(server: &TestServer, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     for piece in pieces {
         // The server may close the connection before all bytes are sent.
@@ -132,7 +133,7 @@ async fn raw(server: &TestServer, pieces: &[&[u8]]) -> String {
         }
     }
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap();
     drop(read);
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -157,7 +158,7 @@ async fn invalid_http_is_rejected() {
         &long,
         &path,
     ] {
-        let answer = raw(&server, &[request.as_bytes()]).await;
+        let answer = send_raw(&server, &[request.as_bytes()]).await;
         assert!(is_rejected(&answer), "{:?}: {answer:?}", &request[..request.len().min(60)]);
     }
     server.client().get("/health").await.expect(200);
@@ -166,34 +167,38 @@ async fn invalid_http_is_rejected() {
 /// The documented limit applies to request line and headers together, regardless of how they are split.
 #[tokio::test]
 async fn heads_of_more_than_64_kib_are_rejected() {
-    const BOUND: usize = 64 * 1024;
+    const MAX_HEAD_BYTES: usize = 64 * 1024;
     let server = TestServer::start().await;
-    let one = |bytes: usize| format!("x: {}\r\n", "y".repeat(bytes.saturating_sub(5)));
-    let many = |bytes: usize| (0..80).map(|_| one(bytes / 80)).collect::<String>();
+    let header_of = |bytes: usize| format!("x: {}\r\n", "y".repeat(bytes.saturating_sub(5)));
+    let many_headers_of = |bytes: usize| (0..80).map(|_| header_of(bytes / 80)).collect::<String>();
     let head = |path: &str, headers: &str| {
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")
     };
-    let room = BOUND - head("/health", "").len();
-    for fits in [head("/health", &one(room)), head("/health", &many(room - 80)), head("/health?", &one(room / 2))] {
-        assert!(fits.len() <= BOUND);
-        let answer = raw(&server, &[fits.as_bytes()]).await;
+    let available_bytes = MAX_HEAD_BYTES - head("/health", "").len();
+    for fits in [
+        head("/health", &header_of(available_bytes)),
+        head("/health", &many_headers_of(available_bytes - 80)),
+        head("/health?", &header_of(available_bytes / 2)),
+    ] {
+        assert!(fits.len() <= MAX_HEAD_BYTES);
+        let answer = send_raw(&server, &[fits.as_bytes()]).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{} bytes: {answer:?}", fits.len());
     }
     for over in [
-        head("/health", &one(room + 1)),
-        head("/health", &one(100_000)),
-        head("/health", &many(100_000)),
-        head(&format!("/health?{}", "y".repeat(40_000)), &one(40_000)),
+        head("/health", &header_of(available_bytes + 1)),
+        head("/health", &header_of(100_000)),
+        head("/health", &many_headers_of(100_000)),
+        head(&format!("/health?{}", "y".repeat(40_000)), &header_of(40_000)),
     ] {
-        let whole = raw(&server, &[over.as_bytes()]).await;
+        let sent_whole = send_raw(&server, &[over.as_bytes()]).await;
         let pieces: Vec<&[u8]> = over.as_bytes().chunks(4_000).collect();
-        let in_pieces = raw(&server, &pieces).await;
-        for answer in [whole, in_pieces] {
+        let sent_in_pieces = send_raw(&server, &pieces).await;
+        for answer in [sent_whole, sent_in_pieces] {
             // The connection may be reset before a client that is still sending reads the response.
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{} bytes: {answer:?}", over.len());
         }
     }
-    let refused = raw(&server, &[head("/health", &one(room + 1)).as_bytes()]).await;
+    let refused = send_raw(&server, &[head("/health", &header_of(available_bytes + 1)).as_bytes()]).await;
     assert!(refused.starts_with("HTTP/1.1 431"), "{refused:?}");
     server.client().get("/health").await.expect(200);
 }
@@ -211,9 +216,9 @@ async fn slow_and_large_bodies_are_rejected() {
         "POST /v1/threads HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\nconnection: close\r\n\
          content-length: 100\r\n\r\n{{"
     );
-    let answer = raw(&server, &[head.as_bytes()]).await;
+    let answer = send_raw(&server, &[head.as_bytes()]).await;
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("slow_body"), "{answer}");
-    let unfinished = raw(&server, &[b"GET / HTTP/1.1\r\nhost: local"]).await;
+    let unfinished = send_raw(&server, &[b"GET / HTTP/1.1\r\nhost: local"]).await;
     assert!(unfinished.is_empty() || is_rejected(&unfinished), "{unfinished}");
     let large = json!({ "title": "x".repeat(20_000) });
     assert_eq!(server.client().post("/v1/threads", large).await.code(413), "body_too_large");

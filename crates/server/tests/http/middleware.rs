@@ -19,16 +19,16 @@ async fn every_error_has_the_standard_format_and_a_request_id() {
     let invalid = client.post("/v1/threads", json!({ "title": 7 })).await.error(400);
     assert_eq!((invalid["code"].as_str(), invalid["param"].as_str()), (Some("invalid_request"), Some("title")));
     let thread = client.new_thread().await;
-    let missing = [
+    let missing_members = [
         (format!("/v1/threads/{thread}/messages"), json!({ "messages": [{ "text": "Hi" }] }), "messages[0].role"),
         (format!("/v1/threads/{thread}/messages"), json!({}), "messages"),
         ("/v1/search".to_owned(), json!({}), "query"),
     ];
-    for (path, body, param) in missing {
+    for (path, body, param) in missing_members {
         assert_eq!(client.post(&path, body).await.error(400)["param"], param);
     }
     let misspelt = client.get("/v1/threads?limt=3").await.error(400);
     assert_eq!((misspelt["code"].as_str(), misspelt["param"].as_str()), (Some("unknown_parameter"), Some("limt")));
-    let (one, other) = (client.get("/health").await, client.get("/health").await);
-    assert_ne!(one.header("x-request-id"), other.header("x-request-id"));
+    let (first, second) = (client.get("/health").await, client.get("/health").await);
+    assert_ne!(first.header("x-request-id"), second.header("x-request-id"));
 }

@@ -10,12 +10,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-use crate::assistants::keeper;
-use crate::server::{PATIENCE, TOKEN, TestConfig, TestServer};
+use crate::assistants::test_assistant;
+use crate::server::{TIMEOUT, TOKEN, TestConfig, TestServer};
 use crate::v1::config_with_model;
 
 /// The routes without access control: health, documentation and pages.
-const OPEN: [(&str, &str); 10] = [
+const OPEN_ROUTES: [(&str, &str); 10] = [
     ("GET", "/health"),
     ("GET", "/ready"),
     ("GET", "/v1/openapi.json"),
@@ -28,14 +28,14 @@ const OPEN: [(&str, &str); 10] = [
     ("GET", "/{assistant}/"),
 ];
 
-const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+const UPGRADE_HEADERS: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 fn is_skipped() -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "nginx"))
 }
 
-fn authorization() -> String {
+fn authorization_header() -> String {
     format!("Authorization: Bearer {TOKEN}\r\n")
 }
 
@@ -45,8 +45,8 @@ struct Nginx {
 }
 
 impl Nginx {
-    /// Starts nginx in front of a server, with `location / { proxy_pass …; MORE }`.
-    async fn before(server: SocketAddr, more: &str) -> Self {
+    /// Starts nginx in front of a server. The configuration contains `location / { proxy_pass …; directives }`.
+    async fn start_in_front_of(server: SocketAddr, directives: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().display();
         let folders: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -55,7 +55,7 @@ impl Nginx {
             .collect();
         let configuration = format!(
             "daemon off;\nmaster_process off;\npid {at}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}\
-             server {{ listen unix:{at}/socket; location / {{ proxy_pass http://{server}; {more} }} }}\n}}\n"
+             server {{ listen unix:{at}/socket; location / {{ proxy_pass http://{server}; {directives} }} }}\n}}\n"
         );
         let file = folder.path().join("nginx.conf");
         std::fs::write(&file, configuration).unwrap();
@@ -71,7 +71,7 @@ impl Nginx {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, listens).await.expect("nginx listens");
+        tokio::time::timeout(TIMEOUT, listens).await.expect("nginx listens");
         nginx
     }
 
@@ -80,7 +80,7 @@ impl Nginx {
     }
 
     /// Sends a request and returns the status of the response.
-    async fn ask(&self, method: &str, path: &str, headers: &str) -> u16 {
+    async fn send(&self, method: &str, path: &str, headers: &str) -> u16 {
         let mut stream = self.connect().await.unwrap();
         let (body, close) = match (method, headers.contains("Upgrade")) {
             ("GET" | "DELETE", true) => ("", ""),
@@ -95,22 +95,22 @@ impl Nginx {
                 assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{method} {path}: the response is incomplete");
             }
         };
-        tokio::time::timeout(PATIENCE, head).await.unwrap_or_else(|_| panic!("{method} {path}: no response"));
+        tokio::time::timeout(TIMEOUT, head).await.unwrap_or_else(|_| panic!("{method} {path}: no response"));
         let answer = String::from_utf8_lossy(&answer);
         answer.split(' ').nth(1).unwrap().parse().unwrap()
     }
 }
 
-/// Starts a server with a model and an assistant.
-async fn start() -> TestServer {
-    let assistants = vec![keeper("keeper").0];
+/// Starts a server with a model and an assistant, so that no route lacks what it needs.
+async fn start_server() -> TestServer {
+    let assistants = vec![test_assistant("keeper").0];
     TestServer::start_with(TestConfig { assistants, ..config_with_model().0 }).await
 }
 
-/// Returns every route with values for its parameters.
-fn paths() -> impl Iterator<Item = (String, String, bool)> {
+/// Returns each route's method, its path with values for the parameters, and whether the route is in [`OPEN_ROUTES`].
+fn list_requests() -> impl Iterator<Item = (String, String, bool)> {
     Server::routes().into_iter().map(|RouteInfo { method, path, .. }| {
-        let is_open = OPEN.contains(&(method.as_str(), path.as_str()));
+        let is_open = OPEN_ROUTES.contains(&(method.as_str(), path.as_str()));
         let parts = path.split('/').map(|part| match part {
             "{assistant}" => "keeper",
             "{file}" => "index.html",
@@ -125,11 +125,11 @@ fn paths() -> impl Iterator<Item = (String, String, bool)> {
 fn only_listed_routes_are_open() {
     let open: Vec<_> = Server::routes().into_iter().filter(|route| route.role.is_none()).collect();
     for RouteInfo { method, path, .. } in &open {
-        // The exchange for a cookie checks the token itself.
-        let is_known = OPEN.contains(&(method.as_str(), path.as_str())) || path == "/v1/session";
+        // The POST route that exchanges the token for a cookie checks the token itself.
+        let is_known = OPEN_ROUTES.contains(&(method.as_str(), path.as_str())) || path == "/v1/session";
         assert!(is_known, "{method} {path} is open");
     }
-    assert_eq!(open.len(), OPEN.len() + 1);
+    assert_eq!(open.len(), OPEN_ROUTES.len() + 1);
 }
 
 #[tokio::test]
@@ -137,30 +137,30 @@ async fn plain_proxies_give_no_access_without_the_token() {
     if is_skipped() {
         return;
     }
-    let server = start().await;
-    let nginx = Nginx::before(server.address, "").await;
+    let server = start_server().await;
+    let nginx = Nginx::start_in_front_of(server.address, "").await;
     let mut refused = 0;
-    for (method, path, is_open) in paths() {
-        let status = nginx.ask(&method, &path, "").await;
+    for (method, path, is_open) in list_requests() {
+        let status = nginx.send(&method, &path, "").await;
         assert_eq!(status == 401, !is_open, "{method} {path}: {status}");
         refused += usize::from(status == 401);
         // Invalid credentials are rejected too. Open routes ignore them.
-        let made_up = "Authorization: Bearer sk-any\r\nCookie: threadkeep-7437=x\r\n";
-        let status = nginx.ask(&method, &path, made_up).await;
+        let invalid_credentials = "Authorization: Bearer sk-any\r\nCookie: threadkeep-7437=x\r\n";
+        let status = nginx.send(&method, &path, invalid_credentials).await;
         assert_eq!(matches!(status, 401 | 429), !is_open, "{method} {path}: {status}");
     }
-    assert!(refused > 80, "{refused}");
-    assert_eq!(nginx.ask("GET", "/v1/live", UPGRADE).await, 401);
+    assert!(refused > 80, "only {refused} requests were rejected");
+    assert_eq!(nginx.send("GET", "/v1/live", UPGRADE_HEADERS).await, 401);
     // A client with the token is admitted from anywhere.
-    for (method, path, _) in paths() {
+    for (method, path, _) in list_requests() {
         if path == "/v1/session" {
             continue;
         }
-        let status = nginx.ask(&method, &path, &authorization()).await;
+        let status = nginx.send(&method, &path, &authorization_header()).await;
         assert!(!matches!(status, 401 | 403 | 429 | 502), "{method} {path}: {status}");
     }
     let thread = server.client().new_thread().await;
-    assert_eq!(nginx.ask("GET", &format!("/v1/threads/{thread}/events"), &authorization()).await, 200);
+    assert_eq!(nginx.send("GET", &format!("/v1/threads/{thread}/events"), &authorization_header()).await, 200);
 }
 
 #[tokio::test]
@@ -171,24 +171,25 @@ async fn plain_proxies_give_no_access_to_sockets_without_the_token() {
     let server = TestServer::start().await;
     let upgrades = "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; \
                     proxy_set_header Connection $http_connection;";
-    let nginx = Nginx::before(server.address, upgrades).await;
-    assert_eq!(nginx.ask("GET", "/v1/live", UPGRADE).await, 401);
-    // A page of another origin, in a browser with the cookie of another server.
-    let page = format!("{UPGRADE}Origin: http://threadkeep.example\r\nCookie: threadkeep-80=1.x\r\n");
-    assert_eq!(nginx.ask("GET", "/v1/live", &page).await, 401);
-    assert_eq!(nginx.ask("GET", "/v1/live", &format!("{UPGRADE}{}", authorization())).await, 101);
+    let nginx = Nginx::start_in_front_of(server.address, upgrades).await;
+    assert_eq!(nginx.send("GET", "/v1/live", UPGRADE_HEADERS).await, 401);
+    // A page of another origin sends such a request from a browser that has the cookie of another server.
+    let from_page = format!("{UPGRADE_HEADERS}Origin: http://threadkeep.example\r\nCookie: threadkeep-80=1.x\r\n");
+    assert_eq!(nginx.send("GET", "/v1/live", &from_page).await, 401);
+    assert_eq!(nginx.send("GET", "/v1/live", &format!("{UPGRADE_HEADERS}{}", authorization_header())).await, 101);
 }
 
-/// The reason for the token: without it, a server cannot distinguish clients of a plain proxy from local callers.
+/// This is why the local token exists: without it, a server cannot distinguish clients of a plain proxy from local callers.
 #[tokio::test]
-async fn plain_proxies_open_servers_without_a_token() {
+async fn plain_proxies_give_access_to_servers_without_a_token() {
     if is_skipped() {
         return;
     }
     let options = ServerOptions { local_access: LocalAccess::ThisMachine, ..TestConfig::default().options };
     let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
-    let nginx = Nginx::before(server.address, "").await;
-    assert_eq!(nginx.ask("GET", "/v1/threads", "").await, 200);
-    let honest = Nginx::before(server.address, "proxy_set_header X-Forwarded-For $remote_addr;").await;
-    assert_eq!(honest.ask("GET", "/v1/threads", "").await, 403);
+    let nginx = Nginx::start_in_front_of(server.address, "").await;
+    assert_eq!(nginx.send("GET", "/v1/threads", "").await, 200);
+    let with_client_header =
+        Nginx::start_in_front_of(server.address, "proxy_set_header X-Forwarded-For $remote_addr;").await;
+    assert_eq!(with_client_header.send("GET", "/v1/threads", "").await, 403);
 }

@@ -10,30 +10,30 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::TestServer;
-use crate::assistants::keeper;
-use crate::server::{PATIENCE, TestConfig, send};
-use crate::v1::{Echo, Lengths};
+use crate::assistants::test_assistant;
+use crate::server::{TIMEOUT, TestConfig, send};
+use crate::v1::{Echo, LengthEmbedder};
 
 #[tokio::test]
 async fn metrics_count_requests_and_model_calls_without_names() {
     let config = TestConfig { model: Some(Arc::new(Echo::default())), ..TestConfig::default() };
     let server = TestServer::start_with(config).await;
-    let admin = server.keyed("acme-tenant", None, &[KeyRole::Admin]).await;
-    let reader = server.keyed("acme-tenant", Some("ana-user"), &[KeyRole::Write]).await;
+    let admin = server.client_with_new_key("acme-tenant", None, &[KeyRole::Admin]).await;
+    let reader = server.client_with_new_key("acme-tenant", Some("ana-user"), &[KeyRole::Write]).await;
     let thread = reader.new_thread().await;
     reader.new_thread().await;
     reader.get("/v1/threads/no-such-thread").await.error(404);
-    let asked = json!({ "model": "echo", "messages": [{ "role": "user", "content": "The safe opens with 1234." }] });
-    reader.post("/v1/chat/completions", asked.clone()).await.expect(200);
+    let request = json!({ "model": "echo", "messages": [{ "role": "user", "content": "The safe opens with 1234." }] });
+    reader.post("/v1/chat/completions", request.clone()).await.expect(200);
     reader
         .post("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "fail" }] }))
         .await
         .error(503);
-    let operator = server.keyed("acme-tenant", None, &[KeyRole::Operate]).await;
-    for of_a_tenant in [&reader, &admin] {
-        assert_eq!(of_a_tenant.get("/metrics").await.code(403), "role_missing");
+    let operator = server.client_with_new_key("acme-tenant", None, &[KeyRole::Operate]).await;
+    for tenant_client in [&reader, &admin] {
+        assert_eq!(tenant_client.get("/metrics").await.code(403), "role_missing");
     }
-    assert_eq!(server.stranger().get("/metrics").await.code(401), "invalid_key");
+    assert_eq!(server.anonymous_client().get("/metrics").await.code(401), "invalid_key");
     let metrics = operator.get("/metrics").await;
     assert_eq!(metrics.status, 200);
     assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
@@ -57,6 +57,7 @@ async fn metrics_count_requests_and_model_calls_without_names() {
 /// A collector that records what it receives.
 pub(crate) struct Collector {
     pub(crate) endpoint: String,
+    /// The head and the body of each request.
     pub(crate) received: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
@@ -85,6 +86,7 @@ impl Collector {
         ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..TestConfig::default().options }
     }
 
+    /// Returns the spans of all requests, in the order of their arrival.
     fn spans(&self) -> Vec<Value> {
         let received = self.received.lock().unwrap();
         let spans = |body: &Value| body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
@@ -92,6 +94,7 @@ impl Collector {
     }
 }
 
+/// Receives requests over one connection until the client closes it.
 async fn receive(mut stream: TcpStream, received: Arc<Mutex<Vec<(String, Value)>>>) {
     let mut bytes = Vec::new();
     loop {
@@ -113,6 +116,7 @@ async fn receive(mut stream: TcpStream, received: Arc<Mutex<Vec<(String, Value)>
     }
 }
 
+/// Returns an attribute; null if it is missing.
 fn attribute(span: &Value, key: &str) -> Value {
     let attributes = span["attributes"].as_array().unwrap();
     let found = attributes.iter().find(|attribute| attribute["key"] == key);
@@ -127,22 +131,24 @@ fn text<'a>(span: &'a Value, key: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn calls_of_models_are_child_spans_of_requests() {
+async fn model_calls_are_child_spans_of_requests() {
     let collector = Collector::start().await;
     let options = collector.options();
     let config = TestConfig { options, model: Some(Arc::new(Echo::default())), ..TestConfig::default() };
     let mut server = TestServer::start_with(config).await;
     let client = server.client();
-    let chat = |words: &str, is_streamed: bool| {
-        let body =
-            json!({ "messages": [{ "role": "user", "content": words }], "stream": is_streamed, "max_tokens": 9 });
+    let send_chat = |text: &str, is_streamed: bool| {
+        let body = json!({ "messages": [{ "role": "user", "content": text }], "stream": is_streamed, "max_tokens": 9 });
         let request = client.request("POST", "/v1/chat/completions").json(&body);
         send(request.header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
     };
-    let answered = chat("The safe opens with 1234.", false).await;
-    assert_eq!((answered.status, chat("hello", true).await.status, chat("fail", false).await.status), (200, 200, 503));
+    let answered = send_chat("The safe opens with 1234.", false).await;
+    assert_eq!(
+        (answered.status, send_chat("hello", true).await.status, send_chat("fail", false).await.status),
+        (200, 200, 503)
+    );
     server.request_shutdown();
-    server.stopped().await.unwrap();
+    server.wait_until_stopped().await.unwrap();
     let spans = collector.spans();
     let received = collector.received.lock().unwrap().clone();
     assert!(
@@ -169,11 +175,11 @@ async fn calls_of_models_are_child_spans_of_requests() {
         let nanoseconds = |name: &str| call[name].as_str().unwrap().parse::<u128>().unwrap();
         assert!(nanoseconds("startTimeUnixNano") <= nanoseconds("endTimeUnixNano"));
     }
-    let good: Vec<_> = calls.iter().filter(|call| call["status"] == json!({})).collect();
-    assert_eq!(good.len(), 2);
-    assert_eq!(attribute(good[0], "gen_ai.usage.input_tokens"), json!({ "intValue": "7" }));
-    assert_eq!(attribute(good[0], "gen_ai.usage.output_tokens"), json!({ "intValue": "3" }));
-    assert_eq!(attribute(good[0], "gen_ai.response.model"), json!({ "stringValue": "echo-1" }));
+    let succeeded: Vec<_> = calls.iter().filter(|call| call["status"] == json!({})).collect();
+    assert_eq!(succeeded.len(), 2);
+    assert_eq!(attribute(succeeded[0], "gen_ai.usage.input_tokens"), json!({ "intValue": "7" }));
+    assert_eq!(attribute(succeeded[0], "gen_ai.usage.output_tokens"), json!({ "intValue": "3" }));
+    assert_eq!(attribute(succeeded[0], "gen_ai.response.model"), json!({ "stringValue": "echo-1" }));
     let failed = calls.iter().find(|call| call["status"] == json!({ "code": 2 })).unwrap();
     assert!(attribute(failed, "error.type")["stringValue"].is_string());
     let ids: Vec<Value> = requests.iter().map(|span| attribute(span, "threadkeep.request_id")).collect();
@@ -182,12 +188,13 @@ async fn calls_of_models_are_child_spans_of_requests() {
     assert!(!text.contains("safe") && !text.contains("hello"), "{text}");
 }
 
-const CALLERS: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+/// The trace context that callers send.
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// The assistant of [`keeper`], with recall by embeddings and a tool that fails.
-fn recalling_keeper() -> Definition {
-    let (mut definition, _) = keeper("keeper");
-    definition.embedder = Some(Arc::new(Lengths));
+/// The assistant of [`test_assistant`], with recall by embeddings and a tool that fails.
+fn recalling_assistant() -> Definition {
+    let (mut definition, _) = test_assistant("keeper");
+    definition.embedder = Some(Arc::new(LengthEmbedder));
     definition.context.window = Some(1);
     definition.context.recall = RecallPolicy { from: RecallFrom::Thread, ..RecallPolicy::default() };
     let schema = JsonText::new(r#"{"type":"object"}"#).unwrap();
@@ -198,24 +205,25 @@ fn recalling_keeper() -> Definition {
     definition.with_tool(broken)
 }
 
-/// Turns through every API appear in traces and metrics.
+/// The test starts turns through every API.
 #[tokio::test]
-async fn turns_trace_calls_of_their_model_tools_and_embedder() {
+async fn turns_record_calls_to_models_tools_and_embedders() {
     let collector = Collector::start().await;
     let config = TestConfig {
         options: collector.options(),
-        embedder: Some(Arc::new(Lengths)),
-        assistants: vec![recalling_keeper()],
+        embedder: Some(Arc::new(LengthEmbedder)),
+        assistants: vec![recalling_assistant()],
         ..TestConfig::default()
     };
     let mut server = TestServer::start_with(config).await;
     let client = server.client();
-    let ask = |path: &str, body: Value| send(client.request("POST", path).header("traceparent", CALLERS).json(&body));
-    let turns = |text: &str| ask("/v1/agents/keeper/turns", json!({ "text": text, "thread": "web:shed" }));
-    turns("the lamp in the shed is red").await.expect(200);
-    turns("nothing else is in there").await.expect(200);
-    let recalled = turns("look lamp").await.expect(200);
-    let failing = turns("delete lamp").await.expect(200);
+    let ask =
+        |path: &str, body: Value| send(client.request("POST", path).header("traceparent", TRACEPARENT).json(&body));
+    let start_turn = |text: &str| ask("/v1/agents/keeper/turns", json!({ "text": text, "thread": "web:shed" }));
+    start_turn("the lamp in the shed is red").await.expect(200);
+    start_turn("nothing else is in there").await.expect(200);
+    let recalled = start_turn("look lamp").await.expect(200);
+    let failing = start_turn("delete lamp").await.expect(200);
     assert_eq!((&recalled["status"], &failing["tool_calls"][0]["ok"]), (&json!("completed"), &json!(false)));
     ask("/keeper/chat", json!({ "message": "fail", "user_id": "ana-user" })).await.expect(200);
     ask(
@@ -227,12 +235,12 @@ async fn turns_trace_calls_of_their_model_tools_and_embedder() {
     let response = json!({ "model": "threadkeep/keeper", "input": "hello again", "background": true });
     let response = ask("/v1/responses", response).await.expect(200);
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
-    let over = async { while client.get(&path).await.expect(200)["status"] == "in_progress" {} };
-    tokio::time::timeout(PATIENCE, over).await.unwrap();
+    let finished = async { while client.get(&path).await.expect(200)["status"] == "in_progress" {} };
+    tokio::time::timeout(TIMEOUT, finished).await.unwrap();
     ask("/v1/embeddings", json!({ "model": "lengths", "input": "of the secret shed" })).await.expect(200);
     let metrics = client.get("/metrics").await.text;
     server.request_shutdown();
-    server.stopped().await.unwrap();
+    server.wait_until_stopped().await.unwrap();
     for line in [
         r#"threadkeep_turns_total{assistant="keeper",outcome="completed"} 6"#,
         r#"threadkeep_turns_total{assistant="keeper",outcome="model_unavailable"} 1"#,
@@ -250,12 +258,13 @@ async fn turns_trace_calls_of_their_model_tools_and_embedder() {
         .find_map(|line| line.strip_prefix(r#"threadkeep_embedder_calls_total{model="lengths",outcome="answered"} "#));
     let embedded: usize = embedded.unwrap().parse().unwrap();
     let spans = collector.spans();
-    let of = |operation: &str| -> Vec<Value> {
-        let is_it = |span: &&Value| text(span, "gen_ai.operation.name") == operation;
-        spans.iter().filter(is_it).cloned().collect()
+    let spans_of = |operation: &str| -> Vec<Value> {
+        let matches = |span: &&Value| text(span, "gen_ai.operation.name") == operation;
+        spans.iter().filter(matches).cloned().collect()
     };
     let parent = |span: &Value| spans.iter().find(|parent| parent["spanId"] == span["parentSpanId"]).unwrap();
-    let (agents, chats, tools, embeddings) = (of("invoke_agent"), of("chat"), of("execute_tool"), of("embeddings"));
+    let (agents, chats, tools, embeddings) =
+        (spans_of("invoke_agent"), spans_of("chat"), spans_of("execute_tool"), spans_of("embeddings"));
     assert_eq!((agents.len(), chats.len(), tools.len(), embeddings.len()), (7, 9, 2, embedded), "{spans:#?}");
     assert!(agents.iter().chain(&chats).chain(&tools).chain(&embeddings).all(|span| {
         span["traceId"] == "0af7651916cd43dd8448eb211c80319c" && text(span, "gen_ai.provider.name") == "threadkeep"
@@ -266,9 +275,9 @@ async fn turns_trace_calls_of_their_model_tools_and_embedder() {
         assert_eq!((text(agent, "gen_ai.agent.name"), text(agent, "gen_ai.request.model")), ("keeper", "keeper"));
         assert_eq!(parent(agent)["kind"], 2, "the parent of a turn is a request");
     }
-    let second = &agents[2];
-    assert_eq!(text(second, "gen_ai.conversation.id"), recalled["thread"]);
-    assert_eq!(attribute(second, "gen_ai.usage.input_tokens"), json!({ "intValue": "14" }));
+    let with_tool = &agents[2];
+    assert_eq!(text(with_tool, "gen_ai.conversation.id"), recalled["thread"]);
+    assert_eq!(attribute(with_tool, "gen_ai.usage.input_tokens"), json!({ "intValue": "14" }));
     let failed: Vec<&Value> = agents.iter().filter(|span| span["status"] == json!({ "code": 2 })).collect();
     assert_eq!((failed.len(), text(failed[0], "error.type")), (1, "model_unavailable"));
     for chat in &chats {
@@ -281,8 +290,9 @@ async fn turns_trace_calls_of_their_model_tools_and_embedder() {
     }
     assert_eq!((&tools[0]["name"], &tools[1]["name"]), (&json!("execute_tool look"), &json!("execute_tool delete")));
     assert_eq!((text(&tools[0], "gen_ai.tool.name"), text(&tools[1], "error.type")), ("look", "unavailable"));
-    let recall = embeddings.iter().filter(|span| text(parent(span), "gen_ai.operation.name") == "invoke_agent").count();
-    assert_eq!((recall > 0, recall + 1), (true, embedded), "one embedding was requested directly");
+    let recall_count =
+        embeddings.iter().filter(|span| text(parent(span), "gen_ai.operation.name") == "invoke_agent").count();
+    assert_eq!((recall_count > 0, recall_count + 1), (true, embedded), "one embedding was requested directly");
     assert_eq!(attribute(&embeddings[0], "gen_ai.embeddings.dimension.count"), json!({ "intValue": "2" }));
     let sent = serde_json::to_string(&spans).unwrap();
     for hidden in ["shed", "lamp", "locked", "hello", "ana-user"] {
@@ -290,11 +300,11 @@ async fn turns_trace_calls_of_their_model_tools_and_embedder() {
     }
 }
 
-/// Cancelled calls are counted too, although their model never answers.
+/// Cancelled model calls are counted although the model never answers.
 #[tokio::test]
-async fn cancelled_calls_are_counted() {
+async fn cancelled_model_calls_are_counted() {
     let collector = Collector::start().await;
-    let (definition, model) = keeper("keeper");
+    let (definition, model) = test_assistant("keeper");
     let config = TestConfig { options: collector.options(), assistants: vec![definition], ..TestConfig::default() };
     let mut server = TestServer::start_with(config).await;
     let client = server.client();
@@ -305,9 +315,9 @@ async fn cancelled_calls_are_counted() {
     client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
     let line = r#"threadkeep_model_calls_total{model="keeper",outcome="cancelled"} 1"#;
     let counted = async { while !client.get("/metrics").await.text.lines().any(|found| found == line) {} };
-    tokio::time::timeout(PATIENCE, counted).await.unwrap();
+    tokio::time::timeout(TIMEOUT, counted).await.unwrap();
     server.request_shutdown();
-    server.stopped().await.unwrap();
+    server.wait_until_stopped().await.unwrap();
     let spans = collector.spans();
     let chat = spans.iter().find(|span| span["name"] == "chat keeper").unwrap();
     assert_eq!((text(chat, "error.type"), &chat["status"]), ("cancelled", &json!({ "code": 2 })));
@@ -330,5 +340,5 @@ async fn an_unavailable_collector_does_not_affect_requests() {
         client.new_thread().await;
     }
     server.request_shutdown();
-    server.stopped().await.unwrap();
+    server.wait_until_stopped().await.unwrap();
 }

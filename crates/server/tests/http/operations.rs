@@ -6,8 +6,8 @@ use threadkeep::core::OpenThread;
 use threadkeep_server::{Server, ServerOptions};
 
 use crate::TestServer;
-use crate::assistants::with_keeper;
-use crate::server::{PATIENCE, TestConfig};
+use crate::assistants::start_with_test_assistant;
+use crate::server::{TIMEOUT, TestConfig};
 
 #[tokio::test]
 async fn health_and_readiness_are_reported() {
@@ -24,7 +24,7 @@ async fn openapi_document_is_complete_and_its_viewer_works_offline() {
     let document: Value = client.get("/v1/openapi.json").await.expect(200);
     for route in Server::routes() {
         let operation = &document["paths"][&route.path][route.method.to_lowercase()];
-        // Every route can fail because of its host, credentials, rate limits or body size.
+        // Every route can reject a request because of its host, credentials, rate limit or body size.
         let refused = &operation["responses"]["4XX"]["content"]["application/json"]["schema"]["$ref"];
         assert_eq!(refused, "#/components/schemas/ErrorEnvelope", "{} {}", route.method, route.path);
         assert_eq!(operation["security"].is_array(), route.role.is_some(), "{} {}", route.method, route.path);
@@ -33,7 +33,7 @@ async fn openapi_document_is_complete_and_its_viewer_works_offline() {
     assert_eq!(page.status, 200);
     assert!(!page.text.replace(' ', "").contains("<script>"), "the policy blocks inline scripts");
     let start = client.get("/docs").await;
-    assert_eq!(start.status, 200, "redirects to the page");
+    assert_eq!(start.status, 200, "the client follows a redirect to the page");
     for part in page.text.split(['"', '\'']).filter(|part| part.ends_with(".js") || part.ends_with(".css")) {
         assert!(!part.contains("//"), "{part} is on another host");
         assert_eq!(client.get(&format!("/docs/{}", part.trim_start_matches("./"))).await.status, 200, "{part}");
@@ -45,7 +45,7 @@ async fn openapi_document_is_complete_and_its_viewer_works_offline() {
 /// Pages cannot load resources from other hosts, and cannot be embedded in frames.
 #[tokio::test]
 async fn every_page_has_a_content_security_policy() {
-    let (server, _) = with_keeper().await;
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     let mut pages = Vec::new();
     for route in Server::routes().iter().filter(|route| route.method == "GET" && route.role.is_none()) {
@@ -53,7 +53,7 @@ async fn every_page_has_a_content_security_policy() {
         let answer = client.get(&path).await;
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
         let kind = answer.header("content-type");
-        if ["html", "javascript"].iter().any(|displayed| kind.contains(displayed)) {
+        if ["html", "javascript"].iter().any(|rendered| kind.contains(rendered)) {
             let policy = answer.header("content-security-policy");
             for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
                 assert!(policy.contains(part), "{path}: {policy}");
@@ -96,7 +96,7 @@ async fn accepted_requests_finish_before_the_server_stops() {
     }
     let memory = server.memory.clone();
     server.request_shutdown();
-    server.stopped().await.unwrap();
+    server.wait_until_stopped().await.unwrap();
     let acknowledged: Vec<String> = writers.join_all().await.into_iter().flatten().collect();
     let scope = threadkeep::Scope::user("local", "me").unwrap();
     let stored = memory.newest(&scope, thread.parse().unwrap(), 1000).await.unwrap();
@@ -114,22 +114,22 @@ async fn servers_over_one_database_share_their_state() {
         TestConfig { options, ..TestConfig::default() }
     };
     let Some(one) = TestServer::start_over_postgres(config()).await else { return };
-    let other = TestServer::over(threadkeep::open(&one.database_url()).await.unwrap(), config()).await;
-    let (here, there) = (one.client(), other.client());
-    let thread = here.new_thread().await;
-    there.say(&thread, "hello").await;
-    assert_eq!(here.texts(&thread).await, ["hello"]);
+    let other = TestServer::start_over(threadkeep::open(&one.database_url()).await.unwrap(), config()).await;
+    let (client, other_client) = (one.client(), other.client());
+    let thread = client.new_thread().await;
+    other_client.say(&thread, "hello").await;
+    assert_eq!(client.texts(&thread).await, ["hello"]);
 
     let owner = Scope::user("local", "me").unwrap();
     let expires_at = Some(one.memory.now().plus_ms(1));
     let open = OpenThread { expires_at, ..OpenThread::new(&owner, one.memory.generate_thread_id()) };
     let expiring = one.memory.open_thread(&owner, open).await.unwrap().thread.id;
     let maintenance = &one.memory.backend().maintenance;
-    let is_there = async || maintenance.dump_thread(owner.tenant_id(), expiring, None, 1).await.is_ok();
+    let is_stored = async || maintenance.dump_thread(owner.tenant_id(), expiring, None, 1).await.is_ok();
     let swept = async {
-        while is_there().await {
+        while is_stored().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, swept).await.expect("the expired thread is swept");
+    tokio::time::timeout(TIMEOUT, swept).await.expect("the expired thread is swept");
 }

@@ -11,14 +11,14 @@ use threadkeep::core::{
 use threadkeep::{Message, MessageQuery, MessageRef, Namespace, Record, RecordOwner, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
 
-/// The call whose result is delayed.
+/// A call whose result can be delayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PausePoint {
-    /// Reading a thread without messages and records.
+    /// A read of a thread without its messages and records.
     Thread,
-    /// A commit.
+    /// Any commit.
     Commit,
-    /// Finding a record in this system namespace.
+    /// A search for a record in this system namespace.
     Record(&'static str),
 }
 
@@ -32,7 +32,9 @@ struct PausableStore {
 #[derive(Debug)]
 struct Pause {
     point: PausePoint,
+    /// Notified when a call reaches the point.
     reached: oneshot::Sender<()>,
+    /// Completes when the call may return.
     resume: oneshot::Receiver<()>,
 }
 
@@ -44,20 +46,21 @@ pub(crate) struct StoreControl {
 }
 
 impl StoreControl {
-    pub(crate) fn over(&self, backend: Backend) -> Backend {
+    /// Wraps the store of a backend in a store that this value controls.
+    pub(crate) fn wrap(&self, backend: Backend) -> Backend {
         let store =
             PausableStore { inner: backend.store.clone(), pause: self.pause.clone(), calls: self.calls.clone() };
         Backend { store: Arc::new(store), ..backend }
     }
 
-    /// Pauses the next call at a point. The returned receiver completes when it is reached; the sender resumes the call.
+    /// Pauses the next call that reaches `point`. The returned receiver completes when the call is paused; the sender resumes it.
     pub(crate) fn pause_at(&self, point: PausePoint) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
-        let ((reached, reached_receiver), (release, resume)) = (oneshot::channel(), oneshot::channel());
+        let ((reached, reached_receiver), (resume_sender, resume)) = (oneshot::channel(), oneshot::channel());
         *self.pause.lock().unwrap() = Some(Pause { point, reached, resume });
-        (reached_receiver, release)
+        (reached_receiver, resume_sender)
     }
 
-    /// Takes the names of the calls since the last time, in order.
+    /// Returns the names of the store calls since the last `take_calls`, oldest first.
     pub(crate) fn take_calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
@@ -180,8 +183,8 @@ impl Store for PausableStore {
         self.calls.lock().unwrap().push("find_record");
         let found = self.inner.find_record(scope, owner, namespace, key, now).await;
         let point = self.pause.lock().unwrap().as_ref().map(|pause| pause.point.clone());
-        if let (Some(PausePoint::Record(name)), Namespace::System(own)) = (point, namespace)
-            && name == own
+        if let (Some(PausePoint::Record(name)), Namespace::System(system_name)) = (point, namespace)
+            && name == system_name
         {
             self.pause_if_at(&PausePoint::Record(name)).await;
         }

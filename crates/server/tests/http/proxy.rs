@@ -11,19 +11,20 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     posts: Arc<AtomicUsize>,
-    lost: Arc<AtomicUsize>,
+    lost_responses: Arc<AtomicUsize>,
 }
 
 impl Proxy {
-    pub(crate) async fn before(server: SocketAddr) -> Self {
+    /// Starts a proxy in front of a server.
+    pub(crate) async fn start_in_front_of(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let proxy = Self { address, posts: Arc::default(), lost: Arc::default() };
+        let proxy = Self { address, posts: Arc::default(), lost_responses: Arc::default() };
         let accepting = proxy.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let proxy = accepting.clone();
-                tokio::spawn(async move { proxy.pass(client, server).await });
+                tokio::spawn(async move { proxy.forward(client, server).await });
             }
         });
         proxy
@@ -31,11 +32,11 @@ impl Proxy {
 
     /// Returns how many responses were lost.
     pub(crate) fn lost_responses(&self) -> usize {
-        self.lost.load(Ordering::SeqCst)
+        self.lost_responses.load(Ordering::SeqCst)
     }
 
-    /// Forwards one request, and its response unless that is to be lost.
-    async fn pass(&self, mut client: TcpStream, server: SocketAddr) {
+    /// Forwards one request and its response, unless the response is to be lost.
+    async fn forward(&self, mut client: TcpStream, server: SocketAddr) {
         let Some(request) = read_request(&mut client).await else { return };
         let mut upstream = TcpStream::connect(server).await.unwrap();
         upstream.write_all(&request).await.unwrap();
@@ -43,7 +44,7 @@ impl Proxy {
         upstream.read_to_end(&mut reply).await.unwrap();
         let is_post = request.starts_with(b"POST ");
         if is_post && (self.posts.fetch_add(1, Ordering::SeqCst) + 1).is_multiple_of(3) {
-            self.lost.fetch_add(1, Ordering::SeqCst);
+            self.lost_responses.fetch_add(1, Ordering::SeqCst);
             return;
         }
         // The client may have disconnected.

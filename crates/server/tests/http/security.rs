@@ -9,7 +9,7 @@ use crate::TestServer;
 use crate::server::{TestConfig, new_key, send};
 
 #[tokio::test]
-async fn without_keys_only_this_machine_may_call() {
+async fn without_keys_only_local_clients_are_served() {
     let server = TestServer::start().await;
     let client = server.client();
     client.get("/v1/threads").await.expect(200);
@@ -29,31 +29,31 @@ async fn without_keys_only_this_machine_may_call() {
         let refused = send(client.request("GET", "/v1/threads").header(name, &value)).await;
         assert_eq!(refused.code(403), "loopback_only", "{name}: {value}");
     }
-    let own = format!("http://127.0.0.1:{port}");
-    send(client.request("GET", "/v1/threads").header("origin", own)).await.expect(200);
+    let own_origin = format!("http://127.0.0.1:{port}");
+    send(client.request("GET", "/v1/threads").header("origin", own_origin)).await.expect(200);
 }
 
 #[tokio::test]
-async fn a_valid_key_is_required_once_one_was_created() {
+async fn a_valid_key_is_required_once_a_key_exists() {
     let server = TestServer::start().await;
     let (keys, tenant) = (Keys::new(&server.memory), TenantId::new("acme").unwrap());
     let (record, secret) = keys.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();
-    let client = server.stranger();
-    let with = |key: &str| send(client.request("GET", "/v1/threads").bearer_auth(key));
-    let without = client.get("/v1/threads").await;
-    assert_eq!((without.code(401).as_str(), without.header("www-authenticate")), ("invalid_key", "Bearer"));
-    with(secret.as_str()).await.expect(200);
+    let client = server.anonymous_client();
+    let get_with = |key: &str| send(client.request("GET", "/v1/threads").bearer_auth(key));
+    let without_key = client.get("/v1/threads").await;
+    assert_eq!((without_key.code(401).as_str(), without_key.header("www-authenticate")), ("invalid_key", "Bearer"));
+    get_with(secret.as_str()).await.expect(200);
     send(client.request("GET", "/v1/threads").header("x-api-key", secret.as_str())).await.expect(200);
     let flipped = format!("{}0", &secret.as_str()[..secret.as_str().len() - 1]);
     let flipped = if flipped == secret.as_str() { flipped.replace('0', "1") } else { flipped };
     for wrong in [flipped.as_str(), "tk_", "tk_0000000000000000_00", "", "sk-any", &record.id] {
-        assert_eq!(with(wrong).await.code(401), "invalid_key", "{wrong}");
+        assert_eq!(get_with(wrong).await.code(401), "invalid_key", "{wrong}");
     }
     let (_, rotated) = keys.rotate(&tenant, &record.id).await.unwrap();
-    assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
-    with(rotated.as_str()).await.expect(200);
+    assert_eq!(get_with(secret.as_str()).await.code(401), "invalid_key");
+    get_with(rotated.as_str()).await.expect(200);
     keys.revoke(&tenant, &record.id).await.unwrap();
-    assert_eq!(with(rotated.as_str()).await.code(401), "invalid_key");
+    assert_eq!(get_with(rotated.as_str()).await.code(401), "invalid_key");
     assert_eq!(
         client.get("/v1/threads").await.code(401),
         "invalid_key",
@@ -75,16 +75,16 @@ async fn expired_keys_are_rejected() {
     let expires_at = Some(server.memory.now().plus_ms(-1));
     let expired = keys.create(threadkeep_server::NewKey { expires_at, ..new_key("acme", None, &[KeyRole::Admin]) });
     let (_, secret) = expired.await.unwrap();
-    let answer = send(server.stranger().request("GET", "/v1/threads").bearer_auth(secret.as_str())).await;
+    let answer = send(server.anonymous_client().request("GET", "/v1/threads").bearer_auth(secret.as_str())).await;
     assert_eq!(answer.code(401), "invalid_key");
 }
 
 #[tokio::test]
 async fn roles_limit_what_a_key_may_do() {
     let server = TestServer::start().await;
-    let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
-    let writer = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
-    let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
+    let reader = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
+    let writer = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let admin = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
     assert_eq!(reader.post("/v1/threads", json!({})).await.code(403), "role_missing");
     let thread = writer.new_thread().await;
     reader.get(&format!("/v1/threads/{thread}")).await.expect(200);
@@ -104,15 +104,15 @@ async fn roles_limit_what_a_key_may_do() {
 #[tokio::test]
 async fn erasing_a_named_user_requires_an_administrator() {
     let server = TestServer::start().await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
-    let application = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let application = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let thread = ana.new_thread().await;
     let erase = json!({ "user": "ana" });
     for client in [application.clone(), application.as_user("ana")] {
         assert_eq!(client.post("/v1/erase", erase.clone()).await.code(403), "role_missing");
     }
     application.as_user("ana").get(&format!("/v1/threads/{thread}")).await.expect(200);
-    let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
+    let admin = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
     assert_eq!(admin.as_user("ana").post("/v1/erase", erase.clone()).await.expect(200)["threads"], 1);
     ana.new_thread().await;
     assert_eq!(
@@ -125,8 +125,8 @@ async fn erasing_a_named_user_requires_an_administrator() {
 #[tokio::test]
 async fn tenant_keys_act_for_the_tenant_or_a_named_user() {
     let server = TestServer::start().await;
-    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let thread = ana.new_thread().await;
     let path = format!("/v1/threads/{thread}");
     tenant.get(&path).await.expect(200);
@@ -139,40 +139,40 @@ async fn tenant_keys_act_for_the_tenant_or_a_named_user() {
     assert_eq!(tenant.post("/v1/threads", json!({})).await.expect(201)["owner"], "tenant");
 }
 
-/// Changes that another process writes to the file apply to the next request, even if the key is cached.
+/// A key change that another process writes to the file applies to the next request, even if this server has cached the key.
 #[tokio::test]
-async fn changes_of_keys_by_other_processes_apply_immediately() {
+async fn key_changes_by_other_processes_apply_immediately() {
     let server = TestServer::start().await;
-    let elsewhere = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
+    let other_process = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
     let tenant = TenantId::new("acme").unwrap();
-    let (record, mut secret) = elsewhere.create(new_key("acme", None, &[KeyRole::Read])).await.unwrap();
-    let client = server.stranger();
-    let with = |key: &str| send(client.request("GET", "/v1/threads").bearer_auth(key));
+    let (record, mut secret) = other_process.create(new_key("acme", None, &[KeyRole::Read])).await.unwrap();
+    let client = server.anonymous_client();
+    let get_with = |key: &str| send(client.request("GET", "/v1/threads").bearer_auth(key));
     for _ in 0..10 {
-        with(secret.as_str()).await.expect(200);
-        with(secret.as_str()).await.expect(200);
-        let (_, rotated) = elsewhere.rotate(&tenant, &record.id).await.unwrap();
-        assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
+        get_with(secret.as_str()).await.expect(200);
+        get_with(secret.as_str()).await.expect(200);
+        let (_, rotated) = other_process.rotate(&tenant, &record.id).await.unwrap();
+        assert_eq!(get_with(secret.as_str()).await.code(401), "invalid_key");
         secret = rotated;
     }
-    with(secret.as_str()).await.expect(200);
-    elsewhere.revoke(&tenant, &record.id).await.unwrap();
-    assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
+    get_with(secret.as_str()).await.expect(200);
+    other_process.revoke(&tenant, &record.id).await.unwrap();
+    assert_eq!(get_with(secret.as_str()).await.code(401), "invalid_key");
 }
 
-/// Appends by this server do not invalidate cached keys; all changes of keys do.
+/// Appends by this server do not invalidate cached keys, but every change to a key does.
 #[tokio::test]
-async fn changes_of_keys_apply_immediately_between_appends() {
+async fn key_changes_apply_immediately_between_appends() {
     let server = TestServer::start().await;
-    let (here, tenant) = (Keys::new(&server.memory), TenantId::new("acme").unwrap());
-    let elsewhere = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
-    let (record, mut secret) = here.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();
-    let client = server.stranger();
+    let (this_process, tenant) = (Keys::new(&server.memory), TenantId::new("acme").unwrap());
+    let other_process = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
+    let (record, mut secret) = this_process.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();
+    let client = server.anonymous_client();
     let opened = send(client.request("POST", "/v1/threads").bearer_auth(secret.as_str()).json(&json!({}))).await;
     let path = format!("/v1/threads/{}/messages", opened.expect(201)["id"].as_str().unwrap());
     let body = json!({ "messages": [{ "role": "user", "text": "hello" }] });
     let say = |key: &str| send(client.request("POST", &path).bearer_auth(key).json(&body));
-    for keys in [&here, &elsewhere].repeat(5) {
+    for keys in [&this_process, &other_process].repeat(5) {
         for _ in 0..3 {
             say(secret.as_str()).await.expect(201);
         }
@@ -181,7 +181,7 @@ async fn changes_of_keys_apply_immediately_between_appends() {
         secret = rotated;
     }
     say(secret.as_str()).await.expect(201);
-    elsewhere.revoke(&tenant, &record.id).await.unwrap();
+    other_process.revoke(&tenant, &record.id).await.unwrap();
     assert_eq!(say(secret.as_str()).await.code(401), "invalid_key");
 }
 
@@ -190,10 +190,10 @@ async fn rate_limited_keys_receive_retry_after() {
     let server = TestServer::start().await;
     let keys = Keys::new(&server.memory);
     let rate_limit = Some(RateLimit { per_minute: 3 });
-    let new = threadkeep_server::NewKey { rate_limit, ..new_key("acme", None, &[KeyRole::Read]) };
-    let (_, secret) = keys.create(new).await.unwrap();
-    let other = server.keyed("acme", None, &[KeyRole::Read]).await;
-    let client = server.stranger();
+    let limited = threadkeep_server::NewKey { rate_limit, ..new_key("acme", None, &[KeyRole::Read]) };
+    let (_, secret) = keys.create(limited).await.unwrap();
+    let other = server.client_with_new_key("acme", None, &[KeyRole::Read]).await;
+    let client = server.anonymous_client();
     let call = || send(client.request("GET", "/v1/threads").bearer_auth(secret.as_str()));
     for _ in 0..3 {
         call().await.expect(200);
@@ -205,7 +205,7 @@ async fn rate_limited_keys_receive_retry_after() {
     other.get("/v1/threads").await.expect(200);
 }
 
-/// Without keys, all local callers share the configured limits; by default there are none.
+/// Without keys, all local callers share the configured limits. By default there are no limits.
 #[tokio::test]
 async fn local_callers_share_rate_limits() {
     let options = |rate: Option<u32>, quota: Option<u32>| ServerOptions {
@@ -228,19 +228,19 @@ async fn local_callers_share_rate_limits() {
 async fn quotas_are_counted_across_restarts_and_instances() {
     let server = TestServer::start().await;
     let keys = Keys::new(&server.memory);
-    let new =
+    let limited =
         threadkeep_server::NewKey { quota: Some(Quota { per_day: 5 }), ..new_key("acme", None, &[KeyRole::Read]) };
-    let (_, secret) = keys.create(new).await.unwrap();
+    let (_, secret) = keys.create(limited).await.unwrap();
     let call = |server: &TestServer| {
-        let client = server.stranger();
+        let client = server.anonymous_client();
         let key = secret.as_str().to_owned();
         async move { send(client.request("GET", "/v1/threads").bearer_auth(key)).await }
     };
     for _ in 0..3 {
         call(&server).await.expect(200);
     }
-    // Another instance over the same store, as after a restart.
-    let restarted = TestServer::over(server.memory.clone(), TestConfig::default()).await;
+    // Start another instance over the same store, as after a restart.
+    let restarted = TestServer::start_over(server.memory.clone(), TestConfig::default()).await;
     for _ in 0..2 {
         call(&restarted).await.expect(200);
     }
@@ -250,7 +250,7 @@ async fn quotas_are_counted_across_restarts_and_instances() {
         let wait: u64 = refused.header(header::RETRY_AFTER.as_str()).parse().unwrap();
         assert!((1..=86_400).contains(&wait), "{wait}");
     }
-    let other = server.keyed("acme", None, &[KeyRole::Read]).await;
+    let other = server.client_with_new_key("acme", None, &[KeyRole::Read]).await;
     other.get("/v1/threads").await.expect(200);
 }
 
@@ -258,10 +258,10 @@ async fn quotas_are_counted_across_restarts_and_instances() {
 async fn concurrent_requests_never_exceed_the_quota() {
     let server = TestServer::start().await;
     let keys = Keys::new(&server.memory);
-    let new =
+    let limited =
         threadkeep_server::NewKey { quota: Some(Quota { per_day: 230 }), ..new_key("acme", None, &[KeyRole::Read]) };
-    let (_, secret) = keys.create(new).await.unwrap();
-    let other = TestServer::over(server.memory.clone(), TestConfig::default()).await;
+    let (_, secret) = keys.create(limited).await.unwrap();
+    let other = TestServer::start_over(server.memory.clone(), TestConfig::default()).await;
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..8 {
         let client = if caller % 2 == 0 { server.client() } else { other.client() }.with_key(secret.as_str());
@@ -274,23 +274,23 @@ async fn concurrent_requests_never_exceed_the_quota() {
         });
     }
     let answered: u32 = callers.join_all().await.into_iter().sum();
-    assert_eq!(answered, 230, "of 320");
+    assert_eq!(answered, 230, "of 320 requests");
 }
 
-/// Signed with SECRET by an independent program: user `ana`, valid until 2100.
+/// A token for the user `ana` that is valid until 2100. Another program signed it with [`SECRET`].
 const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjQxMDI0NDQ4MDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.T3TveMbm4Y_Nsm7AR-bvV-B_wK8QxPglbucARcNiSkY";
-/// The same, valid until 2023.
+/// Like [`TOKEN`], but valid until 2023.
 const OLD_TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjE3MDAwMDAwMDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.OBLO2eu96TBqsoK2wiZSKJIxQ-HaK7CipYgSYTK5hMA";
 const SECRET: &str = "a secret that has 32 bytes or more";
 
 #[tokio::test]
-async fn tokens_act_for_their_user() {
+async fn clients_with_a_token_act_for_its_user() {
     let tenant = TenantId::new("acme").unwrap();
     let issuer = TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", tenant).unwrap();
     let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
     let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     assert!(TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::internal()).is_err());
-    let ana = server.stranger().with_key(TOKEN);
+    let ana = server.anonymous_client().with_key(TOKEN);
     let thread = ana.new_thread().await;
     assert_eq!(ana.get("/v1/threads").await.expect(200)["data"][0]["owner"], json!({ "user": "ana" }));
     ana.as_user("ana").get(&format!("/v1/threads/{thread}")).await.expect(200);
@@ -299,7 +299,11 @@ async fn tokens_act_for_their_user() {
     assert_eq!(ana.get("/metrics").await.code(403), "role_missing");
     assert_eq!(ana.post("/v1/erase", json!({ "user": "bob" })).await.code(403), "role_missing");
     assert_eq!(ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200)["threads"], 1);
-    for refused in [server.stranger(), server.stranger().with_key(OLD_TOKEN), server.stranger().with_key(&TOKEN[1..])] {
+    for refused in [
+        server.anonymous_client(),
+        server.anonymous_client().with_key(OLD_TOKEN),
+        server.anonymous_client().with_key(&TOKEN[1..]),
+    ] {
         assert_eq!(refused.get("/v1/threads").await.code(401), "invalid_key");
     }
 }

@@ -17,10 +17,10 @@ use tokio::task::JoinHandle;
 use crate::compat::LOOKUPS;
 use crate::pausable_store::StoreControl;
 
-/// The timeout of everything that a test waits for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for any event before the test fails.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The local token of test servers, which is valid as long as they have no key.
+/// The local token of test servers. The token is valid as long as no key exists.
 pub(crate) const TOKEN: &str = "tkl_dGhlIHRva2VuIG9mIGFsbCBzZXJ2ZXJzIG9mIHRlc3Q";
 
 pub(crate) struct TestServer {
@@ -38,7 +38,7 @@ pub(crate) struct TestConfig {
     pub(crate) model: Option<Arc<dyn ChatModel>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) assistants: Vec<Definition>,
-    /// The tools of the assistants that serve compatibility endpoints.
+    /// The lookup tools that the assistants' compatibility endpoints call.
     pub(crate) lookups: &'static [Lookup],
     /// Doors in addition to the built-in ones.
     pub(crate) doors: Vec<Door>,
@@ -62,32 +62,32 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
         let memory = threadkeep::open(&url).await.unwrap();
-        Self { folder: Some(folder), ..Self::over(memory, config).await }
+        Self { folder: Some(folder), ..Self::start_over(memory, config).await }
     }
 
-    /// Starts a server over a SQLite file whose calls a test can pause.
+    /// Starts a server over a SQLite file, with a store whose calls a test can pause.
     pub(crate) async fn start_with_control(store_control: &StoreControl, config: TestConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
-        let memory = Memory::new(store_control.over(threadkeep::open_backend(&url).await.unwrap()));
-        Self { folder: Some(folder), ..Self::over(memory, config).await }
+        let memory = Memory::new(store_control.wrap(threadkeep::open_backend(&url).await.unwrap()));
+        Self { folder: Some(folder), ..Self::start_over(memory, config).await }
     }
 
     /// Starts a server over its own PostgreSQL database; `None` if tests over PostgreSQL are skipped.
     pub(crate) async fn start_over_postgres(config: TestConfig) -> Option<Self> {
         let database = threadkeep_postgres_server::Server::shared()?.create_database().await;
         let memory = threadkeep::open(&database.url()).await.unwrap();
-        Some(Self { database: Some(database), ..Self::over(memory, config).await })
+        Some(Self { database: Some(database), ..Self::start_over(memory, config).await })
     }
 
     /// Returns the URL of the file that [`TestServer::start`] created.
     pub(crate) fn store_url(&self) -> String {
-        let folder = self.folder.as_ref().expect("it was started over a file");
+        let folder = self.folder.as_ref().expect("the server was started over a file");
         format!("sqlite:{}", folder.path().join("store.db").display())
     }
 
-    /// Starts a server over a memory, which may have other servers.
-    pub(crate) async fn over(memory: Memory, config: TestConfig) -> Self {
+    /// Starts a server over an existing memory, which other servers may share.
+    pub(crate) async fn start_over(memory: Memory, config: TestConfig) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut server = Server::new(memory.clone(), config.options);
@@ -110,17 +110,17 @@ impl TestServer {
         Self { memory, address, stop: Some(stop), running, folder: None, database: None }
     }
 
-    /// Returns the file of the store.
-    pub(crate) fn file(&self) -> std::path::PathBuf {
+    /// Returns the path of the SQLite file.
+    pub(crate) fn store_file(&self) -> std::path::PathBuf {
         self.folder.as_ref().unwrap().path().join("store.db")
     }
 
-    /// Returns the database of the store.
+    /// Returns the PostgreSQL database; panics unless the server was started with [`TestServer::start_over_postgres`].
     pub(crate) fn database(&self) -> &Database {
         self.database.as_ref().unwrap()
     }
 
-    /// Returns the URL of the store's database.
+    /// Returns the URL of the PostgreSQL database.
     pub(crate) fn database_url(&self) -> String {
         self.database.as_ref().unwrap().url()
     }
@@ -129,20 +129,20 @@ impl TestServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns a client with the token, which is valid as long as there is no key.
+    /// Returns a client that sends [`TOKEN`], which is valid as long as no key exists.
     pub(crate) fn client(&self) -> Client {
-        Client { key: Some(TOKEN.to_owned()), ..self.stranger() }
+        Client { key: Some(TOKEN.to_owned()), ..self.anonymous_client() }
     }
 
     /// Returns a client without credentials.
-    pub(crate) fn stranger(&self) -> Client {
+    pub(crate) fn anonymous_client(&self) -> Client {
         // Creating a client requires a provider, even without TLS.
         drop(rustls::crypto::ring::default_provider().install_default());
         Client { http: reqwest::Client::new(), base: self.url(""), key: None, user: None }
     }
 
-    /// Creates a key, and returns a client with it.
-    pub(crate) async fn keyed(&self, tenant: &str, user: Option<&str>, roles: &[KeyRole]) -> Client {
+    /// Creates a key, and returns a client that sends the key.
+    pub(crate) async fn client_with_new_key(&self, tenant: &str, user: Option<&str>, roles: &[KeyRole]) -> Client {
         let (_, secret) = Keys::new(&self.memory).create(new_key(tenant, user, roles)).await.unwrap();
         Client { key: Some(secret.as_str().to_owned()), ..self.client() }
     }
@@ -153,8 +153,8 @@ impl TestServer {
     }
 
     /// Waits until the server has stopped.
-    pub(crate) async fn stopped(self) -> Result<(), ServeError> {
-        let ended = tokio::time::timeout(PATIENCE, self.running).await.unwrap().unwrap();
+    pub(crate) async fn wait_until_stopped(self) -> Result<(), ServeError> {
+        let ended = tokio::time::timeout(TIMEOUT, self.running).await.unwrap().unwrap();
         drop(self.folder);
         ended
     }
@@ -193,7 +193,7 @@ impl Client {
         Self { key: Some(key.to_owned()), ..self }
     }
 
-    /// Returns this client on behalf of a user.
+    /// Returns a client that sends the same key and acts on behalf of a user.
     pub(crate) fn as_user(&self, user: &str) -> Self {
         Self { user: Some(user.to_owned()), ..self.clone() }
     }
@@ -232,7 +232,7 @@ impl Client {
         answer.expect(201)["id"].as_str().unwrap().to_owned()
     }
 
-    /// Appends a message of a user.
+    /// Appends a user message, and returns the response body.
     pub(crate) async fn say(&self, thread: &str, text: &str) -> Value {
         let body = serde_json::json!({ "messages": [{ "role": "user", "text": text }] });
         self.post(&format!("/v1/threads/{thread}/messages"), body).await.expect(201)
@@ -246,7 +246,7 @@ impl Client {
 }
 
 pub(crate) async fn send(request: RequestBuilder) -> Answer {
-    let response = tokio::time::timeout(PATIENCE, request.send()).await.unwrap().unwrap();
+    let response = tokio::time::timeout(TIMEOUT, request.send()).await.unwrap().unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
     Answer { status: StatusCode::as_u16(&status), headers, text: response.text().await.unwrap() }
 }
@@ -259,7 +259,7 @@ impl Answer {
         if self.text.is_empty() { Value::Null } else { serde_json::from_str(&self.text).unwrap() }
     }
 
-    /// Returns the error in the standard format; panics unless the response has this status.
+    /// Returns the error; panics unless the response has this status and the error has the standard format.
     #[track_caller]
     pub(crate) fn error(&self, status: u16) -> Value {
         let error = self.expect(status)["error"].take();

@@ -9,7 +9,7 @@ api = openai.OpenAI(base_url=sys.argv[1], max_retries=0)
 
 
 def read(events, until=None):
-    """Reads the events through the first of a type, then closes the connection."""
+    """Reads the events through the first of type `until` (all if not set), then closes the connection."""
     received = []
     for event in events:
         received.append(event)
@@ -19,11 +19,14 @@ def read(events, until=None):
     return received
 
 
-def resumed(**request):
-    """Interrupts a stream at its first delta, and resumes it there. Foreground responses can be resumed once they are complete."""
+def interrupt_and_resume(**request):
+    """Interrupts the stream of a background response at its first delta, and resumes the stream there.
+
+    Other responses can only be resumed once they are complete.
+    """
     until = "response.output_text.delta" if request.get("background") else None
     first = read(api.responses.create(input="hello there", stream=True, **request), until)
-    first_delta = next(place for place, event in enumerate(first) if event.type == "response.output_text.delta")
+    first_delta = next(index for index, event in enumerate(first) if event.type == "response.output_text.delta")
     first = first[: first_delta + 1]
     cursor, response = first[-1].sequence_number, first[0].response.id
     rest = read(api.responses.retrieve(response, stream=True, starting_after=cursor))
@@ -38,4 +41,4 @@ def resumed(**request):
     }
 
 
-print(json.dumps({"background": resumed(background=True), "plain": resumed(), "assistant": resumed(model="threadkeep/keeper", background=True)}))
+print(json.dumps({"background": interrupt_and_resume(background=True), "plain": interrupt_and_resume(), "assistant": interrupt_and_resume(model="threadkeep/keeper", background=True)}))

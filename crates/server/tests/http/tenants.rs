@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use threadkeep_server::{KeyRole, OwnedIds, Probe, Server, TenantCase};
 
 use crate::Client;
-use crate::assistants::keeper;
+use crate::assistants::test_assistant;
 use crate::server::{Answer, TestConfig, TestServer, send};
 use crate::v1::config_with_model;
 
 /// Starts a server with a model and an assistant.
 async fn start() -> TestServer {
-    let assistants = vec![keeper("keeper").0];
+    let assistants = vec![test_assistant("keeper").0];
     TestServer::start_with(TestConfig { assistants, ..config_with_model().0 }).await
 }
 
@@ -26,48 +26,48 @@ pub(crate) async fn send_probe(client: &Client, method: &str, probe: &Probe) -> 
     send(request).await
 }
 
-/// Returns status and body of a response, without values that differ between any two responses.
-fn comparable(answer: &Answer) -> (u16, String) {
+/// Returns the status and body of a response, without members that differ between any two responses.
+fn normalize(answer: &Answer) -> (u16, String) {
     let Ok(mut body) = serde_json::from_str::<Value>(&answer.text) else { return (answer.status, answer.text.clone()) };
     if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
         error.remove("request_id");
     }
-    for minted in ["id", "created_at", "updated_at", "version", "thread", "turn", "started_at", "duration_ms"] {
+    for generated in ["id", "created_at", "updated_at", "version", "thread", "turn", "started_at", "duration_ms"] {
         if let Some(members) = body.as_object_mut() {
-            members.remove(minted);
+            members.remove(generated);
         }
     }
     (answer.status, body.to_string())
 }
 
-/// Whether two responses are the same except for the names in their requests.
-pub(crate) fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
+/// Whether two responses are the same, apart from the names that their requests contained.
+pub(crate) fn is_same(found: &Answer, missing: &Answer, names: &[String]) -> bool {
     let redacted = |answer: &Answer| {
-        let (status, text) = comparable(answer);
+        let (status, text) = normalize(answer);
         (status, names.iter().fold(text, |text, name| text.replace(name.as_str(), "…")))
     };
-    redacted(found) == redacted(unknown)
+    redacted(found) == redacted(missing)
 }
 
 /// Returns the cases of all doors.
-fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
+fn list_tenant_cases(owned: &OwnedIds) -> Vec<TenantCase> {
     Server::doors().iter().flat_map(|door| door.tenant_cases(owned)).collect()
 }
 
-/// Returns every name that can occur in a probe.
-fn names(owned: &OwnedIds) -> Vec<String> {
+/// Returns every identifier that a probe can contain.
+fn list_names(owned: &OwnedIds) -> Vec<String> {
     let unknown = OwnedIds::nonexistent();
     let mut names = Vec::new();
     for OwnedIds { thread, message, responses, completion, .. } in [owned, &unknown] {
         names.extend(responses.iter().chain([completion, thread]).cloned());
         names.extend([thread, message].map(|id| id.replace('-', "")));
-        // The prefix of message ids in a response without a conversation.
+        // Responses without a conversation contain message ids with this prefix.
         names.push(responses[0]["resp_".len()..][..28].to_owned());
     }
     names
 }
 
-/// Creates a resource of every kind, owned by a user.
+/// Creates a resource of every kind on behalf of a user, and a record that the tenant owns.
 async fn create_resources(client: &Client, tenant: &Client, user: &'static str) -> OwnedIds {
     let opened = client.post("/v1/threads", json!({ "key": "web:1" })).await.expect(201);
     let thread = opened["id"].as_str().unwrap().to_owned();
@@ -102,30 +102,34 @@ async fn create_resources(client: &Client, tenant: &Client, user: &'static str) 
 }
 
 #[test]
-fn every_route_has_a_case() {
+fn every_route_has_a_tenant_case() {
     for door in Server::doors() {
         assert_eq!(door.routes_without_cases(), [], "{}", door.name());
     }
     let doors = Server::doors();
-    let without = doors.last().unwrap().clone().cases(|_| Vec::new());
-    assert_eq!(without.routes_without_cases().len(), without.routes().len(), "without cases, all routes are reported");
+    let without_cases = doors.last().unwrap().clone().cases(|_| Vec::new());
+    assert_eq!(
+        without_cases.routes_without_cases().len(),
+        without_cases.routes().len(),
+        "without cases, all routes are reported"
+    );
 }
 
 #[tokio::test]
 async fn resources_of_other_tenants_appear_not_to_exist() {
     let server = start().await;
-    let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Admin]).await;
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Admin]).await;
     let owned = create_resources(&ana, &tenant, "ana").await;
     let before = content(&ana).await;
     for user in [None, Some("eve")] {
-        let stranger = server.keyed("other", user, &[KeyRole::Admin]).await;
-        for case in cases(&owned) {
+        let outsider = server.client_with_new_key("other", user, &[KeyRole::Admin]).await;
+        for case in list_tenant_cases(&owned) {
             for (existing, nonexistent) in case.probes {
                 let (method, path) = case.route;
                 let (found, unknown) =
-                    (send_probe(&stranger, method, &existing).await, send_probe(&stranger, method, &nonexistent).await);
-                let is_same = is_same(&found, &unknown, &names(&owned));
+                    (send_probe(&outsider, method, &existing).await, send_probe(&outsider, method, &nonexistent).await);
+                let is_same = is_same(&found, &unknown, &list_names(&owned));
                 assert!(is_same, "{method} {path} {existing:?} of {user:?}: {found:?} {unknown:?}");
             }
         }
@@ -136,25 +140,25 @@ async fn resources_of_other_tenants_appear_not_to_exist() {
 #[tokio::test]
 async fn resources_of_other_users_appear_not_to_exist() {
     let server = start().await;
-    let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write, KeyRole::Approve]).await;
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write, KeyRole::Approve]).await;
     let owned = create_resources(&ana, &tenant, "ana").await;
     let before = content(&ana).await;
-    let eve = server.keyed("acme", Some("eve"), &[KeyRole::Write, KeyRole::Approve]).await;
-    for case in cases(&owned) {
+    let eve = server.client_with_new_key("acme", Some("eve"), &[KeyRole::Write, KeyRole::Approve]).await;
+    for case in list_tenant_cases(&owned) {
         let (method, path) = case.route;
-        // Ids are unique in a tenant: an id in use, or of a deleted thread, cannot be taken. All users of a tenant can read its
-        // records.
+        // Thread ids are unique in a tenant, and ids of deleted threads are not reused: creating a thread with Ana's id fails.
         if (method, path) == ("POST", "/v1/threads") {
             assert_eq!(send_probe(&eve, method, &case.probes[0].0).await.code(404), "not_found");
             continue;
         }
+        // All users of a tenant can read records that the tenant owns.
         for (existing, nonexistent) in
             case.probes.iter().filter(|(existing, _)| !existing.path.contains("owner=tenant"))
         {
             let (found, unknown) =
                 (send_probe(&eve, method, existing).await, send_probe(&eve, method, nonexistent).await);
-            let is_same = is_same(&found, &unknown, &names(&owned));
+            let is_same = is_same(&found, &unknown, &list_names(&owned));
             assert!(is_same, "{method} {path} {existing:?}: {found:?} {unknown:?}");
         }
     }

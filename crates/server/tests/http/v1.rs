@@ -20,4 +20,4 @@ mod streams;
 mod threads;
 mod turns;
 
-pub(crate) use model::{Echo, Lengths, config_with_model, with_model, with_model_over_postgres};
+pub(crate) use model::{Echo, LengthEmbedder, config_with_model, start_with_model, start_with_model_over_postgres};

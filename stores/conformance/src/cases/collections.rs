@@ -116,10 +116,10 @@ pub(super) async fn upserting_replaces_an_entry(env: &TestEnv<'_>) {
 pub(super) async fn collections_are_scoped(env: &TestEnv<'_>) {
     let Some(store) = store_with_collections(env).await else { return };
     let client = &store.client;
-    let foreign = user("other", "ana");
+    let other_tenant = user("other", "ana");
     put(client, &acme(), &[entry("1", "shared walrus")]).await;
     put(client, &ana(), &[entry("1", "own walrus")]).await;
-    put(client, &foreign, &[entry("1", "foreign walrus")]).await;
+    put(client, &other_tenant, &[entry("1", "foreign walrus")]).await;
     let texts = async |scope: &Scope| {
         let answer = search(client, scope, &statutes_query("walrus")).await;
         let count = (answer.documents, answer.frequencies[0]);
@@ -134,7 +134,7 @@ pub(super) async fn collections_are_scoped(env: &TestEnv<'_>) {
     assert_eq!(texts(&acme()).await, ((1, 1), BTreeSet::from([shared])));
     // A user cannot remove entries of the tenant or of another tenant.
     client.remove(&ben(), &statutes(), &["1".to_owned()]).await.expect("removing works");
-    client.remove(&foreign, &statutes(), &["1".to_owned()]).await.expect("removing works");
+    client.remove(&other_tenant, &statutes(), &["1".to_owned()]).await.expect("removing works");
     assert_eq!(texts(&ana()).await.0, (2, 2));
 }
 
@@ -249,9 +249,9 @@ pub(super) async fn remove_collections_affects_only_its_scope(env: &TestEnv<'_>)
     if !env.abilities().named_collections {
         return;
     }
-    let (foreign, names) = (user("other", "ana"), ["statutes", "codes", "letters"]);
+    let (other_tenant, names) = (user("other", "ana"), ["statutes", "codes", "letters"]);
     fill_many(client, &ana(), &names, 1_200).await;
-    for scope in [&acme(), &ben(), &foreign] {
+    for scope in [&acme(), &ben(), &other_tenant] {
         fill_many(client, scope, &names, 2).await;
     }
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
@@ -267,7 +267,7 @@ pub(super) async fn remove_collections_affects_only_its_scope(env: &TestEnv<'_>)
             ..query_for("walrus")
         };
         for (scope, count, owner) in
-            [(ana(), 2, Owner::Tenant), (acme(), 2, Owner::Tenant), (foreign.clone(), 2, foreign.default_owner())]
+            [(ana(), 2, Owner::Tenant), (acme(), 2, Owner::Tenant), (other_tenant.clone(), 2, other_tenant.default_owner())]
         {
             let answer = search(client, &scope, &query).await;
             assert_eq!((answer.documents, answer.entries.len()), (count, 2), "{name} of {scope:?}");

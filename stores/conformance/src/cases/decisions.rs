@@ -14,7 +14,7 @@ async fn restored(client: &Client, vectors: &CommitVectors) -> Conversation {
     Conversation { client: client.clone(), scope: Scope::Tenant(vectors.tenant.clone()), id: vectors.thread }
 }
 
-pub(super) async fn the_first_failed_check_decides_the_error(env: &TestEnv<'_>) {
+pub(super) async fn the_first_failed_check_determines_the_error(env: &TestEnv<'_>) {
     let store = env.open().await;
     for vectors in commit_vectors() {
         let thread = restored(&store.client, &vectors).await;

@@ -305,7 +305,7 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
     }
 }
 
-pub(super) async fn scrubbed_derived_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn text_removed_from_a_derived_record_is_gone(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     conversation.append(1..=3, at(1)).await;

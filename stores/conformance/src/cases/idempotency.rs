@@ -111,7 +111,7 @@ pub(super) async fn keys_are_scoped_to_a_thread(env: &TestEnv<'_>) {
     }
 }
 
-pub(super) async fn given_and_minted_keys_do_not_collide(env: &TestEnv<'_>) {
+pub(super) async fn keys_from_callers_and_generated_keys_do_not_collide(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let uuid = Uuid::from_bytes(*b"sixteen letters.");

@@ -5,7 +5,7 @@ use crate::fixtures::{ana, appending, at, batch, conflict_of, message_id, user_m
 use crate::run::TestEnv;
 
 // S1.04
-pub(super) async fn positions_grow_without_gaps(env: &TestEnv<'_>) {
+pub(super) async fn positions_increase_without_gaps(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let other = Conversation::open(&store.client, &ana(), 2, at(0)).await;

@@ -81,7 +81,7 @@ async fn results_for(client: &Client, scope: &Scope, id: ThreadId) -> Vec<String
 }
 
 // S0.14
-pub(super) async fn foreign_threads_look_like_unknown_threads(env: &TestEnv<'_>) {
+pub(super) async fn threads_of_others_look_like_unknown_threads(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let conversation = anas_thread(client).await;
@@ -99,7 +99,7 @@ pub(super) async fn foreign_threads_look_like_unknown_threads(env: &TestEnv<'_>)
     assert_eq!(conversation.dump(10).await, before, "a foreign scope changed the thread");
 }
 
-pub(super) async fn foreign_ids_and_keys_cannot_be_opened(env: &TestEnv<'_>) {
+pub(super) async fn threads_of_others_cannot_be_opened(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let conversation = anas_thread(client).await;
@@ -143,7 +143,7 @@ pub(super) async fn tenants_may_use_the_same_ids(env: &TestEnv<'_>) {
     assert_eq!(found.expect("reading works"), None);
 }
 
-pub(super) async fn foreign_lists_are_empty(env: &TestEnv<'_>) {
+pub(super) async fn lists_of_others_are_empty(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let conversation = anas_thread(client).await;
@@ -169,7 +169,7 @@ pub(super) async fn foreign_lists_are_empty(env: &TestEnv<'_>) {
     assert_eq!(changed.expect("reading works").threads.len(), 1);
 }
 
-pub(super) async fn foreign_records_are_inaccessible(env: &TestEnv<'_>) {
+pub(super) async fn records_of_others_are_inaccessible(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let of_ana = RecordOwner::User(user_id("ana"));

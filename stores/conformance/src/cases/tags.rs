@@ -74,7 +74,7 @@ fn append_with_key(key: &str) -> Batch {
     Batch { append: vec![user_message(9, "nine")], ..batch(key) }
 }
 
-pub(super) async fn every_change_number_has_its_tag(env: &TestEnv<'_>) {
+pub(super) async fn every_change_has_the_tag_of_its_commit(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     assert_eq!(conversation.thread(at(0)).await.positions.tag, None);
@@ -118,7 +118,7 @@ pub(super) async fn a_reassigned_change_number_is_rejected(env: &TestEnv<'_>) {
     assert_eq!(thread.commit(&right, at(6)).await.change, current.number + 1);
 }
 
-pub(super) async fn a_stale_driver_is_fenced(env: &TestEnv<'_>) {
+pub(super) async fn commits_of_a_replaced_driver_are_rejected(env: &TestEnv<'_>) {
     let test = FailoverTest::start(env).await;
     let (lost, current) = test.fail_over(&set_driver("lost"), &set_driver("current")).await;
     let (thread, name) = (&test.conversation, RecordName::driver());

@@ -31,7 +31,7 @@ async fn expect_wake_up(wake_ups: &mut WakeUps, id: ThreadId, is_expected: impl 
     tokio::time::timeout(WAKE_UP_TIMEOUT, received).await.expect("a change wakes listeners");
 }
 
-pub(super) async fn commits_wake_listeners(env: &TestEnv<'_>) {
+pub(super) async fn commits_wake_subscribers(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
@@ -57,7 +57,7 @@ pub(super) async fn commits_wake_listeners(env: &TestEnv<'_>) {
     }
 }
 
-pub(super) async fn user_and_tenant_records_wake_listeners(env: &TestEnv<'_>) {
+pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let mut wake_ups = client.wake_ups().await.expect("subscribing works");
@@ -143,7 +143,7 @@ pub(super) async fn record_writes_change_the_records_stamp(env: &TestEnv<'_>) {
     }
 }
 
-pub(super) async fn opens_and_deletions_wake_listeners(env: &TestEnv<'_>) {
+pub(super) async fn opening_and_deleting_wake_subscribers(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let mut wake_ups = client.wake_ups().await.expect("subscribing works");
@@ -160,7 +160,7 @@ pub(super) async fn opens_and_deletions_wake_listeners(env: &TestEnv<'_>) {
     assert_eq!(changed.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread_id(1)]);
 }
 
-pub(super) async fn a_slow_listener_does_not_block_writers(env: &TestEnv<'_>) {
+pub(super) async fn a_slow_subscriber_does_not_block_writers(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let mut slow = store.client.wake_ups().await.expect("subscribing works");

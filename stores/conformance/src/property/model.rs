@@ -56,7 +56,7 @@ fn thread_not_found() -> StoreError {
 impl Model {
     /// Removes expired threads and records, and ids and idempotency records older than the window.
     pub(super) fn remove_expired(&mut self, now: Timestamp) {
-        self.threads.retain(|it| !is_expired(it.thread.expires_at, now));
+        self.threads.retain(|thread| !is_expired(thread.thread.expires_at, now));
         self.deleted.retain(|(_, _, at)| is_in_window(*at, now));
         self.records.retain(|(_, _, record)| !is_expired(record.expires_at, now));
         for thread in &mut self.threads {
@@ -73,12 +73,13 @@ impl Model {
     }
 
     pub(super) fn positions(&self, tenant: &TenantId, id: ThreadId) -> Positions {
-        let found = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id);
-        found.map_or(Positions::BEGINNING, |it| it.thread.positions)
+        let found = self.threads.iter().find(|thread| thread.tenant == *tenant && thread.thread.id == id);
+        found.map_or(Positions::BEGINNING, |thread| thread.thread.positions)
     }
 
     fn index_of(&self, scope: &Scope, id: ThreadId) -> Result<(usize, Access)> {
-        let index = self.threads.iter().position(|it| it.tenant == *scope.tenant_id() && it.thread.id == id);
+        let index =
+            self.threads.iter().position(|thread| thread.tenant == *scope.tenant_id() && thread.thread.id == id);
         let index = index.ok_or_else(thread_not_found)?;
         match scope.access(&self.threads[index].thread.owner) {
             Access::None => Err(thread_not_found()),
@@ -94,14 +95,14 @@ impl Model {
         if scope.access(&open.owner) == Access::None {
             return Err(thread_not_found());
         }
-        let in_tenant = |it: &&ModelThread| it.tenant == *scope.tenant_id();
+        let in_tenant = |thread: &&ModelThread| thread.tenant == *scope.tenant_id();
         if open.key.is_some() {
-            let by_key = |it: &&ModelThread| it.thread.key == open.key && it.thread.owner == open.owner;
+            let by_key = |thread: &&ModelThread| thread.thread.key == open.key && thread.thread.owner == open.owner;
             if let Some(existing) = self.threads.iter().filter(in_tenant).find(by_key) {
                 return Ok(OpenOutcome { thread: existing.counted(), created: false });
             }
         }
-        if let Some(existing) = self.threads.iter().filter(in_tenant).find(|it| it.thread.id == open.id) {
+        if let Some(existing) = self.threads.iter().filter(in_tenant).find(|thread| thread.thread.id == open.id) {
             if scope.access(&existing.thread.owner) == Access::None {
                 return Err(thread_not_found());
             }
@@ -178,8 +179,8 @@ impl Model {
     }
 
     pub(super) fn list_threads(&self, scope: &Scope, order: ThreadOrder) -> Vec<Thread> {
-        let in_tenant = self.threads.iter().filter(|it| it.tenant == *scope.tenant_id());
-        let in_scope = in_tenant.filter(|it| scope.access(&it.thread.owner) == Access::Full);
+        let in_tenant = self.threads.iter().filter(|thread| thread.tenant == *scope.tenant_id());
+        let in_scope = in_tenant.filter(|thread| scope.access(&thread.thread.owner) == Access::Full);
         let mut threads: Vec<Thread> = in_scope.map(ModelThread::counted).collect();
         match order {
             ThreadOrder::Created => threads.sort_by_key(|thread| thread.created_at),
@@ -194,8 +195,8 @@ impl Model {
         id: ThreadId,
         query: &MessageQuery,
     ) -> Result<(Vec<Message>, bool, Positions)> {
-        let it = self.read(scope, id)?;
-        let mut messages: Vec<Message> = it.messages.clone();
+        let thread = self.read(scope, id)?;
+        let mut messages: Vec<Message> = thread.messages.clone();
         messages.retain(|message| query.roles.is_empty() || query.roles.contains(&message.content.role));
         messages.retain(|message| match query.before {
             None => true,
@@ -218,17 +219,17 @@ impl Model {
         } else {
             messages.truncate(query.limit);
         }
-        Ok((messages, more, it.thread.positions))
+        Ok((messages, more, thread.thread.positions))
     }
 
     pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: TaggedNumber) -> Result<ChangePage> {
-        let it = self.read(scope, id)?;
-        let positions = it.thread.positions;
+        let thread = self.read(scope, id)?;
+        let positions = thread.thread.positions;
         let matches_tag = |tag| {
-            let logged = it.log.iter().find(|change| change.change == after.number).and_then(|change| change.tag);
+            let logged = thread.log.iter().find(|change| change.change == after.number).and_then(|change| change.tag);
             Some(tag) == if after.number == positions.change { positions.tag } else { logged }
         };
-        let changes: Vec<Change> = it.log.iter().filter(|change| change.change > after.number).cloned().collect();
+        let changes: Vec<Change> = thread.log.iter().filter(|change| change.change > after.number).cloned().collect();
         let is_complete = Some(changes.len() as u64) == positions.change.checked_sub(after.number);
         if !is_complete || !after.tag.is_none_or(matches_tag) {
             return Ok(ChangePage::Reset { positions });
@@ -238,7 +239,7 @@ impl Model {
 
     pub(super) fn list_records(&self, scope: &Scope, owner: &RecordOwner) -> Vec<Record> {
         let mut records: Vec<Record> = match owner {
-            RecordOwner::Thread(id) => self.read(scope, *id).map(|it| it.records.clone()).unwrap_or_default(),
+            RecordOwner::Thread(id) => self.read(scope, *id).map(|thread| thread.records.clone()).unwrap_or_default(),
             owner if access_to(scope, owner) == Access::None => Vec::new(),
             owner => {
                 let owned = self.records.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
@@ -257,8 +258,8 @@ impl Model {
     }
 
     pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<TaggedNumber> {
-        let thread = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id)?;
-        thread.records.iter().find(|it| is_derived(it)).map(Record::tagged)
+        let thread = self.threads.iter().find(|thread| thread.tenant == *tenant && thread.thread.id == id)?;
+        thread.records.iter().find(|record| is_derived(record)).map(Record::tagged)
     }
 
     pub(super) fn write_derived(&mut self, scope: &Scope, id: ThreadId, write: &DerivedWrite) -> Result<WriteOutcome> {
@@ -325,7 +326,8 @@ impl Model {
 
     fn check_version(&mut self, tenant: &TenantId, write: &RecordWrite, version: u64) -> Result<(), String> {
         let name = (write.owner.clone(), write.namespace.clone(), write.key.clone());
-        let last = self.versions.iter().filter(|(of, it, _)| of == tenant && *it == name).map(|(_, _, last)| *last);
+        let last =
+            self.versions.iter().filter(|(of, record, _)| of == tenant && *record == name).map(|(_, _, last)| *last);
         if version <= last.max().unwrap_or(0) {
             return Err(format!("version {version} is not greater than an earlier one"));
         }
@@ -360,8 +362,8 @@ impl ModelThread {
         }
         for condition in &batch.require {
             let (namespace, key) = (&condition.name.namespace, &condition.name.key);
-            let actual = self.records.iter().find(|it| it.namespace == *namespace && it.key == *key);
-            let (tag, actual) = (actual.and_then(|it| it.tag), actual.map(|it| it.version));
+            let actual = self.records.iter().find(|record| record.namespace == *namespace && record.key == *key);
+            let (tag, actual) = (actual.and_then(|record| record.tag), actual.map(|record| record.version));
             let is_condition_met = match condition.state {
                 RecordState::Absent => actual.is_none(),
                 RecordState::Version(version) => actual.is_some_and(|actual| is_met(version, actual, tag)),
@@ -372,15 +374,17 @@ impl ModelThread {
             }
         }
         for message in &batch.append {
-            let by_id = self.messages.iter().any(|it| it.id == message.id);
+            let by_id = self.messages.iter().any(|stored| stored.id == message.id);
             let by_tombstone = self.tombstones.iter().any(|(_, id)| *id == message.id);
-            let by_external_id =
-                self.messages.iter().any(|it| it.external_id.is_some() && it.external_id == message.external_id);
+            let by_external_id = self
+                .messages
+                .iter()
+                .any(|stored| stored.external_id.is_some() && stored.external_id == message.external_id);
             if by_id || by_tombstone || by_external_id {
                 return Err(Conflict::MessageId { id: message.id, seq: 0 }.into());
             }
         }
-        for id in batch.replace.iter().map(|it| it.id).chain(batch.erase.iter().copied()) {
+        for id in batch.replace.iter().map(|message| message.id).chain(batch.erase.iter().copied()) {
             self.find(id)?;
         }
         if batch.trim_below.is_some_and(|below| below > positions.seq + batch.append.len() as u64 + 1) {
@@ -456,14 +460,14 @@ impl ModelThread {
         let &CommitOutcome { change, tag, .. } = outcome;
         for put in &batch.put {
             let (namespace, key) = (put.name.namespace.clone(), put.name.key.clone());
-            self.records.retain(|it| it.namespace != namespace || it.key != key);
+            self.records.retain(|record| record.namespace != namespace || record.key != key);
             let (value, expires_at) = (put.value.clone(), put.expires_at);
             self.records.push(Record { namespace, key, value, version: change, tag, expires_at });
             effects.push(Effect::RecordPut { name: put.name.clone(), version: change });
         }
         for name in &batch.delete {
             let before = self.records.len();
-            self.records.retain(|it| it.namespace != name.namespace || it.key != name.key);
+            self.records.retain(|record| record.namespace != name.namespace || record.key != name.key);
             if self.records.len() < before {
                 effects.push(Effect::RecordDeleted { name: name.clone() });
             }
@@ -492,12 +496,12 @@ fn has_duplicates(batch: &Batch) -> bool {
     let messages: Vec<MessageId> = batch
         .append
         .iter()
-        .map(|it| it.id)
-        .chain(batch.replace.iter().map(|it| it.id))
+        .map(|message| message.id)
+        .chain(batch.replace.iter().map(|message| message.id))
         .chain(batch.erase.iter().copied())
         .collect();
-    let external: Vec<_> = batch.append.iter().filter_map(|it| it.external_id.as_ref()).collect();
-    let records: Vec<_> = batch.put.iter().map(|it| &it.name).chain(&batch.delete).collect();
+    let external: Vec<_> = batch.append.iter().filter_map(|message| message.external_id.as_ref()).collect();
+    let records: Vec<_> = batch.put.iter().map(|put| &put.name).chain(&batch.delete).collect();
     contains_duplicates(&messages) || contains_duplicates(&external) || contains_duplicates(&records)
 }
 

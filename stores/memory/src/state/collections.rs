@@ -1,7 +1,7 @@
 use threadkeep_core::{EntryHit, IndexEntry, Owner, Result, Scope, SearchAnswer, SearchQuery};
 
 use super::{State, Tenant};
-use crate::search::{by_rarity, matched_terms};
+use crate::search::{matched_terms, rarity_key};
 
 impl State {
     pub(crate) fn upsert_entries(&mut self, scope: &Scope, collection: &str, entries: Vec<IndexEntry>) -> Result<()> {
@@ -22,7 +22,7 @@ impl State {
     pub(crate) fn remove_collections(&mut self, scope: &Scope) -> u64 {
         let Some(tenant) = self.tenants.get_mut(scope.tenant_id()) else { return 0 };
         let (owner, before) = (scope.default_owner(), tenant.entries.len());
-        tenant.entries.retain(|(of, ..), _| *of != owner);
+        tenant.entries.retain(|(entry_owner, ..), _| *entry_owner != owner);
         (before - tenant.entries.len()) as u64
     }
 
@@ -35,23 +35,23 @@ impl State {
             let terms = matched_terms(&entry.text, query);
             terms.iter().for_each(|term| answer.frequencies[*term] += 1);
             let vectors = query.vector.as_ref().zip(entry.embedding.as_ref());
-            let similarity = vectors.and_then(|(of_query, of_entry)| of_query.similarity(of_entry));
+            let similarity = vectors.and_then(|(query_vector, entry_vector)| query_vector.similarity(entry_vector));
             candidates.push(Candidate { owner, entry, terms, similarity });
         }
-        candidates.sort_by_key(|candidate| by_rarity(&candidate.terms, &answer.frequencies));
+        candidates.sort_by_key(|candidate| rarity_key(&candidate.terms, &answer.frequencies));
         let (by_terms, mut by_vector): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|candidate| !candidate.terms.is_empty());
         by_vector.extend(by_terms.iter().skip(query.limit).cloned());
         by_vector.retain(|candidate| candidate.similarity.is_some());
-        by_vector.sort_by(|one, other| other.similarity.unwrap_or(-1.0).total_cmp(&one.similarity.unwrap_or(-1.0)));
+        by_vector.sort_by(|a, b| b.similarity.unwrap_or(-1.0).total_cmp(&a.similarity.unwrap_or(-1.0)));
         let hits = by_terms.iter().take(query.limit).chain(by_vector.iter().take(query.limit));
-        answer.entries = hits.map(Candidate::hit).collect();
+        answer.entries = hits.map(Candidate::to_hit).collect();
         answer
     }
 }
 
 impl Tenant {
-    /// The entries of a collection that a search in the scope includes: those of the scope's owner and of the tenant.
+    /// Returns the entries of a collection that a search in the scope includes: those of the scope's owner and of the tenant.
     fn searched_entries<'a>(
         &'a self,
         scope: &'a Scope,
@@ -73,7 +73,7 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    fn hit(&self) -> EntryHit {
+    fn to_hit(&self) -> EntryHit {
         let IndexEntry { id, text, fields, .. } = self.entry.clone();
         EntryHit { owner: self.owner.clone(), id, text, fields, similarity: self.similarity }
     }

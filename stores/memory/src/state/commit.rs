@@ -134,12 +134,13 @@ impl StoredThread {
         }
     }
 
-    /// The position of a message that is neither erased nor trimmed.
+    /// Returns the position of a message; `None` if it does not exist, or was erased or trimmed.
     pub(super) fn find_message_seq(&self, id: MessageId) -> Option<u64> {
         let seq = *self.seq_of_id.get(&id)?;
         matches!(self.entries.get(&seq), Some(DumpEntry::Message { .. })).then_some(seq)
     }
 
+    /// Returns a record that has not expired.
     pub(super) fn live_record(&self, name: &RecordName, now: Timestamp) -> Option<&Record> {
         self.records.get(name).filter(|record| !has_expired(record.expires_at, now))
     }

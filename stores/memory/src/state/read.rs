@@ -1,4 +1,4 @@
-//! Reading of messages and changes.
+//! Reads messages and changes.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ impl State {
     ) -> Result<Vec<Message>> {
         limits::check_bytes("message names", names.len(), limits::PAGE)?;
         let (stored, _) = self.find_live(scope, id, now)?;
-        let seqs: BTreeSet<u64> = names.iter().filter_map(|name| stored.find_named(name)).collect();
+        let seqs: BTreeSet<u64> = names.iter().filter_map(|name| stored.resolve_seq(name)).collect();
         seqs.iter().filter_map(|seq| stored.entries.get(seq).and_then(decode)).collect()
     }
 
@@ -65,19 +65,19 @@ impl State {
         if !positions.can_continue_from(after, logged) || after.number + 1 < oldest {
             return Ok(ChangePage::Reset { positions });
         }
-        let changes = stored.commits.range(after.number + 1..).take(limit).map(|(_, commit)| change_of(commit));
+        let changes = stored.commits.range(after.number + 1..).take(limit).map(|(_, commit)| to_change(commit));
         Ok(ChangePage::Changes { changes: changes.collect(), positions })
     }
 }
 
-fn change_of(commit: &DumpedCommit) -> Change {
+fn to_change(commit: &DumpedCommit) -> Change {
     let &DumpedCommit { change, at, first_seq, count, .. } = commit;
     let tag = Some(commit.tag());
     let appended = (count > 0).then_some(Effect::Appended { first_seq, count });
     Change { change, tag, at, effects: appended.into_iter().chain(commit.effects.iter().cloned()).collect() }
 }
 
-/// A message that may not decode.
+/// A message, which may be corrupt.
 struct Row {
     seq: u64,
     bytes: usize,
@@ -93,19 +93,19 @@ impl StoredThread {
             }
             DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => None,
         });
-        let inside = rows.filter(|row| {
+        let in_range = rows.filter(|row| {
             query.before.is_none_or(|bound| bound.is_after(row.seq, row.created_at))
                 && query.after.is_none_or(|bound| bound.is_before(row.seq, row.created_at))
         });
-        // The role of a corrupt message is unknown, so it is included for every role.
-        let of_role = inside.filter(|row| match &row.message {
+        // The role of a corrupt message is unknown, so the message is included for every role.
+        let with_role = in_range.filter(|row| match &row.message {
             Ok(message) => query.roles.is_empty() || query.roles.contains(&message.content.role),
             Err(_) => true,
         });
-        of_role.collect()
+        with_role.collect()
     }
 
-    fn find_named(&self, name: &MessageRef) -> Option<u64> {
+    fn resolve_seq(&self, name: &MessageRef) -> Option<u64> {
         match name {
             MessageRef::Seq(seq) => Some(*seq),
             MessageRef::Id(id) => self.find_message_seq(*id),
@@ -114,7 +114,7 @@ impl StoredThread {
     }
 }
 
-/// Decodes the message of an entry. `None` for a tombstone and for lost positions.
+/// Decodes the message in an entry; `None` for a tombstone and for lost positions.
 pub(crate) fn decode(entry: &DumpEntry) -> Option<Result<Message>> {
     match entry {
         DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => None,

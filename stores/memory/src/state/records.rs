@@ -39,7 +39,7 @@ impl State {
             owner if can_read(scope, owner) => {
                 let tenant = self.tenants.get(scope.tenant_id());
                 let records = tenant.into_iter().flat_map(|tenant| &tenant.records);
-                records.filter(|((of, ..), _)| of == owner).map(|(_, record)| record).collect()
+                records.filter(|((record_owner, ..), _)| record_owner == owner).map(|(_, record)| record).collect()
             }
             _ => Vec::new(),
         };
@@ -107,7 +107,7 @@ impl State {
         record: Record,
     ) -> Result<()> {
         if matches!(owner, RecordOwner::Thread(_)) {
-            return Err(StoreError::invalid("record owner", "records of a thread are restored with the thread"));
+            return Err(StoreError::invalid("record owner", "a thread's records are restored with the thread"));
         }
         // Later writes must not reuse a version of the source store.
         self.record_version = self.record_version.max(record.version);
@@ -124,8 +124,8 @@ impl Tenant {
     }
 }
 
-/// Converts to an owner of threads, for access checks.
-pub(super) fn plain_owner(owner: &RecordOwner) -> Option<Owner> {
+/// Converts to an [`Owner`], for access checks; `None` for a thread.
+pub(super) fn to_owner(owner: &RecordOwner) -> Option<Owner> {
     match owner {
         RecordOwner::User(user) => Some(Owner::User(user.clone())),
         RecordOwner::Tenant => Some(Owner::Tenant),
@@ -134,11 +134,11 @@ pub(super) fn plain_owner(owner: &RecordOwner) -> Option<Owner> {
 }
 
 fn can_read(scope: &Scope, owner: &RecordOwner) -> bool {
-    plain_owner(owner).is_some_and(|owner| scope.access(&owner) != Access::None)
+    to_owner(owner).is_some_and(|owner| scope.access(&owner) != Access::None)
 }
 
 fn check_write_access(scope: &Scope, owner: &RecordOwner) -> Result<()> {
-    match plain_owner(owner).map_or(Access::None, |owner| scope.access(&owner)) {
+    match to_owner(owner).map_or(Access::None, |owner| scope.access(&owner)) {
         Access::Full => Ok(()),
         Access::Append => Err(StoreError::Denied("writing the tenant's records")),
         Access::None => Err(StoreError::NotFound(Kind::Record)),

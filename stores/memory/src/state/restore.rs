@@ -1,4 +1,4 @@
-//! Dumping and restoring of threads, verbatim.
+//! Dumps and restores threads verbatim.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use threadkeep_core::{
     limits,
 };
 
-use super::records::plain_owner;
+use super::records::to_owner;
 use super::{State, StoredThread, Tenant, has_expired};
 
 impl State {
@@ -20,11 +20,11 @@ impl State {
     pub(crate) fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
         limits::check_page(limit)?;
         let Some(tenant) = self.tenants.get(tenant) else { return Ok(Vec::new()) };
-        let of_threads = tenant.threads.values().map(|stored| stored.row.owner.clone());
-        let of_deleted = tenant.deleted.values().map(|deleted| deleted.owner.clone());
-        let of_records = tenant.records.keys().filter_map(|(owner, ..)| plain_owner(owner));
+        let thread_owners = tenant.threads.values().map(|stored| stored.row.owner.clone());
+        let deleted_owners = tenant.deleted.values().map(|deleted| deleted.owner.clone());
+        let record_owners = tenant.records.keys().filter_map(|(owner, ..)| to_owner(owner));
         let owners: BTreeSet<Owner> =
-            [Owner::Tenant].into_iter().chain(of_threads).chain(of_deleted).chain(of_records).collect();
+            [Owner::Tenant].into_iter().chain(thread_owners).chain(deleted_owners).chain(record_owners).collect();
         Ok(owners.into_iter().filter(|owner| after.is_none_or(|after| owner > after)).take(limit).collect())
     }
 
@@ -62,7 +62,7 @@ impl State {
         limits::check_page(limit)?;
         let stored = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
         let stored = stored.ok_or(StoreError::NotFound(Kind::Thread))?;
-        let mut dump = if after.is_none() { stored.dump_head() } else { Dump::default() };
+        let mut dump = if after.is_none() { stored.dump_without_entries() } else { Dump::default() };
         let mut rest = stored.entries.range(after.map_or(0, |after| after + 1)..).map(|(_, entry)| entry);
         dump.entries = rest.by_ref().take(limit).cloned().collect();
         if rest.next().is_some() {
@@ -74,15 +74,17 @@ impl State {
     pub(crate) fn restore_thread(&mut self, tenant_id: &TenantId, id: ThreadId, chunk: Dump) -> Result<Option<WakeUp>> {
         chunk.check()?;
         let stamp = self.stamp + 1;
-        if chunk.thread.is_none() && !self.tenants.get(tenant_id).is_some_and(|it| it.unfinished.contains_key(&id)) {
-            return Err(StoreError::invalid("dump", "not the first chunk, and no restore was started"));
+        if chunk.thread.is_none()
+            && !self.tenants.get(tenant_id).is_some_and(|tenant| tenant.unfinished.contains_key(&id))
+        {
+            return Err(StoreError::invalid("dump", "the thread's first chunk was not restored"));
         }
         let tenant = self.tenants.entry(tenant_id.clone()).or_default();
         let Dump { thread, records, commits, entries, next, .. } = chunk;
         if let Some(row) = thread {
             tenant.unfinished.insert(id, StoredThread::new(row, stamp));
         }
-        tenant.check_free(id)?;
+        tenant.check_unused(id)?;
         let Some(stored) = tenant.unfinished.get_mut(&id) else { return Ok(None) };
         for record in records {
             let name = RecordName { namespace: record.namespace.clone(), key: record.key.clone() };
@@ -104,13 +106,13 @@ impl State {
 }
 
 impl Tenant {
-    /// Checks that no existing thread has the id or the key of an unfinished thread.
-    fn check_free(&mut self, id: ThreadId) -> Result<()> {
+    /// Checks that no existing thread has the id or the key of an unfinished thread. If one has, discards the unfinished thread.
+    fn check_unused(&mut self, id: ThreadId) -> Result<()> {
         let row = self.unfinished.get(&id).map(|stored| &stored.row);
-        let taken = |stored: &StoredThread| {
+        let has_same_key = |stored: &StoredThread| {
             row.is_some_and(|row| row.key.is_some() && row.key == stored.row.key && row.owner == stored.row.owner)
         };
-        if self.threads.contains_key(&id) || self.threads.values().any(taken) {
+        if self.threads.contains_key(&id) || self.threads.values().any(has_same_key) {
             self.unfinished.remove(&id);
             return Err(Conflict::Thread.into());
         }
@@ -119,7 +121,7 @@ impl Tenant {
 }
 
 impl StoredThread {
-    fn dump_head(&self) -> Dump {
+    fn dump_without_entries(&self) -> Dump {
         Dump {
             thread: Some(self.row.clone()),
             records: self.records.values().cloned().collect(),

@@ -1,4 +1,4 @@
-//! Queries of [`crate::snapshot::MemorySnapshot`].
+//! The queries that [`crate::snapshot::MemorySnapshot`] makes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use threadkeep_core::{Kind, OwnedRecord, Record, Result, StoreError, TenantId, T
 use super::{State, has_expired};
 
 impl State {
-    /// The threads of all tenants, by the stamp of their creation.
+    /// Returns the threads of all tenants, by the stamp of their creation.
     pub(crate) fn threads_by_creation(&self, now: Timestamp) -> BTreeMap<u64, (TenantId, ThreadId)> {
         let threads =
             self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |stored| (id, stored)));
@@ -15,13 +15,18 @@ impl State {
         live.map(|(tenant, (id, stored))| (stored.first_stamp, (tenant.clone(), *id))).collect()
     }
 
-    pub(crate) fn thread(&self, tenant: &TenantId, id: ThreadId) -> Result<Thread> {
+    pub(crate) fn get_thread(&self, tenant: &TenantId, id: ThreadId) -> Result<Thread> {
         let stored = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
         stored.ok_or(StoreError::NotFound(Kind::Thread))?.to_thread(id)
     }
 
-    /// The records of users and tenants, in byte order of tenant, owner and name.
-    pub(crate) fn owned_records(&self, after: Option<&OwnedRecord>, limit: usize, now: Timestamp) -> Vec<OwnedRecord> {
+    /// Lists the records of users and tenants, in byte order of tenant, owner and name.
+    pub(crate) fn list_owned_records(
+        &self,
+        after: Option<&OwnedRecord>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<OwnedRecord> {
         let records =
             self.tenants.iter().flat_map(|(id, tenant)| tenant.records.iter().map(move |record| (id, record)));
         let is_later = |tenant: &TenantId, (owner, namespace, key): &(_, _, String)| {

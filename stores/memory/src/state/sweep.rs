@@ -1,4 +1,4 @@
-//! Removal of expired data.
+//! Removes expired data.
 
 use threadkeep_core::{SweepReport, Timestamp};
 
@@ -46,7 +46,7 @@ impl StoredThread {
         self.records.retain(|_, record| !has_expired(record.expires_at, now));
         report.expired_records += (records - self.records.len()) as u64;
 
-        // Starts with the oldest commit, so that the remaining log has no gaps.
+        // Commits are removed from the oldest on, so that the remaining log has no gaps.
         while let Some((&change, commit)) = self.commits.first_key_value()
             && is_beyond_window(commit.at, now)
         {

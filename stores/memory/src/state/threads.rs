@@ -1,4 +1,4 @@
-//! Opening, reading, listing and deleting of threads.
+//! Opens, reads, lists and deletes threads.
 
 use threadkeep_core::{
     Access, Conflict, DumpedThread, Kind, OpenOutcome, OpenThread, Owner, Positions, Result, Scope, StoreError, Thread,
@@ -105,11 +105,12 @@ impl State {
 
 impl Tenant {
     pub(super) fn find_key(&self, owner: &Owner, key: &ThreadKey, now: Timestamp) -> Option<ThreadId> {
-        let claims = |stored: &StoredThread| stored.row.owner == *owner && stored.row.key.as_ref() == Some(key);
-        self.threads.iter().find(|(_, stored)| claims(stored) && stored.is_live(now)).map(|(id, _)| *id)
+        let has_key = |stored: &StoredThread| stored.row.owner == *owner && stored.row.key.as_ref() == Some(key);
+        self.threads.iter().find(|(_, stored)| has_key(stored) && stored.is_live(now)).map(|(id, _)| *id)
     }
 
-    /// Finds an existing thread to open. Fails if the id is in use or reserved.
+    /// Finds the existing thread that `open` identifies. Fails if the id belongs to a thread that must not be opened, or to a thread
+    /// that was deleted within the idempotency window.
     fn find_existing(&self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<Option<Thread>> {
         if let Some(key) = &open.key
             && let Some(id) = self.find_key(&open.owner, key, now)
@@ -130,8 +131,8 @@ impl Tenant {
         }
     }
 
-    /// Removes expired threads that the new thread replaces, by id or key. An entry of `deleted` remains until the next
-    /// sweep, so that clients still learn of the deletion.
+    /// Removes expired threads with the id or key of the new thread. Entries in `deleted` remain until the next sweep, so that clients
+    /// are still informed of the deletion.
     fn remove_replaced(&mut self, open: &OpenThread) {
         self.threads.remove(&open.id);
         if open.key.is_some() {
@@ -141,11 +142,11 @@ impl Tenant {
 }
 
 fn new_row(open: OpenThread, now: Timestamp) -> DumpedThread {
-    let words = ThreadAttributes::new(open.title, open.metadata, open.state);
+    let attributes = ThreadAttributes::new(open.title, open.metadata, open.state);
     DumpedThread {
         owner: open.owner,
         key: open.key,
-        body: codec::encode_thread(&words),
+        body: codec::encode_thread(&attributes),
         positions: Positions::BEGINNING,
         created_at: open.created_at.unwrap_or(now),
         updated_at: now,
@@ -153,10 +154,10 @@ fn new_row(open: OpenThread, now: Timestamp) -> DumpedThread {
     }
 }
 
-/// The position of a thread in a list, and the cursor of a page. Text form: `NUMBER.ID`.
+/// A sort key of threads in a list, and the cursor of a page. Text form: `NUMBER.ID`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ListCursor {
-    /// The stamp of its creation, or the timestamp of its last change in microseconds.
+    /// The stamp of the thread's creation, or the time of its last change in microseconds since 1970.
     number: i128,
     id: ThreadId,
 }
@@ -174,7 +175,7 @@ impl ListCursor {
         let cursor = text.split_once('.').and_then(|(number, id)| {
             Some(Self { number: number.parse().ok()?, id: ThreadId(Uuid::parse_str(id).ok()?) })
         });
-        cursor.ok_or_else(|| StoreError::invalid("after", "not a cursor of a page"))
+        cursor.ok_or_else(|| StoreError::invalid("cursor", "not from this list"))
     }
 }
 

@@ -14,23 +14,23 @@ impl State {
     ) -> Result<ChangedThreads> {
         limits::check_page(limit)?;
         let Some(after) = after else { return Ok(self.no_changes(false)) };
-        let Some(after) = self.read_cursor(after) else { return Ok(self.no_changes(true)) };
-        let mut changed = self.changed_since(scope, after, now);
+        let Some(after) = self.parse_cursor(after) else { return Ok(self.no_changes(true)) };
+        let mut changed = self.changed_after(scope, after, now);
         changed.sort_by_key(|(stamp, _)| *stamp);
         let more = changed.len() > limit;
         changed.truncate(limit);
-        let reached = changed.last().filter(|_| more).map_or(self.stamp, |(stamp, _)| *stamp);
+        let last_stamp = changed.last().filter(|_| more).map_or(self.stamp, |(stamp, _)| *stamp);
         Ok(ChangedThreads {
             threads: changed.into_iter().map(|(_, thread)| thread).collect(),
-            cursor: self.cursor_at(reached),
+            cursor: self.cursor_at(last_stamp),
             more,
             reset: false,
         })
     }
 
-    fn changed_since(&self, scope: &Scope, after: u64, now: Timestamp) -> Vec<(u64, ChangedThread)> {
+    fn changed_after(&self, scope: &Scope, after: u64, now: Timestamp) -> Vec<(u64, ChangedThread)> {
         let Some(tenant) = self.tenants.get(scope.tenant_id()) else { return Vec::new() };
-        let live = self.full_threads(scope, now).map(|(id, stored)| {
+        let live = self.threads_with_full_access(scope, now).map(|(id, stored)| {
             let positions = Some(stored.row.positions);
             (stored.stamp, ChangedThread { id, owner: stored.row.owner.clone(), positions })
         });
@@ -52,8 +52,8 @@ impl State {
         UserCursor(format!("{}-{stamp}", self.incarnation.simple()))
     }
 
-    /// The stamp of a cursor, or `None` for a cursor of another store or one that is too old.
-    fn read_cursor(&self, cursor: &UserCursor) -> Option<u64> {
+    /// Returns the stamp in a cursor; `None` if the cursor is of another store or too old.
+    fn parse_cursor(&self, cursor: &UserCursor) -> Option<u64> {
         let (incarnation, stamp) = cursor.0.split_once('-')?;
         let stamp = stamp.parse().ok()?;
         let is_own = incarnation == self.incarnation.simple().to_string();

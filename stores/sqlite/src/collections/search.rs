@@ -1,4 +1,4 @@
-//! Searches collections by terms, through the index, and by vector similarity, with a linear scan.
+//! Searches collections: by terms with an index, by vector similarity with a linear scan.
 
 use std::collections::HashMap;
 
@@ -47,8 +47,8 @@ impl Search<'_> {
             found.into_iter().for_each(|no| *scores.entry(no).or_default() += rarity);
         }
         answer.frequencies.resize(self.query.terms.len(), 0);
-        let mut selected = best(scores, self.query.limit);
-        let nearest = best(self.similarities()?, self.query.limit);
+        let mut selected = select_best(scores, self.query.limit);
+        let nearest = select_best(self.similarities()?, self.query.limit);
         selected.extend(nearest.into_iter().filter(|no| !selected.contains(no)).collect::<Vec<_>>());
         for no in selected {
             answer.entries.extend(self.read(no)?);
@@ -86,17 +86,17 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// Returns the similarity of each entry's vector to the query's.
+    /// Returns the similarity of each entry's vector to the query's vector.
     fn similarities(&self) -> Result<HashMap<i64, f64>> {
         let mut similarities = HashMap::new();
-        let Some(wanted) = &self.query.vector else { return Ok(similarities) };
+        let Some(query_vector) = &self.query.vector else { return Ok(similarities) };
         for collection_no in &self.collections {
             let sql = "SELECT no, vector FROM entries WHERE collection_no = ?1 AND model = ?2";
             let mut statement = self.connection.prepare_cached(sql)?;
-            let mut rows = statement.query(params![collection_no, wanted.model])?;
+            let mut rows = statement.query(params![collection_no, query_vector.model])?;
             while let Some(row) = rows.next()? {
                 let vector = row.get_ref(1)?.as_blob().map(from_blob).unwrap_or_default();
-                if let Some(similarity) = similarity(&wanted.vector, &vector) {
+                if let Some(similarity) = similarity(&query_vector.vector, &vector) {
                     similarities.insert(row.get(0)?, similarity);
                 }
             }
@@ -110,13 +110,13 @@ impl Search<'_> {
         let Some(row) = rows.next()? else { return Ok(None) };
         let (owner, entry) = read_entry(row)?;
         let vectors = self.query.vector.as_ref().zip(entry.embedding.as_ref());
-        let similarity = vectors.and_then(|(wanted, embedding)| wanted.similarity(embedding));
+        let similarity = vectors.and_then(|(query_vector, embedding)| query_vector.similarity(embedding));
         Ok(Some(EntryHit { owner, id: entry.id, text: entry.text, fields: entry.fields, similarity }))
     }
 }
 
-/// Returns the entries with the highest scores, best first; of equal scores the newer entry first.
-fn best(scores: HashMap<i64, f64>, limit: usize) -> Vec<i64> {
+/// Returns the entries with the highest scores, best first. If scores are equal, newer entries come first.
+fn select_best(scores: HashMap<i64, f64>, limit: usize) -> Vec<i64> {
     let mut ranked: Vec<(i64, f64)> = scores.into_iter().collect();
     ranked.sort_unstable_by(|(no, score), (other_no, other)| other.total_cmp(score).then_with(|| other_no.cmp(no)));
     ranked.into_iter().take(limit).map(|(no, _)| no).collect()

@@ -8,7 +8,7 @@ use crate::error::{Result, SqliteError};
 use crate::records;
 use crate::row::{self, ThreadRow};
 
-/// The facts about one thread, read from the tables.
+/// Facts about one thread that are read from the tables.
 pub(super) struct RowFacts<'a> {
     pub(super) connection: &'a Connection,
     pub(super) row: &'a ThreadRow,

@@ -1,8 +1,8 @@
 //! Checks that the index contains exactly the terms of the messages.
 //!
-//! The index lists (term, position) pairs in the order of terms, the log in the order of positions. To compare them without
-//! sorting, each pair is hashed, and the hashes are summed per thread on both sides. Memory is bounded by a fixed number of
-//! sums, which threads share; the first 65,536 threads have one each.
+//! The index lists pairs of a term and a position in the order of terms; the messages are in the order of positions. To compare the
+//! two without sorting, each pair is hashed, and the hashes are summed per thread on both sides. The number of sums is fixed to limit
+//! the memory: the first 65,536 threads have one sum each, further threads share them.
 
 use std::hash::{Hash as _, Hasher as _};
 
@@ -13,6 +13,7 @@ use super::{ThreadNumbers, indexed_text};
 use crate::error::Result;
 use crate::row;
 
+/// The number of sums that are kept in memory.
 const SUMS: usize = 1 << 16;
 /// The length to which FTS5 truncates terms.
 const TERM_BYTES: usize = 32_768;
@@ -22,7 +23,7 @@ const MAX_REPORTED_THREADS: usize = 100;
 /// The differences between the index and the messages.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differences {
-    /// The first threads that differ; `None` for a deleted thread that is not swept yet.
+    /// The first threads that differ; `None` stands for a deleted thread that no sweep has removed yet.
     pub(crate) threads: Vec<Option<ThreadId>>,
     /// Whether the index contains terms of threads that do not exist.
     pub(crate) has_orphans: bool,
@@ -46,8 +47,7 @@ pub(crate) fn compare(connection: &Connection) -> Result<Differences> {
     Ok(found)
 }
 
-/// Whether the index was built by this version of the text analysis. Another one is rebuilt when the file is opened for
-/// writing.
+/// Whether the index was built by this version of the text analysis. If not, it is rebuilt when the file is opened for writing.
 fn is_current_analysis(connection: &Connection) -> Result<bool> {
     let sql = "SELECT value FROM marks WHERE name = 'analysis'";
     let built_by: Option<i64> = connection.query_row(sql, [], |row| row.get(0)).optional()?;

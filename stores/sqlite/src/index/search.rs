@@ -15,13 +15,13 @@ use crate::owners::{self, ScopeNumbers};
 use crate::row::{self, ThreadRow};
 use crate::threads;
 
-/// The maximum number of positions read per term. Bounds the cost of a common term.
+/// The maximum number of positions that are read per term. Limits the cost of a common term.
 pub(crate) const MAX_POSITIONS: i64 = 4_000;
-/// The number of positions per term read first in a search of one thread; more only if the rarer terms give too few hits.
+/// The number of positions per term that a search in one thread reads first. It reads more only if the rarer terms give too few hits.
 const FIRST_POSITIONS: i64 = 256;
-/// A term with fewer positions in the whole index is rare: filtering its positions by scope is cheaper than intersecting
-/// them with the long list of the scope's positions.
-const RARE: i64 = 256;
+/// A term with fewer positions in the whole index counts as rare: filtering its positions by scope is cheaper than intersecting them
+/// with the long list of the scope's positions.
+const RARE_TERM_POSITIONS: i64 = 256;
 /// The maximum number of terms of a query; further terms are ignored.
 pub(crate) const MAX_TERMS: usize = 32;
 /// The maximum number of cached message counts.
@@ -71,7 +71,7 @@ const NEWEST_FIRST: &str = "SELECT rowid FROM message_terms WHERE message_terms 
 const OLDEST_FIRST: &str = "SELECT rowid FROM message_terms WHERE message_terms MATCH ?1 \
                             AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid LIMIT ?4";
 
-/// The positions that contain a term: all, or only the newest.
+/// The positions that contain a term: all of them, or only the newest.
 struct TermList {
     keys: Vec<i64>,
     /// The number of positions that contain the term; an estimate if `is_truncated`.
@@ -85,7 +85,7 @@ impl TermList {
     }
 }
 
-/// Quotes a term for FTS5. `None` for text that cannot be a term: it was never indexed, and could contain FTS5 syntax.
+/// Quotes a term for FTS5. `None` for text that cannot be a term: such text was never indexed, and could contain FTS5 syntax.
 fn pattern(term: &str) -> Option<String> {
     let is_term = !term.is_empty() && term.chars().all(char::is_alphanumeric);
     is_term.then(|| format!("\"{term}\""))
@@ -121,7 +121,7 @@ impl<'a> Search<'a> {
             scored.extend(list.keys.into_iter().map(|key| (key, rarity)));
         }
         frequencies.resize(self.query.terms.len(), 0);
-        // A stable sort, so that rarities are summed in the order of the terms and equal sets of terms get equal scores.
+        // The sort is stable, so that rarities are summed in the order of the terms, and equal sets of terms get equal scores.
         scored.sort_by_key(|(key, _)| *key);
         let mut ranked: Vec<(i64, f64)> = Vec::new();
         for (key, rarity) in scored {
@@ -145,7 +145,7 @@ impl<'a> Search<'a> {
         let Some(thread) = &self.thread else {
             return terms.map(|term| Ok(TermList::complete(self.keys_in_scope(term)?))).collect();
         };
-        let first = terms.clone().map(|term| self.list_in(thread, term));
+        let first = terms.clone().map(|term| self.list_in_thread(thread, term));
         let mut lists = first.collect::<Result<Vec<_>>>()?;
         let mut found: usize = lists.iter().filter(|list| !list.is_truncated).map(|list| list.keys.len()).sum();
         let mut truncated: Vec<(&mut TermList, &String)> =
@@ -159,43 +159,43 @@ impl<'a> Search<'a> {
             }
             let Some(pattern) = pattern(term) else { continue };
             let density = list.frequency as f64 / thread.message_count.max(1) as f64;
-            *list = self.newest_in(thread, &pattern, MAX_POSITIONS, density)?;
+            *list = self.newest_in_thread(thread, &pattern, MAX_POSITIONS, density)?;
             found += list.keys.len();
         }
         Ok(lists)
     }
 
-    /// Finds the positions of a thread that contain a term; only the newest if there are many.
-    fn list_in(&self, thread: &ThreadRow, term: &str) -> Result<TermList> {
+    /// Finds the positions in a thread that contain a term; only the newest positions if there are many.
+    fn list_in_thread(&self, thread: &ThreadRow, term: &str) -> Result<TermList> {
         let Some(pattern) = pattern(term) else { return Ok(TermList::complete(Vec::new())) };
         let (first, last) = (row::key(thread.no, thread.positions.first_seq), row::last_key(thread.no));
         // Most terms are so rare that this finds all of their positions.
-        let keys = self.matching(OLDEST_FIRST, &pattern, first, last, FIRST_POSITIONS)?;
+        let keys = self.find_matching(OLDEST_FIRST, &pattern, first, last, FIRST_POSITIONS)?;
         match keys.last() {
             Some(newest) if keys.len() as i64 == FIRST_POSITIONS => {
                 let density = keys.len() as f64 / (row::position(*newest) - thread.positions.first_seq + 1) as f64;
-                self.newest_in(thread, &pattern, FIRST_POSITIONS, density)
+                self.newest_in_thread(thread, &pattern, FIRST_POSITIONS, density)
             }
             _ => Ok(TermList::complete(keys)),
         }
     }
 
-    /// Finds the newest matching positions of a thread, at most `limit`. If there are more, their number is extrapolated from
-    /// the density of those found.
-    fn newest_in(&self, thread: &ThreadRow, pattern: &str, limit: i64, density: f64) -> Result<TermList> {
+    /// Finds the newest matching positions in a thread, at most `limit`. If there are more, the total number is extrapolated from the
+    /// density of the positions that were found. `density` is the estimated proportion of messages that match.
+    fn newest_in_thread(&self, thread: &ThreadRow, pattern: &str, limit: i64, density: f64) -> Result<TermList> {
         let (first_seq, end) = (thread.positions.first_seq, thread.positions.seq + 1);
         let all = end.saturating_sub(first_seq);
         let last = row::last_key(thread.no);
         // FTS5 scans forwards three times as fast as backwards. The forward scan starts where, at the given density, 1.5 times
         // `limit` matches should follow.
         let reach = ((limit as f64 * 1.5 / density) as u64).min(all);
-        let mut keys = self.matching(OLDEST_FIRST, pattern, row::key(thread.no, end - reach), last, 2 * limit)?;
+        let mut keys = self.find_matching(OLDEST_FIRST, pattern, row::key(thread.no, end - reach), last, 2 * limit)?;
         let is_complete = (keys.len() as i64) < 2 * limit;
         if is_complete && (keys.len() as i64 >= limit || reach == all) {
             keys.reverse();
             keys.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         } else {
-            keys = self.matching(NEWEST_FIRST, pattern, row::key(thread.no, first_seq), last, limit)?;
+            keys = self.find_matching(NEWEST_FIRST, pattern, row::key(thread.no, first_seq), last, limit)?;
         }
         let mut list = TermList::complete(keys);
         if let Some(oldest) = list.keys.last().filter(|_| list.keys.len() as i64 == limit) {
@@ -207,8 +207,8 @@ impl<'a> Search<'a> {
         Ok(list)
     }
 
-    /// Returns the approximate number of messages in the scope. A count is cached until the number of commits since exceeds a
-    /// tenth of it.
+    /// Returns the approximate number of messages in the scope. A count is cached until the number of later commits exceeds a tenth of
+    /// the count.
     fn count_documents(&self) -> Result<u64> {
         if let Some(thread) = self.thread {
             return Ok(thread.message_count);
@@ -241,8 +241,8 @@ impl<'a> Search<'a> {
     /// Finds the newest positions in the scope that contain a term.
     fn keys_in_scope(&self, term: &str) -> Result<Vec<i64>> {
         let Some(term) = pattern(term) else { return Ok(Vec::new()) };
-        let anywhere = self.matching(NEWEST_FIRST, &term, 0, i64::MAX, RARE)?;
-        if (anywhere.len() as i64) < RARE {
+        let anywhere = self.find_matching(NEWEST_FIRST, &term, 0, i64::MAX, RARE_TERM_POSITIONS)?;
+        if (anywhere.len() as i64) < RARE_TERM_POSITIONS {
             let mut in_scope = Vec::with_capacity(anywhere.len());
             for key in anywhere {
                 if self.searched_thread(row::thread_no(key))?.is_some() {
@@ -255,17 +255,17 @@ impl<'a> Search<'a> {
             Some(no) => format!("{OWNER_MARK}{no}"),
             None => format!("{TENANT_MARK}{}", self.numbers.tenant_no),
         };
-        self.matching(NEWEST_FIRST, &format!("\"{scope}\" AND {term}"), 0, i64::MAX, MAX_POSITIONS)
+        self.find_matching(NEWEST_FIRST, &format!("\"{scope}\" AND {term}"), 0, i64::MAX, MAX_POSITIONS)
     }
 
     /// Returns the first matching positions, at most `limit`, in the order of the statement `sql`.
-    fn matching(&self, sql: &str, pattern: &str, first: i64, last: i64, limit: i64) -> Result<Vec<i64>> {
+    fn find_matching(&self, sql: &str, pattern: &str, first: i64, last: i64, limit: i64) -> Result<Vec<i64>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let keys = statement.query_map(params![pattern, first, last, limit], |row| row.get(0))?;
         Ok(keys.collect::<Result<_, _>>()?)
     }
 
-    /// Converts keys into hits, up to the query's limit. Skips messages that are gone or that the scope may not read.
+    /// Converts keys into hits, up to the query's limit. Skips messages that no longer exist or that the scope may not read.
     fn live_hits(&self, keys: impl Iterator<Item = i64>) -> Result<Vec<SearchHit>> {
         let mut hits = Vec::new();
         for key in keys {
@@ -281,7 +281,7 @@ impl<'a> Search<'a> {
         Ok(hits)
     }
 
-    /// Returns the id and the first position of a thread; `None` if it is gone or not searched.
+    /// Returns the id and the first position of a thread; `None` if it no longer exists or is not searched.
     fn searched_thread(&self, thread_no: i64) -> Result<Option<(ThreadId, u64)>> {
         if let Some(thread) = self.threads.borrow().get(&thread_no) {
             return Ok(*thread);
@@ -308,7 +308,7 @@ impl<'a> Search<'a> {
                    AND (?3 IS NULL OR t.owner_no = ?3) AND (?4 IS NULL OR t.no = ?4) AND t.restoring = 0 \
                    AND (t.expires_at IS NULL OR t.expires_at > ?5)";
         let watermark = watermark(self.connection)?;
-        // As in `searched_thread`.
+        // A search in one thread includes a shared thread, as in `searched_thread`.
         let owner_no = if self.thread.is_some() { None } else { self.numbers.user_no };
         let thread_no = self.thread.map(|thread| thread.no);
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -46,7 +46,7 @@ impl TestEnv {
     }
 
     fn read_batch(&self) -> IndexBatch {
-        self.store.shared.read(|connection| read_batch(connection, STEP)).unwrap()
+        self.store.shared.read(|connection| read_batch(connection, MESSAGES_PER_STEP)).unwrap()
     }
 
     fn write_batch(&self, batch: IndexBatch) -> bool {
@@ -134,7 +134,7 @@ async fn search_finds_newest_positions_of_common_terms() {
     assert!((1_400..=1_600).contains(&found.frequencies[2]), "{:?}", found.frequencies);
 }
 
-// Several processes may index the same file, and within a process the background thread and searches.
+// The same file may be indexed by several processes, and by the background thread and searches of one process.
 #[tokio::test]
 async fn write_batch_skips_threads_indexed_in_the_meantime() {
     let env = TestEnv::new().await;

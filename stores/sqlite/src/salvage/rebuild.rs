@@ -1,4 +1,4 @@
-//! Rebuilds a thread whose row is lost from the indexes and from its messages and commits.
+//! Rebuilds a thread whose row is lost. Its data is found in indexes, and in its messages and commits.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ fn positions(connection: &Connection, no: i64) -> Result<Positions> {
     let below = find::<i64>(connection, "SELECT below FROM leftovers WHERE thread_no = ?1", &[&no])?;
     let first_seq = first.unwrap_or(1).max(below.unwrap_or(1).unsigned_abs()).max(1);
     let seq = last.unwrap_or(0).max(committed).max(first_seq - 1);
-    // No tag, because the last readable commit need not be the thread's last change.
+    // The tag is unknown, because the last readable commit need not be the thread's last change.
     Ok(Positions { seq, change: change.max(1), first_seq, tag: None })
 }
 

@@ -70,19 +70,19 @@ async fn verify(path: &Path) -> VerifyReport {
     }
 }
 
-fn damage(report: &VerifyReport) -> Vec<String> {
+fn damage_details(report: &VerifyReport) -> Vec<String> {
     let damage = report.findings.iter().filter(|finding| finding.severity == Severity::Damage);
     damage.map(|finding| finding.detail.clone()).collect()
 }
 
-/// Replaces bytes of the file that must occur exactly once.
+/// Replaces bytes of the file. They must occur exactly once.
 fn edit(path: &Path, old: &str, new: &str) {
     let mut bytes = fs::read(path).unwrap();
     let offsets: Vec<usize> = bytes
         .windows(old.len())
         .enumerate()
         .filter(|(_, window)| *window == old.as_bytes())
-        .map(|(at, _)| at)
+        .map(|(offset, _)| offset)
         .collect();
     assert_eq!(offsets.len(), 1, "{old} occurs {} times", offsets.len());
     bytes[offsets[0]..offsets[0] + new.len()].copy_from_slice(new.as_bytes());
@@ -96,7 +96,7 @@ async fn verify_finds_changed_bytes_of_a_message() {
     assert_eq!(verify(&path).await.findings, []);
     edit(&path, "msg<0321>", "msg<9999>");
     let report = verify(&path).await;
-    let found = damage(&report);
+    let found = damage_details(&report);
     assert_eq!(found.len(), 1, "{report:?}");
     assert!(found[0].contains("position 22, message ") && !found[0].contains("msg<"), "{found:?}");
     assert_eq!(report.findings[0].thread, Some(thread_id(3)));
@@ -107,7 +107,7 @@ async fn verify_finds_changed_bytes_of_a_message() {
 
 #[tokio::test]
 async fn checksum_covers_every_field_of_a_message() {
-    for (change, hits) in [
+    for (change, findings) in [
         ("UPDATE messages SET role = 0 WHERE position & 4294967295 = 5", THREADS as usize),
         ("UPDATE messages SET created_at = created_at + 1 WHERE position & 4294967295 = 5", THREADS as usize),
         ("UPDATE messages SET external_id = 'x' || position WHERE position & 4294967295 = 5", THREADS as usize),
@@ -121,7 +121,7 @@ async fn checksum_covers_every_field_of_a_message() {
         let folder = tempfile::tempdir().unwrap();
         let path = create_store(folder.path()).await;
         Connection::open(&path).unwrap().execute_batch(change).unwrap();
-        assert_eq!(damage(&verify(&path).await).len(), hits, "{change}");
+        assert_eq!(damage_details(&verify(&path).await).len(), findings, "{change}");
     }
 }
 
@@ -129,11 +129,11 @@ async fn checksum_covers_every_field_of_a_message() {
 async fn repair_rebuilds_an_index_that_differs_from_the_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = create_store(folder.path()).await;
-    let intruder = Connection::open(&path).unwrap();
-    // A term that no text contains, under the position of a message of the second thread.
+    let connection = Connection::open(&path).unwrap();
+    // Inserts a term that no text contains, at the position of a message in the second thread.
     let sql = "INSERT INTO message_terms (rowid, terms) SELECT max(position), 'walrus' FROM messages WHERE position >> 32 = 2";
-    intruder.execute_batch(sql).unwrap();
-    drop(intruder);
+    connection.execute_batch(sql).unwrap();
+    drop(connection);
     let report = verify(&path).await;
     assert!(!report.findings.is_empty(), "nothing was found");
     assert!(report.findings.iter().all(|finding| finding.severity == Severity::Derived), "{report:?}");
@@ -183,7 +183,7 @@ async fn dump_skips_unreadable_rows() {
         assert_eq!(lost.into_iter().collect::<Vec<u64>>(), seqs, "{change}");
         assert_eq!(messages, MESSAGES - seqs.len() as u64, "{change}");
         assert!(chunks.iter().flat_map(Dump::damage).count() >= 1, "{change}");
-        // Restoring leaves these positions empty, and a dump of the copy reports them as lost too.
+        // A restored copy has no messages at these positions, and its dump also reports them as lost.
         let copy = open(&folder.path().join("copy.db")).unwrap();
         let (maintenance, scope) = (copy.backend().maintenance, scope());
         for chunk in &chunks {
@@ -201,7 +201,7 @@ struct SalvageOutcome {
     threads: BTreeSet<String>,
     records: usize,
     /// The number of threads with a title.
-    titled: usize,
+    threads_with_title: usize,
     lost: u64,
 }
 
@@ -210,45 +210,46 @@ async fn salvage(path: &Path, into: &Path) -> Result<SalvageOutcome, StoreError>
     let target = SqliteStore::open(into, options).unwrap();
     let maintenance = target.backend().maintenance;
     let mut salvage = Salvage::open(path)?;
-    let mut out = SalvageOutcome { texts: Vec::new(), threads: BTreeSet::new(), records: 0, titled: 0, lost: 0 };
+    let mut outcome =
+        SalvageOutcome { texts: Vec::new(), threads: BTreeSet::new(), records: 0, threads_with_title: 0, lost: 0 };
     while let Some(salvaged) = salvage.next().unwrap() {
         match salvaged {
             SalvagedItem::Chunk { tenant, thread, dump } => {
-                out.threads.insert(thread.to_string());
-                out.titled += dump.thread.iter().filter(|thread| thread.body.contains("title")).count();
+                outcome.threads.insert(thread.to_string());
+                outcome.threads_with_title += dump.thread.iter().filter(|thread| thread.body.contains("title")).count();
                 for entry in &dump.entries {
                     if let DumpEntry::Message { seq, body, .. } = entry {
                         assert_eq!(entry.damage(), None, "a damaged message was salvaged");
                         let content = threadkeep_core::codec::decode_content(body).unwrap();
-                        out.texts.push((thread, *seq, content.plain_text().into_owned()));
+                        outcome.texts.push((thread, *seq, content.plain_text().into_owned()));
                     }
                 }
                 maintenance.restore_thread(&tenant, thread, *dump).await.unwrap();
             }
             SalvagedItem::Record { tenant, owner, record } => {
-                out.records += 1;
+                outcome.records += 1;
                 maintenance.restore_record(&tenant, &owner, record).await.unwrap();
             }
         }
     }
-    out.lost = salvage.lost().1;
-    Ok(out)
+    outcome.lost = salvage.lost().1;
+    Ok(outcome)
 }
 
 #[tokio::test]
 async fn salvage_of_an_intact_file_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = create_store(folder.path()).await;
-    let out = salvage(&path, &folder.path().join("new.db")).await.unwrap();
-    assert_eq!((out.threads.len() as u64, out.texts.len() as u64), (THREADS, THREADS * MESSAGES));
-    assert_eq!((out.records, out.titled as u64, out.lost), (1, THREADS, 0));
+    let outcome = salvage(&path, &folder.path().join("new.db")).await.unwrap();
+    assert_eq!((outcome.threads.len() as u64, outcome.texts.len() as u64), (THREADS, THREADS * MESSAGES));
+    assert_eq!((outcome.records, outcome.threads_with_title as u64, outcome.lost), (1, THREADS, 0));
     let (old, new) = (open(&path).unwrap(), open(&folder.path().join("new.db")).unwrap());
     for thread in 0..THREADS {
         assert_eq!(dump(&new, thread_id(thread)).await, dump(&old, thread_id(thread)).await);
     }
 }
 
-/// Overwrites each page in turn. The damage is always found, and exactly the data of the other pages is salvaged.
+/// Overwrites each page in turn: the damage is always found, and exactly the data in the other pages is salvaged.
 #[tokio::test]
 async fn salvage_recovers_data_of_undamaged_pages() {
     let folder = tempfile::tempdir().unwrap();
@@ -261,20 +262,21 @@ async fn salvage_recovers_data_of_undamaged_pages() {
         let copy = folder.path().join(format!("{page}.db"));
         fs::write(&copy, &damaged).unwrap();
         assert!(!verify(&copy).await.findings.is_empty(), "the damage of page {page} was not found");
-        let Ok(out) = salvage(&copy, &folder.path().join(format!("{page}-new.db"))).await else {
+        let Ok(outcome) = salvage(&copy, &folder.path().join(format!("{page}-new.db"))).await else {
             without_schema += 1;
             continue;
         };
-        for (thread, seq, salvaged) in &out.texts {
+        for (thread, seq, salvaged) in &outcome.texts {
             let number = (0..THREADS).find(|number| thread_id(*number) == *thread).expect("a thread that was written");
             assert_eq!(*salvaged, text(number, seq - 1), "page {page}");
         }
-        let lost = THREADS * MESSAGES - out.texts.len() as u64;
+        let lost = THREADS * MESSAGES - outcome.texts.len() as u64;
         complete += usize::from(lost == 0);
-        // A leaf page contains few messages; without the root page of a table all are lost.
+        // A leaf page contains few messages. If the root page of the table is damaged, all messages are lost.
         partial += usize::from((1..=16).contains(&lost));
-        without_rows += usize::from(out.threads.len() as u64 == THREADS && (out.titled as u64) < THREADS);
-        assert!(lost == 0 || out.lost > 0, "the loss of {lost} messages on page {page} was not reported");
+        without_rows +=
+            usize::from(outcome.threads.len() as u64 == THREADS && (outcome.threads_with_title as u64) < THREADS);
+        assert!(lost == 0 || outcome.lost > 0, "the loss of {lost} messages on page {page} was not reported");
     }
     assert!(without_schema <= 3, "{without_schema} damaged pages made the schema unreadable");
     assert!(
@@ -290,9 +292,9 @@ async fn salvage_recovers_the_rest_of_a_truncated_file() {
     let intact = fs::read(&path).unwrap();
     let pages = intact.len() / PAGE;
     fs::write(&path, &intact[..pages * 2 / 3 * PAGE]).unwrap();
-    assert!(!damage(&verify(&path).await).is_empty());
-    let out = salvage(&path, &folder.path().join("new.db")).await.unwrap();
-    assert!(out.lost > 0 && !out.texts.is_empty(), "{} texts, {} lost", out.texts.len(), out.lost);
+    assert!(!damage_details(&verify(&path).await).is_empty());
+    let outcome = salvage(&path, &folder.path().join("new.db")).await.unwrap();
+    assert!(outcome.lost > 0 && !outcome.texts.is_empty(), "{} texts, {} lost", outcome.texts.len(), outcome.lost);
 }
 
 #[tokio::test]
@@ -302,5 +304,5 @@ async fn backup_copies_a_damaged_file() {
     edit(&path, "msg<0321>", "msg<9999>");
     let copy = folder.path().join("copy.db");
     open(&path).unwrap().backup_to(&copy, |_, _| {}).unwrap();
-    assert_eq!(damage(&verify(&copy).await).len(), 1);
+    assert_eq!(damage_details(&verify(&copy).await).len(), 1);
 }

@@ -5,10 +5,10 @@ use std::process::Command;
 use threadkeep_core::{Reason, StoreError};
 
 use crate::processes::given_path;
-use crate::{append, append_text, assert_no_findings, begin, open, texts};
+use crate::{append, append_text, assert_no_findings, open, open_thread, texts};
 
-/// Runs one of this binary's tests in a separate mount namespace, with a small file system mounted at the child's path.
-/// Returns `None` if `THREADKEEP_LEFT_OUT` says that the system does not permit this.
+/// Runs one of this binary's tests in a child process with its own mount namespace, and with a small file system mounted at the child's
+/// path. Returns `None` if `THREADKEEP_LEFT_OUT` contains `unshare`, because the system does not permit this.
 fn run_on_small_disk(test: &str, options: &str) -> Option<()> {
     if std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "unshare")) {
         return None;
@@ -27,14 +27,14 @@ fn run_on_small_disk(test: &str, options: &str) -> Option<()> {
     Some(())
 }
 
-fn free_some(folder: &Path) {
+fn free_space(folder: &Path) {
     fs::remove_file(folder.join("filler")).unwrap();
 }
 
 async fn fill_until_full(folder: &Path) {
     fs::write(folder.join("filler"), vec![7; 1_000_000]).unwrap();
     let store = open(&folder.join("store.db")).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     let mut acknowledged = Vec::new();
     let error = loop {
         let key = acknowledged.len().to_string();
@@ -46,12 +46,12 @@ async fn fill_until_full(folder: &Path) {
         assert!(acknowledged.len() < 10_000, "the disk did not become full");
     };
     assert!(matches!(error, StoreError::Unavailable { reason: Reason::Full, maybe_applied: false, .. }), "{error:?}");
-    let read = |texts: Vec<(u64, String)>| texts.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
-    assert_eq!(read(texts(&store).await.unwrap()), acknowledged, "messages differ");
+    let without_positions = |texts: Vec<(u64, String)>| texts.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    assert_eq!(without_positions(texts(&store).await.unwrap()), acknowledged, "messages differ");
     drop(store);
-    free_some(folder);
+    free_space(folder);
     let store = open(&folder.join("store.db")).unwrap();
-    assert_eq!(read(texts(&store).await.unwrap()), acknowledged);
+    assert_eq!(without_positions(texts(&store).await.unwrap()), acknowledged);
     append(&store, "after space was freed").await.unwrap();
     assert_eq!(texts(&store).await.unwrap().len(), acknowledged.len() + 1);
     assert_no_findings(&store).await;
@@ -70,12 +70,12 @@ async fn full_disk_rejects_commits_without_data_loss() {
 async fn protect_and_read(folder: &Path) {
     let path = folder.join("store.db");
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     append(&store, "one").await.unwrap();
     drop(store);
     let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(folder).status().unwrap();
     assert!(remounted.success());
-    // SQLite cannot create the log's index, so opening fails, and nothing is changed.
+    // SQLite cannot create the index of the log, so opening the file fails, and nothing is changed.
     let error = open(&path).unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { maybe_applied: false, .. }), "{error:?}");
     let remounted = Command::new("mount").args(["-o", "remount,rw"]).arg(folder).status().unwrap();

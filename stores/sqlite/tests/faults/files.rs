@@ -4,14 +4,14 @@ use rusqlite::Connection;
 use threadkeep_core::{MessageQuery, OnCorrupt, Reason, Severity, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use crate::{append, assert_no_findings, begin, now, open, scope, texts, thread};
+use crate::{append, assert_no_findings, now, open, open_thread, scope, texts, thread};
 
 // S0.01
 #[tokio::test]
 async fn open_creates_missing_directories() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("deep/er/store.db")).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     assert_eq!(append(&store, "one").await.unwrap(), 1);
 }
 
@@ -21,11 +21,11 @@ async fn reopening_keeps_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     append(&store, "one").await.unwrap();
     drop(store);
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     assert_eq!(texts(&store).await.unwrap(), [(1, "one".to_owned())]);
 }
 
@@ -75,7 +75,7 @@ async fn read_only_store_rejects_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     append(&store, "one").await.unwrap();
     let reader = SqliteStore::open(&path, SqliteOptions { read_only: true, ..SqliteOptions::default() }).unwrap();
     assert_eq!(texts(&reader).await.unwrap(), [(1, "one".to_owned())]);
@@ -91,12 +91,12 @@ async fn corrupt_row_is_reported_and_other_rows_stay_readable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     for key in ["one", "two", "three"] {
         append(&store, key).await.unwrap();
     }
-    let intruder = Connection::open(&path).unwrap();
-    assert_eq!(intruder.execute("UPDATE messages SET body = '1u{\"broken' WHERE position & 255 = 2", []).unwrap(), 1);
+    let connection = Connection::open(&path).unwrap();
+    assert_eq!(connection.execute("UPDATE messages SET body = '1u{\"broken' WHERE position & 255 = 2", []).unwrap(), 1);
     let read = |on_corrupt| {
         let query = MessageQuery { on_corrupt, ..MessageQuery::newest(10) };
         let backend = store.backend();
@@ -118,7 +118,7 @@ async fn damaged_pages_cause_errors_and_never_wrong_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     for number in 0..400 {
         append(&store, &format!("message {number} {}", "and so on ".repeat(30))).await.unwrap();
     }
@@ -156,12 +156,12 @@ async fn repair_rebuilds_derived_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     for key in ["one", "two", "three"] {
         append(&store, key).await.unwrap();
     }
-    let intruder = Connection::open(&path).unwrap();
-    intruder.execute("UPDATE threads SET message_count = 77", []).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection.execute("UPDATE threads SET message_count = 77", []).unwrap();
     let maintenance = store.backend().maintenance;
     let found = maintenance.verify().await.unwrap().findings;
     assert_eq!(found.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Derived]);
@@ -173,7 +173,7 @@ async fn repair_rebuilds_derived_data() {
 async fn backup_is_an_independent_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("store.db")).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     append(&store, "one").await.unwrap();
     let cursor = store.backend().store.list_changed_threads(&scope(), None, 10, now()).await.unwrap().cursor;
     let copy = folder.path().join("copy.db");

@@ -5,18 +5,18 @@ use std::time::Duration;
 use futures::StreamExt;
 use threadkeep_core::WakeUp;
 
-use crate::{append, assert_no_findings, begin, open, texts};
+use crate::{append, assert_no_findings, open, open_thread, texts};
 
 const MESSAGES_PER_PROCESS: usize = 150;
 
-/// Creates a command that runs one of this binary's tests in another process, with a path for it.
+/// Creates a command that runs one of this binary's tests in another process, and passes a path to it.
 pub(crate) fn child(test: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("path of the test binary"));
     command.args(["--exact", test, "--nocapture"]).env("THREADKEEP_TEST_CHILD", path).stdout(Stdio::null());
     command
 }
 
-/// Returns the path given by [`child`]; `None` in the parent process.
+/// Returns the path that [`child`] passed to this process; `None` in the parent process.
 pub(crate) fn given_path() -> Option<std::path::PathBuf> {
     std::env::var_os("THREADKEEP_TEST_CHILD").map(Into::into)
 }
@@ -27,7 +27,7 @@ fn start_writer(path: &Path, name: &str) -> Child {
 
 async fn write_as(path: &Path, name: &str) {
     let store = open(path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     for number in 0..MESSAGES_PER_PROCESS {
         append(&store, &format!("{name} {number}")).await.unwrap();
     }
@@ -50,14 +50,14 @@ async fn two_processes_write_one_file() {
     let store = open(&path).unwrap();
     let read = texts(&store).await.unwrap();
     assert_eq!(read.len(), 3 * MESSAGES_PER_PROCESS);
-    assert!(read.iter().zip(1..).all(|((seq, _), expected)| *seq == expected), "positions are gapless");
+    assert!(read.iter().zip(1..).all(|((seq, _), expected)| *seq == expected), "positions have gaps");
     for name in ["first", "second", "third"] {
-        let own: Vec<String> =
+        let texts_of_process: Vec<String> =
             read.iter().filter(|(_, text)| text.starts_with(name)).map(|(_, text)| text.clone()).collect();
         assert_eq!(
-            own,
+            texts_of_process,
             (0..MESSAGES_PER_PROCESS).map(|number| format!("{name} {number}")).collect::<Vec<_>>(),
-            "in order"
+            "messages are out of order"
         );
     }
     assert_no_findings(&store).await;
@@ -72,9 +72,9 @@ async fn commit_of_another_process_sends_wake_up() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     let mut wake_ups = store.backend().store.wake_ups().await.unwrap();
-    // The wake-up for this process's commit names the thread, so the next one is from the other process.
+    // The wake-up for the commit of this process names the thread, so the next wake-up is from the other process.
     append(&store, "from here").await.unwrap();
     assert!(matches!(wake_ups.next().await, Some(WakeUp::Thread { .. })));
     let status = child("processes::commit_of_another_process_sends_wake_up", &path).status().unwrap();

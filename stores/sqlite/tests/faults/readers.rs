@@ -1,5 +1,5 @@
-//! Readers of an older snapshot while text is erased: its last bytes are removed when the readers have ended, without a
-//! further sweep.
+//! Text is erased while readers use an older snapshot: the last bytes of the text are removed when the readers have ended, without
+//! another sweep.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use threadkeep_core::{Reason, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use super::{append, append_text, assert_no_findings, begin, now, scope, thread};
+use super::{append, append_text, assert_no_findings, now, open_thread, scope, thread};
 
 const MARKER: &str = "quixotryzzling";
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,10 +34,10 @@ fn wait_until_erased(files: &[PathBuf]) {
     }
 }
 
-/// Creates a store with the marker, and a reader with an open snapshot of it.
+/// Creates a store that contains the marker, and a reader with an open snapshot of the store.
 async fn store_with_reader(path: &Path) -> (SqliteStore, Connection) {
     let store = open(path);
-    begin(&store).await;
+    open_thread(&store).await;
     append_text(&store, "marked", MARKER).await.unwrap();
     let reader = Connection::open(path).unwrap();
     reader.execute_batch("BEGIN").unwrap();
@@ -46,7 +46,7 @@ async fn store_with_reader(path: &Path) -> (SqliteStore, Connection) {
     (store, reader)
 }
 
-/// Erases the text. The sweep fails because of the reader.
+/// Erases the text, and checks that the sweep fails because of the reader.
 async fn erase(store: &SqliteStore) {
     store.backend().store.delete_thread(&scope(), thread(), now()).await.unwrap();
     let result = store.backend().maintenance.sweep(now()).await;
@@ -63,10 +63,10 @@ async fn erasure_completes_after_the_reader_ends() {
     wait_until_erased(&store.files());
     assert_no_findings(&store).await;
     // The store still accepts writes.
-    let another = super::batch("next", "next");
+    let batch = super::batch("next", "next");
     let open = threadkeep_core::OpenThread::new(&scope(), threadkeep_core::ThreadId::from_name(b"another thread"));
     store.backend().store.open_thread(&scope(), open.clone(), now()).await.unwrap();
-    store.backend().store.commit(&scope(), open.id, another, now()).await.unwrap();
+    store.backend().store.commit(&scope(), open.id, batch, now()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,12 +88,12 @@ async fn long_reader_does_not_block_writers() {
     let (store, reader) = store_with_reader(&folder.path().join("store.db")).await;
     store.backend().store.delete_thread(&scope(), thread(), now()).await.unwrap();
     store.backend().maintenance.sweep(now()).await.unwrap_err();
-    let fresh = threadkeep_core::ThreadId::from_name(b"a fresh thread");
-    let open = threadkeep_core::OpenThread::new(&scope(), fresh);
+    let new_thread = threadkeep_core::ThreadId::from_name(b"a new thread");
+    let open = threadkeep_core::OpenThread::new(&scope(), new_thread);
     store.backend().store.open_thread(&scope(), open, now()).await.unwrap();
     for number in 0..200 {
         let batch = super::batch(&number.to_string(), "more");
-        store.backend().store.commit(&scope(), fresh, batch, now()).await.unwrap();
+        store.backend().store.commit(&scope(), new_thread, batch, now()).await.unwrap();
     }
     reader.execute_batch("ROLLBACK").unwrap();
     wait_until_erased(&store.files());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use threadkeep_core::{Reason, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use super::{append_text, begin, now};
+use super::{append_text, now, open_thread};
 
 #[tokio::test]
 async fn snapshot_reports_log_growth_and_releases_the_log() {
@@ -13,7 +13,7 @@ async fn snapshot_reports_log_growth_and_releases_the_log() {
     let options =
         SqliteOptions { background: false, busy_timeout: Duration::from_millis(50), ..SqliteOptions::default() };
     let store = SqliteStore::open(folder.path().join("a.db"), options).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     let maintenance = store.backend().maintenance;
     let snapshot = maintenance.snapshot(now()).await.unwrap();
     assert_eq!(snapshot.log_growth_bytes(), Some(0));
@@ -28,7 +28,7 @@ async fn snapshot_reports_log_growth_and_releases_the_log() {
     assert!(matches!(busy, StoreError::Unavailable { reason: Reason::Busy, .. }), "{busy:?}");
     drop(snapshot);
     maintenance.sweep(now()).await.unwrap();
-    // Only the page that records the truncation is left.
+    // Only the page in which the truncation is recorded is left.
     assert!(store.log_bytes() < 10_000, "{}", store.log_bytes());
 }
 
@@ -37,7 +37,7 @@ async fn backup_completes_during_concurrent_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let store = SqliteStore::open(&path, SqliteOptions { background: false, ..SqliteOptions::default() }).unwrap();
-    begin(&store).await;
+    open_thread(&store).await;
     for number in 0_u32..100 {
         append_text(&store, &number.to_string(), &"long ".repeat(20_000)).await.unwrap();
     }

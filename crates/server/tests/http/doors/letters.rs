@@ -1,4 +1,4 @@
-//! A door whose senders sign the body of a form, as chat services do.
+//! A door whose senders sign the body of each form that they send, as chat services do.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use ring::hmac;
 use serde_json::json;
 use threadkeep::{MessageQuery, Scope, ThreadId, TurnRequest};
 use threadkeep_server::{
-    ApiError, Door, ErrorFormat, FormBody, KeyRole, OwnedIds, Probe, Recognise, Rule, TenantCase, json as answer,
+    ApiError, Door, ErrorFormat, FormBody, KeyRole, OwnedIds, Probe, Recognise, Rule, TenantCase, json as json_response,
 };
 use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
@@ -24,24 +24,24 @@ use crate::server::{Answer, send};
 const SECRET: &[u8] = b"the secret that the chat service and this door share";
 const SIGNATURE: &str = "x-letters-signature";
 
-pub(super) fn letters() -> Door {
-    let by: Arc<dyn Recognise> = Arc::new(Signed(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
-    let signed = |role| Rule::recognised(role, Arc::clone(&by));
+pub(super) fn letters_door() -> Door {
+    let recogniser: Arc<dyn Recognise> = Arc::new(SignatureCheck(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
+    let signed = |role| Rule::recognised(role, Arc::clone(&recogniser));
     Door::new("letters")
         .error_format(
             ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()),
         )
-        .route(signed(KeyRole::Write).without_time_limit(), routes!(event))
-        .route(signed(KeyRole::Write).audited(), routes!(forget))
-        .route(signed(KeyRole::Admin), routes!(settings))
-        .route(Rule::role(KeyRole::Read), routes!(thread))
-        .cases(cases)
+        .route(signed(KeyRole::Write).without_time_limit(), routes!(receive_event))
+        .route(signed(KeyRole::Write).audited(), routes!(delete_thread))
+        .route(signed(KeyRole::Admin), routes!(change_settings))
+        .route(Rule::role(KeyRole::Read), routes!(read_thread))
+        .cases(list_tenant_cases)
 }
 
-fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
-    let of = |owned: &OwnedIds| Probe::at(format!("/letters/{}", owned.thread));
+fn list_tenant_cases(owned: &OwnedIds) -> Vec<TenantCase> {
+    let probe_of = |owned: &OwnedIds| Probe::at(format!("/letters/{}", owned.thread));
     vec![
-        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&OwnedIds::nonexistent()))]),
+        TenantCase::new("GET", "/letters/{thread}", vec![(probe_of(owned), probe_of(&OwnedIds::nonexistent()))]),
         // The signed form identifies the team.
         TenantCase::without_names("POST", "/letters/events"),
         TenantCase::without_names("POST", "/letters/forget"),
@@ -50,10 +50,10 @@ fn cases(owned: &OwnedIds) -> Vec<TenantCase> {
 }
 
 #[derive(Debug)]
-struct Signed(hmac::Key);
+struct SignatureCheck(hmac::Key);
 
 #[async_trait]
-impl Recognise for Signed {
+impl Recognise for SignatureCheck {
     async fn sender(&self, _: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError> {
         let signature = head.headers.get(SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if hex(hmac::sign(&self.0, body).as_ref()) != signature {
@@ -80,56 +80,64 @@ pub(super) struct Letter {
 }
 
 impl Letter {
+    /// Returns the form-encoded body.
     pub(super) fn body(&self) -> String {
         format!("team={}&channel=E&event={}&text={}", self.team, self.event, self.text.replace(' ', "+"))
     }
 }
 
-/// Sends a form, signed as `signed` if given.
+/// Sends a form with the signature of `signed`, or else of `body`.
 pub(super) async fn send_letter(server: &TestServer, path: &str, body: &str, signed: Option<&str>) -> Answer {
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET);
     let signature = hex(hmac::sign(&key, signed.unwrap_or(body).as_bytes()).as_ref());
-    let request = server.stranger().request("POST", path).header(SIGNATURE, signature);
+    let request = server.anonymous_client().request("POST", path).header(SIGNATURE, signature);
     send(request.header("content-type", "application/x-www-form-urlencoded").body(body.to_owned())).await
 }
 
-fn field<'a>(form: &'a FormBody, name: &'static str) -> Result<&'a str, ApiError> {
+fn require_field<'a>(form: &'a FormBody, name: &'static str) -> Result<&'a str, ApiError> {
     form.find(name).ok_or_else(|| ApiError::invalid(name, "missing field"))
 }
 
 /// Answers a message in a channel
 #[utoipa::path(post, path = "/letters/events", responses((status = 200, description = "The reply.")), security(("signature" = [])))]
-async fn event(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
-    let key = format!("letters:{}", field(&form, "channel")?);
+async fn receive_event(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
+    let key = format!("letters:{}", require_field(&form, "channel")?);
     let thread = service.memory().open_by_key(&caller.scope, &key).await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| ApiError::not_found("assistant"))?;
-    let attempt = Attempt::new("letters", Some(field(&form, "event")?.to_owned()), &form.digest, 0);
-    let ask = TurnRequest::new(field(&form, "text")?);
-    let request =
-        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_ephemeral: false };
+    let attempt = Attempt::new("letters", Some(require_field(&form, "event")?.to_owned()), &form.digest, 0);
+    let turn_request = TurnRequest::new(require_field(&form, "text")?);
+    let request = AskRequest {
+        service: service.clone(),
+        agent,
+        scope: caller.scope,
+        thread,
+        ask: turn_request,
+        attempt,
+        is_ephemeral: false,
+    };
     let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;
-    Ok(answer(&json!({ "ok": true, "reply": answered.turn.reply, "replayed": answered.replayed })))
+    Ok(json_response(&json!({ "ok": true, "reply": answered.turn.reply, "replayed": answered.replayed })))
 }
 
 /// Deletes the thread of a channel
 #[utoipa::path(post, path = "/letters/forget", responses((status = 200, description = "The thread is deleted.")), security(("signature" = [])))]
-async fn forget(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
-    let key = format!("letters:{}", field(&form, "channel")?);
+async fn delete_thread(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
+    let key = format!("letters:{}", require_field(&form, "channel")?);
     let thread = service.memory().find_thread_by_key(&caller.scope, &key).await?;
     let thread = thread.ok_or_else(|| ApiError::not_found("channel"))?;
     service.memory().delete_thread(&caller.scope, thread.id).await?;
-    Ok(answer(&json!({ "ok": true })))
+    Ok(json_response(&json!({ "ok": true })))
 }
 
 /// Changes settings of the door
 #[utoipa::path(post, path = "/letters/settings", responses((status = 200, description = "The settings are changed.")), security(("signature" = [])))]
-async fn settings() -> Response {
-    answer(&json!({ "ok": true }))
+async fn change_settings() -> Response {
+    json_response(&json!({ "ok": true }))
 }
 
 /// Reads a thread
 #[utoipa::path(get, path = "/letters/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "The texts of its messages.")), security(("key" = [])))]
-async fn thread(
+async fn read_thread(
     State(service): State<Service>,
     caller: Caller,
     Path(thread): Path<String>,
@@ -137,9 +145,9 @@ async fn thread(
     let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
     let page = service.memory().messages(&caller.scope, thread, &MessageQuery::newest(100)).await?;
     let texts: Vec<_> = page.messages.iter().map(|message| message.plain_text().into_owned()).collect();
-    Ok(answer(&json!({ "texts": texts })))
+    Ok(json_response(&json!({ "texts": texts })))
 }
 
 /// A built-in path with another parameter name
 #[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Nothing.")), security(("key" = [])))]
-pub(super) async fn thread_of_rest() {}
+pub(super) async fn colliding_route() {}

@@ -1,4 +1,4 @@
-//! A door without HTTP: a program writes lines with a key, a line id and a text, and reads a line for each.
+//! A door without HTTP: a program writes lines that consist of a key, a line id and a text, and reads one reply per line.
 
 use std::sync::Arc;
 
@@ -8,21 +8,22 @@ use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Error, ErrorKind, Service};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+/// A line, and the channel for the reply.
 type Line = (String, oneshot::Sender<String>);
 
-/// The program's end.
+/// The program's end of the connection.
 #[derive(Clone)]
 pub(super) struct Console(mpsc::UnboundedSender<Line>);
 
 impl Console {
-    pub(super) async fn say(&self, line: &str) -> String {
+    pub(super) async fn send_line(&self, line: &str) -> String {
         let (sender, answer) = oneshot::channel();
         self.0.send((line.to_owned(), sender)).unwrap();
-        tokio::time::timeout(crate::server::PATIENCE, answer).await.unwrap().unwrap()
+        tokio::time::timeout(crate::server::TIMEOUT, answer).await.unwrap().unwrap()
     }
 }
 
-pub(super) fn lines() -> (Door, Console) {
+pub(super) fn lines_door() -> (Door, Console) {
     let (sender, lines) = mpsc::unbounded_channel();
     let lines = Arc::new(Mutex::new(lines));
     (Door::new("lines").background_task(move |service| serve_lines(service, Arc::clone(&lines))), Console(sender))
@@ -40,14 +41,14 @@ async fn serve_lines(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<
         };
         let (service, hold) = (service.clone(), service.delay_shutdown());
         tokio::spawn(async move {
-            let reply = answer(&service, &line).await.unwrap_or_else(|error| format!("error {}", error.code));
+            let reply = process_line(&service, &line).await.unwrap_or_else(|error| format!("error {}", error.code));
             drop(sender.send(reply));
             drop(hold);
         });
     }
 }
 
-async fn answer(service: &Service, line: &str) -> Result<String, Error> {
+async fn process_line(service: &Service, line: &str) -> Result<String, Error> {
     let mut parts = line.splitn(3, ' ').map(str::to_owned);
     let (Some(key), Some(name), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(Error::invalid("line", "a line must consist of a key, an id and a text"));
@@ -61,6 +62,6 @@ async fn answer(service: &Service, line: &str) -> Result<String, Error> {
     let request =
         AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_ephemeral: false };
     let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;
-    let again = if answered.replayed { " (again)" } else { "" };
-    Ok(format!("{}{again}", answered.turn.reply))
+    let suffix = if answered.replayed { " (again)" } else { "" };
+    Ok(format!("{}{suffix}", answered.turn.reply))
 }

@@ -1,4 +1,4 @@
-//! Plants a word of a user through every route.
+//! Plants words of a user: sends each route a request that contains a unique word.
 
 use serde_json::{Value, json};
 use threadkeep_server::RouteInfo;
@@ -9,19 +9,19 @@ use crate::server::send;
 /// The planted words, each with its route.
 #[derive(Debug, Default)]
 pub(super) struct Planted {
-    /// In the store until the user is erased.
+    /// Words that the store contains until the user is erased.
     pub(super) stored: Vec<(String, String)>,
-    /// Never stored.
+    /// Words that were never stored.
     pub(super) unstored: Vec<(String, String)>,
 }
 
 /// What a route did with a word.
 enum Effect {
-    /// Stored it.
+    /// The route stored the word.
     Stored,
-    /// Stored and deleted it: it may remain in the store until the next sweep.
+    /// The test stored the word and deleted it through the route. The word may remain in the store until the next sweep.
     Removed,
-    /// Stored no content of users, for this reason.
+    /// The route does not store users' text, for this reason.
     NotStored(&'static str),
 }
 
@@ -33,13 +33,14 @@ pub(super) struct Planter {
     pub(super) planted: Planted,
 }
 
-const READS: Effect = NotStored("it only reads");
+const READ_ONLY: Effect = NotStored("it only reads");
 
 impl Planter {
     pub(super) fn new(tenant: Client, ana: Client) -> Self {
         Self { tenant, ana, planted: Planted::default() }
     }
 
+    /// Sends the word to the route, and records the effect.
     pub(super) async fn plant(&mut self, route: &RouteInfo, word: &str) {
         let name = format!("{} {}", route.method, route.path);
         match self.write(&route.method, &route.path, word).await {
@@ -53,31 +54,32 @@ impl Planter {
     }
 
     /// Creates a thread of Ana with a message that contains the word. Returns the ids of the thread and the message.
-    async fn thread_with(&self, word: &str) -> (String, String) {
+    async fn create_thread_with(&self, word: &str) -> (String, String) {
         let thread = self.ana.new_thread().await;
-        let appended = self.ana.say(&thread, &sentence(word)).await;
-        (thread, text(&appended["messages"][0]["id"]))
+        let appended = self.ana.say(&thread, &sentence_with(word)).await;
+        (thread, to_text(&appended["messages"][0]["id"]))
     }
 
-    async fn ask(&self, client: &Client, words: &str) -> Value {
-        client.post("/v1/agents/keeper/turns", json!({ "text": words })).await.expect(200)
+    async fn ask_assistant(&self, client: &Client, text: &str) -> Value {
+        client.post("/v1/agents/keeper/turns", json!({ "text": text })).await.expect(200)
     }
 
-    async fn respond(&self, body: Value) -> String {
-        text(&self.ana.post("/v1/responses", body).await.expect(200)["id"])
+    async fn create_response(&self, body: Value) -> String {
+        to_text(&self.ana.post("/v1/responses", body).await.expect(200)["id"])
     }
 
-    async fn complete(&self, word: &str) -> String {
-        let body = json!({ "messages": [{ "role": "user", "content": sentence(word) }], "store": true });
-        text(&self.ana.post("/v1/chat/completions", body).await.expect(200)["id"])
+    async fn create_completion(&self, word: &str) -> String {
+        let body = json!({ "messages": [{ "role": "user", "content": sentence_with(word) }], "store": true });
+        to_text(&self.ana.post("/v1/chat/completions", body).await.expect(200)["id"])
     }
 
-    async fn converse(&self, word: &str) -> (String, String) {
-        let items = json!([{ "role": "user", "content": sentence(word) }]);
+    /// Returns the ids of a new conversation and of its item.
+    async fn create_conversation(&self, word: &str) -> (String, String) {
+        let items = json!([{ "role": "user", "content": sentence_with(word) }]);
         let body = json!({ "items": items, "metadata": { "topic": word } });
-        let conversation = text(&self.ana.post("/v1/conversations", body).await.expect(200)["id"]);
+        let conversation = to_text(&self.ana.post("/v1/conversations", body).await.expect(200)["id"]);
         let items = self.ana.get(&format!("/v1/conversations/{conversation}/items")).await.expect(200);
-        (conversation, text(&items["data"][0]["id"]))
+        (conversation, to_text(&items["data"][0]["id"]))
     }
 
     /// Sends a word to a route in every member that accepts text.
@@ -95,10 +97,10 @@ impl Planter {
     }
 
     async fn write_to_thread(&self, method: &str, path: &str, word: &str) -> Effect {
-        let (client, said) = (&self.ana, sentence(word));
+        let (client, sentence) = (&self.ana, sentence_with(word));
         match (method, path) {
             ("POST", "/v1/threads") => {
-                let body = json!({ "key": word, "title": said, "metadata": { word: said }, "state": { word: said } });
+                let body = json!({ "key": word, "title": sentence, "metadata": { word: sentence }, "state": { word: sentence } });
                 let request = client.request("POST", path).header("idempotency-key", word);
                 let answer = send(request.json(&body)).await;
                 assert!([200, 201].contains(&answer.status), "{answer:?}");
@@ -106,72 +108,73 @@ impl Planter {
             }
             ("PATCH", "/v1/threads/{id}") => {
                 let thread = client.new_thread().await;
-                let body = json!({ "title": said, "metadata": { word: said } });
+                let body = json!({ "title": sentence, "metadata": { word: sentence } });
                 client.send("PATCH", &format!("/v1/threads/{thread}"), body).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/threads/{id}") => {
-                let (thread, _) = self.thread_with(word).await;
+                let (thread, _) = self.create_thread_with(word).await;
                 assert!(client.delete(&format!("/v1/threads/{thread}")).await.status < 300);
                 Removed
             }
             ("POST", "/v1/threads/{id}/fork") => {
-                let (thread, _) = self.thread_with(word).await;
-                let body = json!({ "title": said, "metadata": { word: said } });
+                let (thread, _) = self.create_thread_with(word).await;
+                let body = json!({ "title": sentence, "metadata": { word: sentence } });
                 client.post(&format!("/v1/threads/{thread}/fork"), body).await.expect(201);
                 Stored
             }
             ("POST", "/v1/threads/{id}/messages") => {
                 let thread = client.new_thread().await;
-                let message = json!({ "role": "user", "text": said, "external_id": word, "metadata": { word: said } });
+                let message =
+                    json!({ "role": "user", "text": sentence, "external_id": word, "metadata": { word: sentence } });
                 let request = client.request("POST", &format!("/v1/threads/{thread}/messages"));
                 let request = request.header("idempotency-key", word).json(&json!({ "messages": [message] }));
                 send(request).await.expect(201);
                 Stored
             }
             ("PUT", "/v1/threads/{id}/messages/{message}") => {
-                let (thread, message) = self.thread_with("nothing").await;
-                let body = json!({ "role": "user", "text": said });
+                let (thread, message) = self.create_thread_with("nothing").await;
+                let body = json!({ "role": "user", "text": sentence });
                 client.send("PUT", &format!("/v1/threads/{thread}/messages/{message}"), body).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/threads/{id}/messages/{message}") => {
-                let (thread, message) = self.thread_with(word).await;
+                let (thread, message) = self.create_thread_with(word).await;
                 assert!(client.delete(&format!("/v1/threads/{thread}/messages/{message}")).await.status < 300);
                 Removed
             }
             ("POST", "/v1/threads/{id}/context") => {
-                let (thread, _) = self.thread_with("nothing").await;
-                let body = json!({ "turn": word, "question": said, "policy": { "recall_from": "user" } });
+                let (thread, _) = self.create_thread_with("nothing").await;
+                let body = json!({ "turn": word, "question": sentence, "policy": { "recall_from": "user" } });
                 client.post(&format!("/v1/threads/{thread}/context"), body).await.expect(200);
                 Stored
             }
             ("PUT", "/v1/threads/{id}/records/{namespace}/{key}") => {
                 let thread = client.new_thread().await;
                 let path = format!("/v1/threads/{thread}/records/{word}/{word}");
-                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                client.send("PUT", &path, json!({ "value": sentence })).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/threads/{id}/records/{namespace}/{key}") => {
                 let thread = client.new_thread().await;
                 let path = format!("/v1/threads/{thread}/records/{word}/{word}");
-                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                client.send("PUT", &path, json!({ "value": sentence })).await.expect(200);
                 assert!(client.delete(&path).await.status < 300);
                 Removed
             }
             ("POST", "/v1/threads/{id}/turns/{turn}/cancel") => {
-                let asked = self.ask(client, "hello").await;
-                let path = format!("/v1/threads/{}/turns/{}/cancel", text(&asked["thread"]), text(&asked["turn"]));
+                let turn = self.ask_assistant(client, "hello").await;
+                let path = format!("/v1/threads/{}/turns/{}/cancel", to_text(&turn["thread"]), to_text(&turn["turn"]));
                 assert!(client.post(&path, json!({})).await.status < 500);
                 NotStored("it stops a turn and accepts no text")
             }
             ("POST", "/v1/threads/{id}/approvals/{approval}") => {
-                let asked = self.ask(client, &format!("delete {word}")).await;
-                let path = format!("/v1/threads/{}/approvals", text(&asked["thread"]));
-                let approval = text(&asked["approvals"][0]["id"]);
+                let turn = self.ask_assistant(client, &format!("delete {word}")).await;
+                let path = format!("/v1/threads/{}/approvals", to_text(&turn["thread"]));
+                let approval = to_text(&turn["approvals"][0]["id"]);
                 // An invalid id must not get into the audit log either.
                 assert_eq!(client.post(&format!("{path}/{word}"), json!({ "decision": "deny" })).await.status, 404);
-                let body = json!({ "decision": "deny", "reason": said });
+                let body = json!({ "decision": "deny", "reason": sentence });
                 client.post(&format!("{path}/{approval}"), body).await.expect(200);
                 Stored
             }
@@ -187,57 +190,57 @@ impl Planter {
                 | "/v1/threads/{id}/turns/{turn}"
                 | "/v1/threads/{id}/approvals/{approval}"
                 | "/v1/threads/{id}/events",
-            ) => READS,
-            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
+            ) => READ_ONLY,
+            _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }
     }
 
     async fn write_to_other_rest(&self, method: &str, path: &str, word: &str) -> Effect {
-        let (client, said) = (&self.ana, sentence(word));
+        let (client, sentence) = (&self.ana, sentence_with(word));
         match (method, path) {
             ("PUT", "/v1/preferences/{key}") => {
-                client.send("PUT", &format!("/v1/preferences/{word}"), json!({ "value": said })).await.expect(200);
+                client.send("PUT", &format!("/v1/preferences/{word}"), json!({ "value": sentence })).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/preferences/{key}") => {
                 let path = format!("/v1/preferences/{word}");
-                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                client.send("PUT", &path, json!({ "value": sentence })).await.expect(200);
                 assert!(client.delete(&path).await.status < 300);
                 Removed
             }
             ("PUT", "/v1/records/{namespace}/{key}") => {
                 let path = format!("/v1/records/{word}/{word}");
-                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                client.send("PUT", &path, json!({ "value": sentence })).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/records/{namespace}/{key}") => {
                 let path = format!("/v1/records/{word}/{word}");
-                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                client.send("PUT", &path, json!({ "value": sentence })).await.expect(200);
                 assert!(client.delete(&path).await.status < 300);
                 Removed
             }
             ("POST", "/v1/import") => {
-                let line = json!({ "messages": [{ "role": "user", "content": said }], "title": said });
+                let line = json!({ "messages": [{ "role": "user", "content": sentence }], "title": sentence });
                 send(client.request("POST", path).body(line.to_string())).await.expect(200);
                 Stored
             }
             ("POST", "/v1/agents/{name}/turns") => {
-                let body = json!({ "text": said, "thread": word, "given": { word: said } });
+                let body = json!({ "text": sentence, "thread": word, "given": { word: sentence } });
                 send(client.request("POST", "/v1/agents/keeper/turns").header("idempotency-key", word).json(&body))
                     .await
                     .expect(200);
-                self.ask(client, &format!("look {word}")).await;
-                // Left pending, so that its approval and journal exist when the user is erased.
-                self.ask(client, &format!("delete {word}")).await;
+                self.ask_assistant(client, &format!("look {word}")).await;
+                // This turn stays pending, so that its approval and journal exist when the user is erased.
+                self.ask_assistant(client, &format!("delete {word}")).await;
                 Stored
             }
             ("POST", "/v1/search") => {
-                client.post(path, json!({ "query": said })).await.expect(200);
-                READS
+                client.post(path, json!({ "query": sentence })).await.expect(200);
+                READ_ONLY
             }
             ("POST", "/v1/recall") => {
-                client.post(path, json!({ "question": said })).await.expect(200);
-                READS
+                client.post(path, json!({ "question": sentence })).await.expect(200);
+                READ_ONLY
             }
             ("POST", "/v1/erase") => {
                 client.post(path, json!({ "user": word })).await.expect(403);
@@ -256,38 +259,38 @@ impl Planter {
                 | "/v1/export"
                 | "/v1/agents"
                 | "/v1/approvals",
-            ) => READS,
-            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
+            ) => READ_ONLY,
+            _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }
     }
 
     async fn write_to_openai(&self, method: &str, path: &str, word: &str) -> Effect {
-        let (client, said) = (&self.ana, sentence(word));
+        let (client, sentence) = (&self.ana, sentence_with(word));
         match (method, path) {
             ("POST", "/v1/conversations") => {
-                self.converse(word).await;
+                self.create_conversation(word).await;
                 Stored
             }
             ("POST", "/v1/conversations/{id}") => {
-                let (conversation, _) = self.converse("nothing").await;
-                let body = json!({ "metadata": { word: said } });
+                let (conversation, _) = self.create_conversation("nothing").await;
+                let body = json!({ "metadata": { word: sentence } });
                 client.post(&format!("/v1/conversations/{conversation}"), body).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/conversations/{id}") => {
-                let (conversation, _) = self.converse(word).await;
+                let (conversation, _) = self.create_conversation(word).await;
                 client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
                 Removed
             }
             ("POST", "/v1/conversations/{id}/items") => {
-                let (conversation, _) = self.converse("nothing").await;
-                let body = json!({ "items": [{ "role": "user", "content": said }] });
+                let (conversation, _) = self.create_conversation("nothing").await;
+                let body = json!({ "items": [{ "role": "user", "content": sentence }] });
                 let request = client.request("POST", &format!("/v1/conversations/{conversation}/items"));
                 send(request.header("idempotency-key", word).json(&body)).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/conversations/{id}/items/{item}") => {
-                let (conversation, item) = self.converse(word).await;
+                let (conversation, item) = self.create_conversation(word).await;
                 client.delete(&format!("/v1/conversations/{conversation}/items/{item}")).await.expect(200);
                 Removed
             }
@@ -296,46 +299,46 @@ impl Planter {
                 Stored
             }
             ("POST", "/v1/responses/input_tokens") => {
-                client.post(path, json!({ "input": said })).await.expect(200);
+                client.post(path, json!({ "input": sentence })).await.expect(200);
                 NotStored("it only counts tokens")
             }
             ("POST", "/v1/responses/compact") => {
-                client.post(path, json!({ "model": "m", "input": said })).await.expect(200);
+                client.post(path, json!({ "model": "m", "input": sentence })).await.expect(200);
                 NotStored("it returns the result without storing it")
             }
             ("DELETE", "/v1/responses/{id}") => {
-                let response = self.respond(json!({ "input": said })).await;
+                let response = self.create_response(json!({ "input": sentence })).await;
                 client.delete(&format!("/v1/responses/{response}")).await.expect(200);
                 Removed
             }
             ("POST", "/v1/responses/{id}/cancel") => {
-                let response = self.respond(json!({ "input": said, "background": true })).await;
+                let response = self.create_response(json!({ "input": sentence, "background": true })).await;
                 assert!(client.post(&format!("/v1/responses/{response}/cancel"), json!({})).await.status < 500);
                 Stored
             }
             ("POST", "/v1/chat/completions") => {
-                let messages = json!([{ "role": "user", "content": said }]);
+                let messages = json!([{ "role": "user", "content": sentence }]);
                 for model in ["echo", "threadkeep/keeper"] {
                     let body = json!({ "model": model, "messages": messages });
                     client.post(path, body).await.expect(200);
                 }
-                let body = json!({ "messages": messages, "store": true, "metadata": { "topic": said } });
+                let body = json!({ "messages": messages, "store": true, "metadata": { "topic": sentence } });
                 send(client.request("POST", path).header("idempotency-key", word).json(&body)).await.expect(200);
                 Stored
             }
             ("POST", "/v1/chat/completions/{id}") => {
-                let completion = self.complete("nothing").await;
-                let body = json!({ "metadata": { "topic": said } });
+                let completion = self.create_completion("nothing").await;
+                let body = json!({ "metadata": { "topic": sentence } });
                 client.post(&format!("/v1/chat/completions/{completion}"), body).await.expect(200);
                 Stored
             }
             ("DELETE", "/v1/chat/completions/{id}") => {
-                let completion = self.complete(word).await;
+                let completion = self.create_completion(word).await;
                 client.delete(&format!("/v1/chat/completions/{completion}")).await.expect(200);
                 Removed
             }
             ("POST", "/v1/embeddings") => {
-                client.post(path, json!({ "input": said })).await.expect(200);
+                client.post(path, json!({ "input": sentence })).await.expect(200);
                 NotStored("it returns embeddings without storing them")
             }
             (
@@ -351,51 +354,54 @@ impl Planter {
                 | "/v1/models"
                 | "/v1/models/{model}"
                 | "/v1/models/threadkeep/{name}",
-            ) => READS,
-            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
+            ) => READ_ONLY,
+            _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }
     }
 
-    /// Creates responses of each kind: stored or not, in a conversation, in the background, of an assistant, with a key.
+    /// Creates every kind of response: stored or not, in a conversation, in the background, from an assistant, with an idempotency key.
     async fn write_responses(&self, word: &str) {
-        let said = sentence(word);
-        let (conversation, _) = self.converse("nothing").await;
+        let sentence = sentence_with(word);
+        let (conversation, _) = self.create_conversation("nothing").await;
         for body in [
-            json!({ "input": said, "metadata": { "topic": said }, "instructions": said }),
-            json!({ "input": said, "store": false }),
-            json!({ "input": said, "conversation": conversation }),
-            json!({ "input": said, "background": true }),
-            json!({ "input": said, "model": "threadkeep/keeper" }),
-            json!({ "input": said, "model": "threadkeep/keeper", "store": false }),
+            json!({ "input": sentence, "metadata": { "topic": sentence }, "instructions": sentence }),
+            json!({ "input": sentence, "store": false }),
+            json!({ "input": sentence, "conversation": conversation }),
+            json!({ "input": sentence, "background": true }),
+            json!({ "input": sentence, "model": "threadkeep/keeper" }),
+            json!({ "input": sentence, "model": "threadkeep/keeper", "store": false }),
         ] {
-            let first = self.respond(body.clone()).await;
+            let first = self.create_response(body.clone()).await;
             if body["store"].is_null() && body["background"].is_null() && body["conversation"].is_null() {
-                self.respond(json!({ "input": said, "previous_response_id": first, "model": body["model"] })).await;
+                self.create_response(
+                    json!({ "input": sentence, "previous_response_id": first, "model": body["model"] }),
+                )
+                .await;
             }
         }
         let request = self.ana.request("POST", "/v1/responses").header("idempotency-key", word);
-        send(request.json(&json!({ "input": said }))).await.expect(200);
+        send(request.json(&json!({ "input": sentence }))).await.expect(200);
     }
 
     async fn write_outside_v1(&self, method: &str, path: &str, word: &str) -> Effect {
-        let said = sentence(word);
+        let sentence = sentence_with(word);
         match (method, path) {
-            // The tenant names the user.
+            // The tenant's key acts for the user that the body names.
             ("POST", "/chat" | "/{assistant}/chat") => {
                 let path = path.replace("{assistant}", "keeper");
-                let body = json!({ "message": said, "user_id": "ana" });
+                let body = json!({ "message": sentence, "user_id": "ana" });
                 self.tenant.post(&path, body).await.expect(200);
                 Stored
             }
             ("POST", "/clear" | "/{assistant}/clear") => {
                 let chat = path.replace("{assistant}", "keeper").replace("clear", "chat");
-                self.ana.post(&chat, json!({ "message": said })).await.expect(200);
+                self.ana.post(&chat, json!({ "message": sentence })).await.expect(200);
                 let path = path.replace("{assistant}", "keeper");
                 self.ana.post(&path, json!({})).await.expect(200);
                 Removed
             }
             ("DELETE", "/conversations/{threadId}" | "/{assistant}/conversations/{threadId}") => {
-                let (thread, _) = self.thread_with(word).await;
+                let (thread, _) = self.create_thread_with(word).await;
                 let path = path.replace("{assistant}", "keeper").replace("{threadId}", &thread);
                 assert!(self.ana.delete(&path).await.status < 500);
                 Removed
@@ -421,17 +427,17 @@ impl Planter {
                 | "/{assistant}/conversations/{threadId}"
                 | "/preferences/{user}"
                 | "/{assistant}/preferences/{user}",
-            ) => READS,
-            _ => panic!("{method} {path} has no case here: add what it writes of a user"),
+            ) => READ_ONLY,
+            _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }
     }
 }
 
 /// Returns a sentence that contains the word.
-fn sentence(word: &str) -> String {
+fn sentence_with(word: &str) -> String {
     format!("The key to the {word} is under the mat.")
 }
 
-fn text(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }

@@ -7,13 +7,13 @@ use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadEvent, ThreadUpdate
 use threadkeep_server::KeyRole;
 
 use crate::Client;
-use crate::assistants::{keeper, with_keeper};
-use crate::server::{PATIENCE, TestConfig, TestServer, send};
+use crate::assistants::{start_with_test_assistant, test_assistant};
+use crate::server::{TIMEOUT, TestConfig, TestServer, send};
 
-const TURNS: &str = "/v1/agents/keeper/turns";
+const TURNS_PATH: &str = "/v1/agents/keeper/turns";
 
 /// Parses the events of a stream into names and data.
-pub(super) fn events(text: &str) -> Vec<(String, Value)> {
+pub(super) fn parse_events(text: &str) -> Vec<(String, Value)> {
     let blocks = text.split("\n\n").filter(|block| block.starts_with("event: "));
     blocks
         .map(|block| {
@@ -24,33 +24,34 @@ pub(super) fn events(text: &str) -> Vec<(String, Value)> {
 }
 
 /// Waits until an assistant has written a message in a thread.
-pub(super) async fn answered(server: &TestServer, thread: &str) {
+pub(super) async fn wait_for_answer(server: &TestServer, thread: &str) {
     let scope = Scope::user("local", "me").unwrap();
     let options = SubscribeOptions { start: Start::After(0.into()), roles: vec![Role::Assistant] };
     let mut updates = server.memory.subscribe(&scope, thread.parse().unwrap(), options).await.unwrap();
     let is_answer = |update: &ThreadUpdate| matches!(update, ThreadUpdate::Commit { events, .. } if events.iter().any(|event| matches!(event, ThreadEvent::Appended { messages, .. } if !messages.is_empty())));
     let waiting = async { while !is_answer(&updates.next().await.unwrap().unwrap()) {} };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    tokio::time::timeout(TIMEOUT, waiting).await.unwrap();
 }
 
-fn ask(client: &Client, body: Value, headers: &[(&str, &str)]) -> reqwest::RequestBuilder {
-    let request = client.request("POST", TURNS).json(&body);
+/// Returns a request that starts a turn.
+fn turn_request(client: &Client, body: Value, headers: &[(&str, &str)]) -> reqwest::RequestBuilder {
+    let request = client.request("POST", TURNS_PATH).json(&body);
     headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
 }
 
 #[tokio::test]
-async fn turns_are_returned_with_all_documented_fields() {
-    let (server, _) = with_keeper().await;
+async fn turns_are_returned_with_all_documented_members() {
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     let agents = client.get("/v1/agents").await.expect(200);
     assert_eq!((&agents["data"][0]["name"], &agents["data"][0]["model"]), (&json!("keeper"), &json!("keeper")));
     assert_eq!(agents["data"][0]["tools"][0]["name"], "look");
-    let turn = client.post(TURNS, json!({ "text": "look lamp" })).await.expect(200);
-    let mut fields: Vec<&str> = turn.as_object().unwrap().keys().map(String::as_str).collect();
-    fields.sort_unstable();
+    let turn = client.post(TURNS_PATH, json!({ "text": "look lamp" })).await.expect(200);
+    let mut members: Vec<&str> = turn.as_object().unwrap().keys().map(String::as_str).collect();
+    members.sort_unstable();
     let documented = "agent approvals confidence context data duration_ms error model reply routed_agent sources \
                       started_at status stored thread tool_calls turn usage";
-    assert_eq!(fields.join(" "), documented);
+    assert_eq!(members.join(" "), documented);
     assert_eq!((&turn["status"], &turn["reply"]), (&json!("completed"), &json!(r#"Done: {"seen":"lamp"}"#)));
     let call = &turn["tool_calls"][0];
     assert_eq!((&call["name"], &call["arguments"]), (&json!("look"), &json!({ "thing": "lamp" })));
@@ -58,10 +59,10 @@ async fn turns_are_returned_with_all_documented_fields() {
     assert_eq!((&turn["usage"]["model_calls"], &turn["usage"]["input_tokens"]), (&json!(2), &json!(14)));
     assert_eq!(turn["stored"].as_array().unwrap().len(), 4);
     let thread = turn["thread"].as_str().unwrap();
-    let again = client.get(&format!("/v1/threads/{thread}/turns/{}", turn["turn"].as_str().unwrap())).await;
-    assert_eq!(again.expect(200)["tool_calls"], turn["tool_calls"]);
+    let repeated = client.get(&format!("/v1/threads/{thread}/turns/{}", turn["turn"].as_str().unwrap())).await;
+    assert_eq!(repeated.expect(200)["tool_calls"], turn["tool_calls"]);
     assert_eq!(client.get(&format!("/v1/threads/{thread}/turns/none")).await.code(404), "not_found");
-    let failed = client.post(TURNS, json!({ "text": "fail", "thread": thread })).await.expect(200);
+    let failed = client.post(TURNS_PATH, json!({ "text": "fail", "thread": thread })).await.expect(200);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("model_unavailable")));
     assert!(failed["reply"].as_str().unwrap().contains("could not answer"));
     assert_eq!(client.texts(thread).await.len(), 6, "the question is stored");
@@ -69,59 +70,59 @@ async fn turns_are_returned_with_all_documented_fields() {
 
 #[tokio::test]
 async fn turns_run_in_the_named_thread() {
-    let (server, _) = with_keeper().await;
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
-    let keyed = |text: &str| client.post(TURNS, json!({ "text": text, "thread": "web:1" }));
-    let (first, second) = (keyed("one").await.expect(200), keyed("two").await.expect(200));
+    let ask_in_thread = |text: &str| client.post(TURNS_PATH, json!({ "text": text, "thread": "web:1" }));
+    let (first, second) = (ask_in_thread("one").await.expect(200), ask_in_thread("two").await.expect(200));
     assert_eq!(first["thread"], second["thread"]);
     assert_eq!(second["context"]["messages"], 2, "the model received the previous messages");
     let thread = first["thread"].as_str().unwrap();
-    let by_id = client.post(TURNS, json!({ "text": "three", "thread": thread })).await.expect(200);
+    let by_id = client.post(TURNS_PATH, json!({ "text": "three", "thread": thread })).await.expect(200);
     assert_eq!(by_id["stored"], json!([{ "seq": 5, "role": "user" }, { "seq": 6, "role": "assistant" }]));
     let unknown = "0190b4e2-0000-7000-8000-000000000000";
-    assert_eq!(client.post(TURNS, json!({ "text": "x", "thread": unknown })).await.code(404), "not_found");
-    let none = client.post("/v1/agents/unknown/turns", json!({ "text": "x" })).await;
-    assert_eq!(none.code(404), "not_found");
-    assert_eq!(client.post(TURNS, json!({ "text": " " })).await.error(400)["param"], "text");
-    assert_eq!(client.post(TURNS, json!({ "text": "x", "author": "eve" })).await.error(400)["param"], "author");
-    let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
-    assert_eq!(reader.post(TURNS, json!({ "text": "x" })).await.code(403), "role_missing");
+    assert_eq!(client.post(TURNS_PATH, json!({ "text": "x", "thread": unknown })).await.code(404), "not_found");
+    let unknown_agent = client.post("/v1/agents/unknown/turns", json!({ "text": "x" })).await;
+    assert_eq!(unknown_agent.code(404), "not_found");
+    assert_eq!(client.post(TURNS_PATH, json!({ "text": " " })).await.error(400)["param"], "text");
+    assert_eq!(client.post(TURNS_PATH, json!({ "text": "x", "author": "eve" })).await.error(400)["param"], "author");
+    let reader = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
+    assert_eq!(reader.post(TURNS_PATH, json!({ "text": "x" })).await.code(403), "role_missing");
 }
 
 #[tokio::test]
 async fn turns_can_be_streamed() {
-    let (server, _) = with_keeper().await;
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
-    let received = client.post(TURNS, json!({ "text": "look lamp", "stream": true })).await;
+    let received = client.post(TURNS_PATH, json!({ "text": "look lamp", "stream": true })).await;
     assert_eq!(received.header("content-type"), "text/event-stream");
-    let received = events(&received.text);
+    let received = parse_events(&received.text);
     let names: Vec<&str> = received.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["turn.started", "tool.started", "tool.finished", "token", "token", "turn.completed"]);
     let text: String = received[3..5].iter().map(|(_, data)| data["text"].as_str().unwrap()).collect();
     let turn = &received[5].1;
     assert_eq!((turn["reply"].as_str().unwrap(), &turn["turn"]), (text.as_str(), &received[0].1["turn"]));
     assert_eq!(received[2].1, turn["tool_calls"][0]);
-    let request = ask(&client, json!({ "text": "fail" }), &[("accept", "text/event-stream")]);
-    let failed = events(&send(request).await.text);
+    let request = turn_request(&client, json!({ "text": "fail" }), &[("accept", "text/event-stream")]);
+    let failed = parse_events(&send(request).await.text);
     assert_eq!(failed.last().unwrap().0, "turn.failed");
     assert_eq!(failed.last().unwrap().1["error"]["code"], "model_unavailable");
-    // A turn that cannot start gives an error instead of a stream.
+    // If a turn cannot start, the response is an error instead of a stream.
     let unknown = json!({ "text": "x", "thread": "0190b4e2-0000-7000-8000-000000000000", "stream": true });
-    assert_eq!(client.post(TURNS, unknown).await.code(404), "not_found");
+    assert_eq!(client.post(TURNS_PATH, unknown).await.code(404), "not_found");
 }
 
 #[tokio::test]
 async fn repeated_requests_return_the_stored_turn() {
-    let (server, model) = with_keeper().await;
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
-    let keyed = |text: &str| send(ask(&client, json!({ "text": text }), &[("idempotency-key", "k")]));
-    let first = keyed("one").await.expect(200);
-    let again = keyed("one").await;
-    assert_eq!((again.header("idempotency-replayed"), &again.expect(200)["turn"]), ("true", &first["turn"]));
-    assert_eq!(keyed("two").await.code(409), "idempotency_key_reused");
+    let ask_with_key = |text: &str| send(turn_request(&client, json!({ "text": text }), &[("idempotency-key", "k")]));
+    let first = ask_with_key("one").await.expect(200);
+    let repeated = ask_with_key("one").await;
+    assert_eq!((repeated.header("idempotency-replayed"), &repeated.expect(200)["turn"]), ("true", &first["turn"]));
+    assert_eq!(ask_with_key("two").await.code(409), "idempotency_key_reused");
     let thread = first["thread"].as_str().unwrap();
     let in_thread = |text: &str, retry: &str| {
-        send(ask(&client, json!({ "text": text, "thread": thread }), &[("x-stainless-retry-count", retry)]))
+        send(turn_request(&client, json!({ "text": text, "thread": thread }), &[("x-stainless-retry-count", retry)]))
     };
     let yes = in_thread("yes", "0").await.expect(200);
     assert_eq!(in_thread("yes", "1").await.expect(200)["turn"], yes["turn"]);
@@ -131,82 +132,84 @@ async fn repeated_requests_return_the_stored_turn() {
     assert_ne!(
         in_thread("yes", "1").await.expect(200)["turn"],
         second["turn"],
-        "it is no longer the last turn of the thread"
+        "the turn is no longer the last of the thread"
     );
     assert_eq!(model.request_count(), 5);
-    let streamed = ask(&client, json!({ "text": "one", "stream": true }), &[("idempotency-key", "k")]);
-    assert_eq!(send(streamed).await.code(409), "idempotency_key_reused", "another body, another thread");
+    let streamed = turn_request(&client, json!({ "text": "one", "stream": true }), &[("idempotency-key", "k")]);
+    assert_eq!(send(streamed).await.code(409), "idempotency_key_reused", "the key is the same, but the body differs");
     let streamed = json!({ "text": "yes", "thread": thread, "stream": true });
-    let received = events(&send(ask(&client, streamed, &[("x-stainless-retry-count", "2")])).await.text);
+    let received = parse_events(&send(turn_request(&client, streamed, &[("x-stainless-retry-count", "2")])).await.text);
     assert_eq!(received.len(), 1, "{received:?}");
     assert_eq!(received[0].0, "turn.completed");
 }
 
 #[tokio::test]
 async fn repeated_requests_wait_for_the_running_turn() {
-    let (server, model) = with_keeper().await;
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
     let thread = client.new_thread().await;
     let key = ("idempotency-key", "k");
-    for (first, again) in [(key, key), (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"))] {
+    for (first, repeated) in [(key, key), (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"))] {
         let body = json!({ "text": "wait", "thread": thread });
-        let first = tokio::spawn(send(ask(&client, body.clone(), &[first])));
+        let first = tokio::spawn(send(turn_request(&client, body.clone(), &[first])));
         model.wait_until_blocked().await;
-        let again = tokio::spawn(send(ask(&client, body, &[again])));
+        let repeated = tokio::spawn(send(turn_request(&client, body, &[repeated])));
         model.unblock();
-        let (first, again) = (first.await.unwrap().expect(200), again.await.unwrap().expect(200));
-        assert_eq!(first["turn"], again["turn"]);
+        let (first, repeated) = (first.await.unwrap().expect(200), repeated.await.unwrap().expect(200));
+        assert_eq!(first["turn"], repeated["turn"]);
     }
     assert_eq!(client.texts(&thread).await.len(), 4);
 }
 
 #[tokio::test]
 async fn turns_finish_if_the_client_disconnects() {
-    let (server, model) = with_keeper().await;
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
     for stream in [false, true] {
         let thread = client.new_thread().await;
         let body = json!({ "text": "wait", "thread": thread, "stream": stream });
-        let pending = tokio::spawn(send(ask(&client, body, &[])));
+        let pending = tokio::spawn(send(turn_request(&client, body, &[])));
         model.wait_until_blocked().await;
         pending.abort();
         assert!(pending.await.unwrap_err().is_cancelled());
         model.unblock();
-        answered(&server, &thread).await;
+        wait_for_answer(&server, &thread).await;
         assert_eq!(client.texts(&thread).await, ["wait", "You said: wait"]);
     }
 }
 
 #[tokio::test]
 async fn turns_finish_during_shutdown() {
-    let (mut server, model) = with_keeper().await;
+    let (mut server, model) = start_with_test_assistant().await;
     let client = server.client();
     let streamed = json!({ "text": "wait", "stream": true });
-    let (whole, streamed) = (
-        tokio::spawn(send(ask(&client, json!({ "text": "wait" }), &[]))),
-        tokio::spawn(send(ask(&client, streamed, &[]))),
+    let (unstreamed, streamed) = (
+        tokio::spawn(send(turn_request(&client, json!({ "text": "wait" }), &[]))),
+        tokio::spawn(send(turn_request(&client, streamed, &[]))),
     );
     model.wait_until_blocked().await;
     model.wait_until_blocked().await;
     server.request_shutdown();
     model.unblock();
     model.unblock();
-    assert_eq!(whole.await.unwrap().expect(200)["status"], "completed");
-    assert_eq!(events(&streamed.await.unwrap().text).last().unwrap().0, "turn.completed");
-    server.stopped().await.unwrap();
+    assert_eq!(unstreamed.await.unwrap().expect(200)["status"], "completed");
+    assert_eq!(parse_events(&streamed.await.unwrap().text).last().unwrap().0, "turn.completed");
+    server.wait_until_stopped().await.unwrap();
 }
 
 #[tokio::test]
 async fn turns_can_be_cancelled_from_any_instance() {
-    let (server, model) = with_keeper().await;
-    let (definition, _) = keeper("keeper");
-    let other =
-        TestServer::over(server.memory.clone(), TestConfig { assistants: vec![definition], ..TestConfig::default() })
-            .await;
+    let (server, model) = start_with_test_assistant().await;
+    let (definition, _) = test_assistant("keeper");
+    let other = TestServer::start_over(
+        server.memory.clone(),
+        TestConfig { assistants: vec![definition], ..TestConfig::default() },
+    )
+    .await;
     let client = server.client();
     let thread = client.new_thread().await;
     let body = json!({ "text": "wait", "thread": thread });
-    let pending = tokio::spawn(send(ask(&client, body, &[])));
+    let pending = tokio::spawn(send(turn_request(&client, body, &[])));
     model.wait_until_blocked().await;
     let scope = Scope::user("local", "me").unwrap();
     let running = threadkeep::agent::find_running_turn(&server.memory, &scope, thread.parse().unwrap()).await.unwrap();
@@ -217,7 +220,7 @@ async fn turns_can_be_cancelled_from_any_instance() {
     assert_eq!(pending.await.unwrap().expect(200)["error"]["code"], "stopped");
     // Cancelling again, or cancelling a finished turn, returns the turn unchanged.
     assert_eq!(client.post(&format!("{path}/cancel"), json!({})).await.expect(200)["status"], "failed");
-    let finished = client.post(TURNS, json!({ "text": "hello", "thread": thread })).await.expect(200);
+    let finished = client.post(TURNS_PATH, json!({ "text": "hello", "thread": thread })).await.expect(200);
     let path = format!("/v1/threads/{thread}/turns/{}/cancel", finished["turn"].as_str().unwrap());
     assert_eq!(client.post(&path, json!({})).await.expect(200)["status"], "completed");
     let unknown = format!("/v1/threads/{thread}/turns/none/cancel");
@@ -226,22 +229,22 @@ async fn turns_can_be_cancelled_from_any_instance() {
 
 #[tokio::test]
 async fn concurrent_turns_wait_or_are_rejected_by_policy() {
-    let (patient, model) = keeper("keeper");
-    let (mut refusing, _) = keeper("refusing");
+    let (waiting, model) = test_assistant("keeper");
+    let (mut refusing, _) = test_assistant("refusing");
     refusing.busy = BusyPolicy::Refuse;
-    refusing.model = Arc::clone(&patient.model);
+    refusing.model = Arc::clone(&waiting.model);
     let server =
-        TestServer::start_with(TestConfig { assistants: vec![patient, refusing], ..TestConfig::default() }).await;
+        TestServer::start_with(TestConfig { assistants: vec![waiting, refusing], ..TestConfig::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;
     let body = |text: &str| json!({ "text": text, "thread": thread });
-    let first = tokio::spawn(send(ask(&client, body("wait"), &[])));
+    let first = tokio::spawn(send(turn_request(&client, body("wait"), &[])));
     model.wait_until_blocked().await;
     let refused = client.post("/v1/agents/refusing/turns", body("now")).await;
     assert_eq!((refused.code(409).as_str(), refused.header("retry-after")), ("busy", "1"));
     let refused = client.post("/v1/agents/refusing/turns", json!({ "text": "now", "thread": thread, "stream": true }));
     assert_eq!(refused.await.code(409), "busy");
-    let second = tokio::spawn(send(ask(&client, body("two"), &[])));
+    let second = tokio::spawn(send(turn_request(&client, body("two"), &[])));
     model.unblock();
     assert_eq!(first.await.unwrap().expect(200)["reply"], "You said: wait");
     assert_eq!(second.await.unwrap().expect(200)["reply"], "You said: two");

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use threadkeep::{Clock, Memory, Timestamp};
 use threadkeep_server::KeyRole;
 
-use super::agents::events;
+use super::agents::parse_events;
 use super::live::Events;
 use crate::Client;
-use crate::assistants::{keeper, with_keeper};
+use crate::assistants::{start_with_test_assistant, test_assistant};
 use crate::server::{Answer, TestConfig, TestServer, send};
 
-/// Starts a turn that waits for an approval, and returns it with the path of the approval.
-async fn waiting(client: &Client, text: &str, thread: Option<&str>) -> (Value, String) {
+/// Starts a turn that waits for an approval. Returns the turn, and the path of the approval.
+async fn start_waiting_turn(client: &Client, text: &str, thread: Option<&str>) -> (Value, String) {
     let turn = client.post("/v1/agents/keeper/turns", json!({ "text": text, "thread": thread })).await.expect(200);
     assert_eq!(turn["status"], "waiting_for_approval", "{turn}");
     let approval = turn["approvals"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
@@ -20,15 +20,15 @@ async fn waiting(client: &Client, text: &str, thread: Option<&str>) -> (Value, S
     (turn, path)
 }
 
-async fn decide_with(client: &Client, path: &str, body: Value, header: (&str, &str)) -> Answer {
+async fn send_decision(client: &Client, path: &str, body: Value, header: (&str, &str)) -> Answer {
     send(client.request("POST", path).header(header.0, header.1).json(&body)).await
 }
 
 #[tokio::test]
 async fn calls_are_executed_once_after_approval() {
-    let (server, model) = with_keeper().await;
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
-    let (turn, path) = waiting(&client, "delete lamp", None).await;
+    let (turn, path) = start_waiting_turn(&client, "delete lamp", None).await;
     assert_eq!(turn["approvals"][0]["preview"], "rm lamp");
     assert!(turn["reply"].as_str().unwrap().contains("`rm lamp`"));
     assert!(model.deleted.lock().unwrap().is_empty());
@@ -36,13 +36,13 @@ async fn calls_are_executed_once_after_approval() {
     assert_eq!((&listed["data"].as_array().unwrap().len(), &listed["next"]), (&1, &Value::Null));
     assert_eq!(listed["data"][0], client.get(&path).await.expect(200));
     assert_eq!((&listed["data"][0]["state"], &listed["data"][0]["turn"]), (&json!("pending"), &turn["turn"]));
-    let approve = || decide_with(&client, &path, json!({ "decision": "approve" }), ("idempotency-key", "k"));
-    let done = approve().await.expect(200);
-    assert_eq!((&done["status"], &done["reply"]), (&json!("completed"), &json!("Done: lamp deleted")));
-    assert_eq!(done["approvals"][0]["state"], "done");
-    let again = approve().await;
-    assert_eq!((again.header("idempotency-replayed"), &again.expect(200)["turn"]), ("true", &done["turn"]));
-    let other = decide_with(&client, &path, json!({ "decision": "deny" }), ("idempotency-key", "k")).await;
+    let approve = || send_decision(&client, &path, json!({ "decision": "approve" }), ("idempotency-key", "k"));
+    let finished = approve().await.expect(200);
+    assert_eq!((&finished["status"], &finished["reply"]), (&json!("completed"), &json!("Done: lamp deleted")));
+    assert_eq!(finished["approvals"][0]["state"], "done");
+    let repeated = approve().await;
+    assert_eq!((repeated.header("idempotency-replayed"), &repeated.expect(200)["turn"]), ("true", &finished["turn"]));
+    let other = send_decision(&client, &path, json!({ "decision": "deny" }), ("idempotency-key", "k")).await;
     assert_eq!(other.code(409), "approval_closed");
     assert_eq!(client.post(&path, json!({ "decision": "approve" })).await.code(409), "approval_closed");
     assert_eq!(*model.deleted.lock().unwrap(), ["lamp"]);
@@ -53,18 +53,18 @@ async fn calls_are_executed_once_after_approval() {
 
 #[tokio::test]
 async fn decisions_can_change_a_call_or_deny_it_with_a_reason() {
-    let (server, model) = with_keeper().await;
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
-    let (turn, path) = waiting(&client, "delete lamp", None).await;
-    let changed = json!({ "decision": "approve", "arguments": { "thing": "candle" }, "stream": true });
-    let received = events(&client.post(&path, changed).await.text);
+    let (turn, path) = start_waiting_turn(&client, "delete lamp", None).await;
+    let approve_changed = json!({ "decision": "approve", "arguments": { "thing": "candle" }, "stream": true });
+    let received = parse_events(&client.post(&path, approve_changed).await.text);
     let names: Vec<&str> = received.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["turn.started", "tool.started", "tool.finished", "token", "token", "turn.completed"]);
     assert_eq!(received[0].1["turn"], turn["turn"]);
     assert_eq!(received.last().unwrap().1["reply"], "Done: candle deleted");
     assert_eq!(client.get(&path).await.expect(200)["arguments"], json!({ "thing": "candle" }));
     let thread = turn["thread"].as_str().unwrap();
-    let (_, path) = waiting(&client, "delete house", Some(thread)).await;
+    let (_, path) = start_waiting_turn(&client, "delete house", Some(thread)).await;
     let denied = client.post(&path, json!({ "decision": "deny", "reason": "I live there" })).await.expect(200);
     assert_eq!(denied["approvals"][0]["state"], "denied");
     assert!(model.requests.lock().unwrap().last().unwrap().contains("I live there"), "the model receives the reason");
@@ -84,28 +84,28 @@ async fn decisions_can_change_a_call_or_deny_it_with_a_reason() {
 }
 
 #[tokio::test]
-async fn later_requests_replace_earlier_ones() {
-    let (server, model) = with_keeper().await;
+async fn new_approval_requests_replace_pending_ones() {
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
-    let (turn, first) = waiting(&client, "delete lamp", None).await;
-    waiting(&client, "delete house", turn["thread"].as_str()).await;
+    let (turn, first) = start_waiting_turn(&client, "delete lamp", None).await;
+    start_waiting_turn(&client, "delete house", turn["thread"].as_str()).await;
     assert_eq!(client.get(&first).await.expect(200)["state"], "replaced");
     assert_eq!(client.post(&first, json!({ "decision": "approve" })).await.code(409), "approval_closed");
     assert_eq!(client.get("/v1/approvals").await.expect(200)["data"].as_array().unwrap().len(), 1);
     assert!(model.deleted.lock().unwrap().is_empty());
 }
 
-/// While the winning decision changes the state of the turn, the turn remains visible to other clients.
+/// While the accepted decision changes the state of the turn, other clients can still read the turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_one_of_concurrent_decisions_is_accepted() {
     const ROUNDS: usize = 12;
     const DECIDERS: usize = 12;
-    let (server, model) = with_keeper().await;
-    let (definition, other_model) = keeper("keeper");
+    let (server, model) = start_with_test_assistant().await;
+    let (definition, other_model) = test_assistant("keeper");
     let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
-    let other = TestServer::over(threadkeep::open(&server.store_url()).await.unwrap(), config).await;
+    let other = TestServer::start_over(threadkeep::open(&server.store_url()).await.unwrap(), config).await;
     for round in 0..ROUNDS {
-        let (turn, path) = waiting(&server.client(), &format!("delete thing{round}"), None).await;
+        let (turn, path) = start_waiting_turn(&server.client(), &format!("delete thing{round}"), None).await;
         let turn_path =
             format!("/v1/threads/{}/turns/{}", turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap());
         let mut deciders = tokio::task::JoinSet::new();
@@ -119,8 +119,8 @@ async fn only_one_of_concurrent_decisions_is_accepted() {
             });
         }
         let decided = deciders.join_all().await;
-        let won = decided.iter().filter(|(answer, _)| answer.status == 200).count();
-        assert_eq!(won, 1, "{decided:?}");
+        let accepted = decided.iter().filter(|(answer, _)| answer.status == 200).count();
+        assert_eq!(accepted, 1, "{decided:?}");
         for (answer, turn_status) in &decided {
             assert!(matches!(turn_status, 200 | 202), "reading the turn returned {turn_status}");
             if answer.status != 200 {
@@ -132,20 +132,20 @@ async fn only_one_of_concurrent_decisions_is_accepted() {
         }
     }
     let deleted = model.deleted.lock().unwrap().len() + other_model.deleted.lock().unwrap().len();
-    assert!(deleted <= ROUNDS, "each call is executed at most once: {deleted}");
+    assert!(deleted <= ROUNDS, "{deleted} calls were executed in {ROUNDS} rounds");
 }
 
 #[tokio::test]
 async fn decisions_require_the_approve_role() {
-    let (server, model) = with_keeper().await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
-    let (_, path) = waiting(&ana, "delete lamp", None).await;
+    let (server, model) = start_with_test_assistant().await;
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let (_, path) = start_waiting_turn(&ana, "delete lamp", None).await;
     let approve = json!({ "decision": "approve" });
     assert_eq!(ana.post(&path, approve.clone()).await.code(403), "role_missing");
-    let elsewhere = server.keyed("other", None, &[KeyRole::Approve]).await;
-    assert_eq!(elsewhere.post(&path, approve.clone()).await.code(404), "not_found");
+    let other_tenant = server.client_with_new_key("other", None, &[KeyRole::Approve]).await;
+    assert_eq!(other_tenant.post(&path, approve.clone()).await.code(404), "not_found");
     assert!(model.deleted.lock().unwrap().is_empty());
-    let approver = server.keyed("acme", None, &[KeyRole::Approve]).await;
+    let approver = server.client_with_new_key("acme", None, &[KeyRole::Approve]).await;
     assert_eq!(approver.get("/v1/approvals").await.expect(200)["data"][0]["preview"], "rm lamp");
     approver.post(&path, approve).await.expect(200);
     assert!(ana.get(&path).await.expect(200)["by"].as_str().unwrap().starts_with("key "));
@@ -155,7 +155,7 @@ async fn decisions_require_the_approve_role() {
 #[derive(Debug, Default)]
 struct FakeClock {
     milliseconds: AtomicI64,
-    count: AtomicI64,
+    random_count: AtomicI64,
 }
 
 impl Clock for FakeClock {
@@ -166,20 +166,20 @@ impl Clock for FakeClock {
 
     fn random(&self) -> [u8; 10] {
         let mut random = [0; 10];
-        random[..8].copy_from_slice(&self.count.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+        random[..8].copy_from_slice(&self.random_count.fetch_add(1, Ordering::SeqCst).to_be_bytes());
         random
     }
 }
 
 #[tokio::test]
-async fn undecided_requests_expire() {
+async fn undecided_approval_requests_expire() {
     let clock = Arc::new(FakeClock::default());
     let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
-    let (definition, model) = keeper("keeper");
+    let (definition, model) = test_assistant("keeper");
     let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
-    let server = TestServer::over(Memory::with_clock(backend, clock.clone()), config).await;
+    let server = TestServer::start_over(Memory::with_clock(backend, clock.clone()), config).await;
     let client = server.client();
-    let (_, path) = waiting(&client, "delete lamp", None).await;
+    let (_, path) = start_waiting_turn(&client, "delete lamp", None).await;
     clock.milliseconds.store(31 * 60 * 1000, Ordering::SeqCst);
     assert_eq!(client.get(&path).await.expect(200)["state"], "expired");
     assert_eq!(client.get("/v1/approvals").await.expect(200)["data"], json!([]));
@@ -190,12 +190,12 @@ async fn undecided_requests_expire() {
 
 #[tokio::test]
 async fn approvals_are_sent_as_live_events() {
-    let (server, _) = with_keeper().await;
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     let thread = client.new_thread().await;
     let mut received = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
-    let (_, path) = waiting(&client, "delete lamp", Some(&thread)).await;
-    let mut states = async |wanted: &str| loop {
+    let (_, path) = start_waiting_turn(&client, "delete lamp", Some(&thread)).await;
+    let mut wait_for_state = async |wanted: &str| loop {
         let event = received.next().await.unwrap();
         let approvals = event.data["events"].as_array().unwrap().iter().filter(|event| event["type"] == "approval");
         if approvals.clone().any(|event| event["approval"]["state"] == wanted) {
@@ -203,16 +203,16 @@ async fn approvals_are_sent_as_live_events() {
         }
         assert!(approvals.clone().all(|event| event["approval"]["preview"] == "rm lamp"));
     };
-    states("pending").await;
+    wait_for_state("pending").await;
     client.post(&path, json!({ "decision": "approve" })).await.expect(200);
-    states("done").await;
+    wait_for_state("done").await;
 }
 
 #[tokio::test]
 async fn internal_records_of_turns_are_not_accessible() {
-    let (server, _) = with_keeper().await;
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
-    let (turn, path) = waiting(&client, "delete lamp", None).await;
+    let (turn, path) = start_waiting_turn(&client, "delete lamp", None).await;
     let thread = turn["thread"].as_str().unwrap();
     for family in ["run", "journal", "approval", "turn", "server", "openai.turns", "openai.background"] {
         for name in [family.to_owned(), format!("system%2F{family}"), format!("system/{family}")] {

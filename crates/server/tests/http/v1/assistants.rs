@@ -2,28 +2,28 @@
 
 use serde_json::{Value, json};
 
-use super::model::data_of;
-use crate::assistants::{keeper, with_keeper};
+use super::model::parse_data;
+use crate::assistants::{start_with_test_assistant, test_assistant};
 use crate::server::{TestConfig, TestServer, send};
 
 const MODEL: &str = "threadkeep/keeper";
 
-fn chat(text: &str) -> Value {
+fn chat_request(text: &str) -> Value {
     json!({ "model": MODEL, "messages": [{ "role": "user", "content": text }] })
 }
 
-fn content(completion: &Value) -> &str {
+fn completion_text(completion: &Value) -> &str {
     completion["choices"][0]["message"]["content"].as_str().unwrap()
 }
 
-fn text(response: &Value) -> &str {
+fn response_text(response: &Value) -> &str {
     response["output"][0]["content"][0]["text"].as_str().unwrap()
 }
 
 #[tokio::test]
 async fn assistants_are_listed_with_the_configured_model() {
     let (config, _) = super::config_with_model();
-    let server = TestServer::start_with(TestConfig { assistants: vec![keeper("keeper").0], ..config }).await;
+    let server = TestServer::start_with(TestConfig { assistants: vec![test_assistant("keeper").0], ..config }).await;
     let client = server.client();
     let models = client.get("/v1/models").await.expect(200);
     let ids: Vec<&str> = models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
@@ -42,33 +42,36 @@ async fn assistants_are_listed_with_the_configured_model() {
     }
     // Any other name selects the configured model.
     let body = json!({ "model": "echo", "input": "hello" });
-    assert_eq!(text(&client.post("/v1/responses", body).await.expect(200)), "echo: hello (1 messages)");
+    assert_eq!(response_text(&client.post("/v1/responses", body).await.expect(200)), "echo: hello (1 messages)");
 }
 
 #[tokio::test]
-async fn completions_with_a_thread_are_turns_of_it() {
-    let (server, model) = with_keeper().await;
+async fn completions_in_a_thread_are_turns_of_the_thread() {
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
     let thread = client.new_thread().await;
     let ask = |text: &str, retry: &str| {
         let request = client.request("POST", "/v1/chat/completions").header("threadkeep-thread", &thread);
-        send(request.header("x-stainless-retry-count", retry).json(&chat(text)))
+        send(request.header("x-stainless-retry-count", retry).json(&chat_request(text)))
     };
-    let seen = ask("look lamp", "0").await;
-    assert_eq!(seen.header("threadkeep-thread"), thread);
-    let seen = seen.expect(200);
-    assert_eq!((content(&seen), &seen["choices"][0]["finish_reason"]), (r#"Done: {"seen":"lamp"}"#, &json!("stop")));
-    assert_eq!((&seen["model"], &seen["usage"]["total_tokens"]), (&json!(MODEL), &json!(20)));
-    assert_eq!(seen["usage"]["prompt_tokens_details"]["cached_tokens"], 10);
-    assert_eq!(content(&ask("look lamp", "1").await.expect(200)), content(&seen));
+    let looked = ask("look lamp", "0").await;
+    assert_eq!(looked.header("threadkeep-thread"), thread);
+    let looked = looked.expect(200);
+    assert_eq!(
+        (completion_text(&looked), &looked["choices"][0]["finish_reason"]),
+        (r#"Done: {"seen":"lamp"}"#, &json!("stop"))
+    );
+    assert_eq!((&looked["model"], &looked["usage"]["total_tokens"]), (&json!(MODEL), &json!(20)));
+    assert_eq!(looked["usage"]["prompt_tokens_details"]["cached_tokens"], 10);
+    assert_eq!(completion_text(&ask("look lamp", "1").await.expect(200)), completion_text(&looked));
     assert_eq!(model.request_count(), 2, "a retry does not call the model");
     let waiting = ask("delete lamp", "0").await.expect(200);
-    assert!(content(&waiting).contains("`rm lamp`"));
+    assert!(completion_text(&waiting).contains("`rm lamp`"));
     assert_eq!(waiting["threadkeep"]["status"], "waiting_for_approval");
     let approval = waiting["threadkeep"]["approvals"][0].as_str().unwrap();
     let path = format!("/v1/threads/{thread}/approvals/{approval}");
     assert_eq!(client.get(&path).await.expect(200)["state"], "pending");
-    assert_eq!(content(&ask("fail", "0").await.expect(200)), {
+    assert_eq!(completion_text(&ask("fail", "0").await.expect(200)), {
         let texts = client.texts(&thread).await;
         texts.last().unwrap().clone()
     });
@@ -76,7 +79,7 @@ async fn completions_with_a_thread_are_turns_of_it() {
 
 #[tokio::test]
 async fn completions_without_a_thread_store_nothing() {
-    let (server, model) = with_keeper().await;
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
     let body = json!({ "model": MODEL, "messages": [
         { "role": "system", "content": "Be brief." },
@@ -85,11 +88,11 @@ async fn completions_without_a_thread_store_nothing() {
         { "role": "user", "content": "two" },
     ] });
     let answered = client.post("/v1/chat/completions", body).await;
-    assert_eq!(content(&answered.expect(200)), "You said: two");
+    assert_eq!(completion_text(&answered.expect(200)), "You said: two");
     assert_eq!(*model.requests.lock().unwrap(), ["two"]);
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
     // A turn that waits for an approval is stored until the decision.
-    let waiting = client.post("/v1/chat/completions", chat("delete lamp")).await;
+    let waiting = client.post("/v1/chat/completions", chat_request("delete lamp")).await;
     let path = format!("/v1/threads/{}", waiting.header("threadkeep-thread"));
     assert_eq!(client.get(&path).await.status, 200);
     let approvals = client.get("/v1/approvals").await.expect(200);
@@ -108,23 +111,23 @@ async fn completions_without_a_thread_store_nothing() {
 }
 
 #[tokio::test]
-async fn completions_of_assistants_can_be_streamed() {
-    let (server, _) = with_keeper().await;
+async fn completions_from_assistants_can_be_streamed() {
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     for (question, expected) in
         [("hello", "You said: hello"), ("delete lamp", "⚠️ This action requires approval\n`rm lamp`")]
     {
-        let mut body = chat(question);
+        let mut body = chat_request(question);
         body["stream"] = true.into();
         body["stream_options"] = json!({ "include_usage": true });
         let answer = client.post("/v1/chat/completions", body).await;
         assert!(answer.text.ends_with("data: [DONE]\n\n"));
-        let chunks = data_of(&answer.text);
+        let chunks = parse_data(&answer.text);
         let deltas = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str());
         assert_eq!(deltas.collect::<String>(), expected);
         assert_eq!(chunks.last().unwrap()["usage"]["prompt_tokens"], 7);
     }
-    let mut body = chat("hello");
+    let mut body = chat_request("hello");
     body["stream"] = true.into();
     let unknown = client.request("POST", "/v1/chat/completions");
     let unknown = unknown.header("threadkeep-thread", "0190b4e2-0000-7000-8000-000000000000").json(&body);
@@ -132,14 +135,14 @@ async fn completions_of_assistants_can_be_streamed() {
 }
 
 #[tokio::test]
-async fn responses_of_assistants_continue_in_their_thread() {
-    let (server, model) = with_keeper().await;
+async fn responses_from_assistants_continue_in_their_thread() {
+    let (server, model) = start_with_test_assistant().await;
     let client = server.client();
     let ask = |text: &str, previous: &Value| {
         client.post("/v1/responses", json!({ "model": MODEL, "input": text, "previous_response_id": previous }))
     };
     let first = ask("one", &Value::Null).await.expect(200);
-    assert_eq!((text(&first), &first["status"]), ("You said: one", &json!("completed")));
+    assert_eq!((response_text(&first), &first["status"]), ("You said: one", &json!("completed")));
     let second = ask("two", &first["id"]).await.expect(200);
     assert_eq!(second["conversation"], first["conversation"]);
     let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
@@ -153,34 +156,34 @@ async fn responses_of_assistants_continue_in_their_thread() {
     assert_eq!(items["data"].as_array().unwrap().len(), 4);
     // The thread has continued since the first response.
     assert_eq!(ask("three", &first["id"]).await.code(400), "previous_response_not_last");
-    let keyed = || {
+    let ask_with_key = || {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
         send(request.json(&json!({ "model": MODEL, "input": "look lamp" })))
     };
-    let once = keyed().await.expect(200);
-    assert_eq!(keyed().await.expect(200), once);
+    let first_with_key = ask_with_key().await.expect(200);
+    assert_eq!(ask_with_key().await.expect(200), first_with_key);
     assert_eq!(model.request_count(), 4);
     let failed = ask("fail", &Value::Null).await.expect(200);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("server_error")));
     let unstored = json!({ "model": MODEL, "input": "x", "store": false });
     let unstored = client.post("/v1/responses", unstored).await.expect(200);
-    assert_eq!((text(&unstored), client.get(&path(&unstored)).await.status), ("You said: x", 404));
+    assert_eq!((response_text(&unstored), client.get(&path(&unstored)).await.status), ("You said: x", 404));
     client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
     assert_eq!(client.get(&path(&second)).await.code(404), "not_found");
 }
 
 #[tokio::test]
-async fn responses_of_assistants_can_be_streamed() {
-    let (server, _) = with_keeper().await;
+async fn responses_from_assistants_can_be_streamed() {
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let body = json!({ "model": MODEL, "input": "hello", "stream": true, "conversation": conversation["id"] });
-    let events = data_of(&client.post("/v1/responses", body).await.text);
+    let events = parse_data(&client.post("/v1/responses", body).await.text);
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds[..2], ["response.created", "response.in_progress"]);
     assert_eq!(kinds.iter().filter(|kind| **kind == "response.output_text.delta").count(), 2);
     let response = &events.last().unwrap()["response"];
-    assert_eq!((*kinds.last().unwrap(), text(response)), ("response.completed", "You said: hello"));
+    assert_eq!((*kinds.last().unwrap(), response_text(response)), ("response.completed", "You said: hello"));
     for event in events.iter().filter(|event| event["item_id"].is_string()) {
         assert_eq!(event["item_id"], response["output"][0]["id"], "all events of an item have its id");
     }
@@ -189,8 +192,8 @@ async fn responses_of_assistants_can_be_streamed() {
 }
 
 #[tokio::test]
-async fn running_turns_of_assistants_lock_the_conversation() {
-    let (mut definition, model) = keeper("keeper");
+async fn running_assistant_turns_lock_the_conversation() {
+    let (mut definition, model) = test_assistant("keeper");
     definition.busy = threadkeep::agent::BusyPolicy::Refuse;
     let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
@@ -204,14 +207,14 @@ async fn running_turns_of_assistants_lock_the_conversation() {
     let locked = ask("two").await.error(400);
     assert_eq!((&locked["code"], &locked["param"]), (&json!("conversation_locked"), &json!("conversation")));
     model.unblock();
-    assert_eq!(text(&first.await.unwrap().expect(200)), "You said: wait");
+    assert_eq!(response_text(&first.await.unwrap().expect(200)), "You said: wait");
 }
 
 #[tokio::test]
 async fn ephemeral_threads_are_not_listed() {
-    let (server, _) = with_keeper().await;
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
-    let completion = client.post("/v1/chat/completions", chat("delete lamp")).await.expect(200);
+    let completion = client.post("/v1/chat/completions", chat_request("delete lamp")).await.expect(200);
     let thread = completion["threadkeep"]["thread"].as_str().unwrap();
     let found = client.get(&format!("/v1/threads/{thread}")).await.expect(200);
     assert_eq!(found["metadata"], json!({ "threadkeep.ephemeral": true }));

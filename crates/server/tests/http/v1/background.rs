@@ -1,4 +1,4 @@
-//! Background responses, verified by the requests that a model's server receives.
+//! Background responses, verified by the requests that the model server receives.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,26 +9,27 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::agents::answered;
-use super::model::{config_with_model, data_of};
+use super::agents::wait_for_answer;
+use super::model::{config_with_model, parse_data};
 use crate::Client;
-use crate::assistants::{keeper, with_keeper};
+use crate::assistants::{start_with_test_assistant, test_assistant};
 use crate::pausable_store::{PausePoint, StoreControl};
-use crate::server::{PATIENCE, TestConfig, TestServer, send};
+use crate::server::{TIMEOUT, TestConfig, TestServer, send};
 
-/// An event at the server of a model.
+/// An event at the model server.
 #[derive(Debug, PartialEq)]
 pub(super) enum ModelEvent {
+    /// The model received a complete request.
     Requested,
-    /// The client closed the connection before the response.
+    /// The client closed the connection before it received the response.
     Closed,
 }
 
-/// A server with the API of OpenAI whose responses the test controls.
+/// A model server that implements the API of OpenAI. The test controls its responses.
 pub(super) struct ModelServer {
     address: SocketAddr,
     events: mpsc::UnboundedReceiver<ModelEvent>,
-    /// The texts of the next responses; `call NAME` calls a tool with a lamp.
+    /// Sends the text of the next response. `call NAME` instead calls the tool NAME with the argument `lamp`.
     pub(super) answers: mpsc::UnboundedSender<&'static str>,
 }
 
@@ -40,16 +41,17 @@ impl ModelServer {
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                answer(stream, &sender, &mut queued).await;
+                serve_request(stream, &sender, &mut queued).await;
             }
         });
         Self { address, events, answers }
     }
 
     pub(super) async fn next_event(&mut self) -> ModelEvent {
-        tokio::time::timeout(PATIENCE, self.events.recv()).await.unwrap().unwrap()
+        tokio::time::timeout(TIMEOUT, self.events.recv()).await.unwrap().unwrap()
     }
 
+    /// Returns a model that calls this server.
     pub(super) fn model(&self) -> Arc<ProviderModel> {
         let base = format!("http://{}/v1", self.address);
         let environment = |name: &str| match name {
@@ -63,7 +65,8 @@ impl ModelServer {
     }
 }
 
-async fn answer(
+/// Receives one request, and answers it with the next queued text unless the client closes the connection before.
+async fn serve_request(
     mut stream: TcpStream,
     sender: &mpsc::UnboundedSender<ModelEvent>,
     queued: &mut mpsc::UnboundedReceiver<&'static str>,
@@ -76,7 +79,7 @@ async fn answer(
     }
     sender.send(ModelEvent::Requested).unwrap();
     tokio::select! {
-        // Nothing follows the request, so reading completes when the connection is closed.
+        // The client sends nothing after the request, so the read completes when the client closes the connection.
         _ = stream.read(&mut buffer) => sender.send(ModelEvent::Closed).unwrap(),
         text = queued.recv() => {
             let Some(text) = text else { return };
@@ -97,6 +100,7 @@ async fn answer(
     }
 }
 
+/// Whether these bytes are a complete HTTP request.
 fn is_complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -104,13 +108,13 @@ fn is_complete(request: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0_usize)
 }
 
-async fn with_model_server() -> (TestServer, ModelServer) {
+async fn start_with_model_server() -> (TestServer, ModelServer) {
     let model = ModelServer::start().await;
     let config = TestConfig { model: Some(model.model()), ..TestConfig::default() };
     (TestServer::start_with(config).await, model)
 }
 
-/// Polls a response until it has ended.
+/// Polls a response until it is no longer in progress, and returns it.
 pub(super) async fn wait_for_response(client: &Client, id: &str) -> Value {
     let waiting = async {
         loop {
@@ -121,12 +125,12 @@ pub(super) async fn wait_for_response(client: &Client, id: &str) -> Value {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+    tokio::time::timeout(TIMEOUT, waiting).await.unwrap()
 }
 
 #[tokio::test]
-async fn background_responses_can_be_retrieved_when_they_end() {
-    let (server, mut model) = with_model_server().await;
+async fn background_responses_can_be_retrieved_once_they_are_complete() {
+    let (server, mut model) = start_with_model_server().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     for conversation in [Value::Null, conversation["id"].clone()] {
@@ -141,7 +145,7 @@ async fn background_responses_can_be_retrieved_when_they_end() {
         let response = wait_for_response(&client, id).await;
         assert_eq!((&response["status"], &response["background"]), (&json!("completed"), &json!(true)));
         assert_eq!(response["output"][0]["content"][0]["text"], "a lamp");
-        // Cancelling an ended response returns it unchanged.
+        // Cancelling a complete response returns it unchanged.
         let cancelled = client.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.expect(200);
         assert_eq!(cancelled, response);
     }
@@ -149,7 +153,7 @@ async fn background_responses_can_be_retrieved_when_they_end() {
 
 #[tokio::test]
 async fn cancelling_closes_the_connection_to_the_model() {
-    let (server, mut model) = with_model_server().await;
+    let (server, mut model) = start_with_model_server().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let conversation_id = conversation["id"].as_str().unwrap();
@@ -167,12 +171,12 @@ async fn cancelling_closes_the_connection_to_the_model() {
         assert_eq!(client.get(&path).await.code(404), "not_found");
     }
     let items = client.get(&format!("/v1/conversations/{conversation_id}/items")).await.expect(200);
-    assert_eq!(items["data"], json!([]), "nothing of it is stored");
+    assert_eq!(items["data"], json!([]), "nothing is stored of cancelled responses");
 }
 
 #[tokio::test]
 async fn deleting_a_running_response_cancels_it() {
-    let (server, mut model) = with_model_server().await;
+    let (server, mut model) = start_with_model_server().await;
     let client = server.client();
     let started = client.post("/v1/responses", json!({ "input": "hello", "background": true })).await.expect(200);
     let path = format!("/v1/responses/{}", started["id"].as_str().unwrap());
@@ -184,7 +188,7 @@ async fn deleting_a_running_response_cancels_it() {
 
 #[tokio::test]
 async fn background_responses_must_be_stored() {
-    let (server, _) = with_keeper().await;
+    let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     for stream in [false, true] {
         let body = json!({ "model": "threadkeep/keeper", "input": "hello", "background": true, "store": false, "stream": stream });
@@ -194,7 +198,7 @@ async fn background_responses_must_be_stored() {
 
 #[tokio::test]
 async fn repeated_requests_return_the_first_response() {
-    let (server, mut model) = with_model_server().await;
+    let (server, mut model) = start_with_model_server().await;
     let client = server.client();
     let ask = || {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
@@ -208,7 +212,6 @@ async fn repeated_requests_return_the_first_response() {
     assert_eq!(wait_for_response(&client, id).await, ask().await.expect(200));
 }
 
-// Two identical requests run concurrently.
 #[tokio::test]
 async fn concurrent_repeated_requests_start_one_response() {
     let mut model = ModelServer::start().await;
@@ -221,19 +224,19 @@ async fn concurrent_repeated_requests_start_one_response() {
         send(request.json(&json!({ "input": "hello", "background": true })))
     };
     let (is_paused, resume) = store_control.pause_at(PausePoint::Record("openai.background"));
-    let late = tokio::spawn(ask());
+    let delayed = tokio::spawn(ask());
     is_paused.await.unwrap();
     let started = ask().await.expect(200);
     assert_eq!(model.next_event().await, ModelEvent::Requested);
     resume.send(()).unwrap();
-    assert_eq!(late.await.unwrap().expect(200)["id"], started["id"]);
+    assert_eq!(delayed.await.unwrap().expect(200)["id"], started["id"]);
     model.answers.send("a lamp").unwrap();
     assert_eq!(wait_for_response(&client, started["id"].as_str().unwrap()).await["status"], "completed");
 }
 
 #[tokio::test]
-async fn background_responses_of_assistants_can_be_cancelled() {
-    let (definition, model) = keeper("keeper");
+async fn background_responses_from_assistants_can_be_cancelled() {
+    let (definition, model) = test_assistant("keeper");
     let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
     let ask = |text: &str| json!({ "model": "threadkeep/keeper", "input": text, "background": true });
@@ -242,17 +245,17 @@ async fn background_responses_of_assistants_can_be_cancelled() {
     let id = started["id"].as_str().unwrap();
     client.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.expect(200);
     let thread = started["conversation"]["id"].as_str().unwrap().trim_start_matches("conv_").to_owned();
-    answered(&server, &thread).await;
+    wait_for_answer(&server, &thread).await;
     assert_eq!(wait_for_response(&client, id).await["status"], "cancelled");
     let started = client.post("/v1/responses", ask("hello")).await.expect(200);
     let response = wait_for_response(&client, started["id"].as_str().unwrap()).await;
     assert_eq!(response["output"][0]["content"][0]["text"], "You said: hello");
 }
 
-/// A client that received `in_progress` need not repeat the request, even if the server crashes.
+/// A client that received `in_progress` does not have to repeat the request, even if the server crashes.
 #[tokio::test]
 async fn requests_to_assistants_are_stored_before_in_progress_is_returned() {
-    let (definition, _) = keeper("keeper");
+    let (definition, _) = test_assistant("keeper");
     let store_control = StoreControl::default();
     let server = TestServer::start_with_control(
         &store_control,
@@ -267,7 +270,7 @@ async fn requests_to_assistants_are_stored_before_in_progress_is_returned() {
     });
     let pending = tokio::spawn(send(client.request("POST", "/v1/responses").json(&body)));
     is_paused.await.unwrap();
-    // Enough time for a response that does not wait for the commit.
+    // If the response did not wait for the commit, it would arrive during these requests.
     for _ in 0..50 {
         client.get("/health").await.expect(200);
     }
@@ -278,41 +281,42 @@ async fn requests_to_assistants_are_stored_before_in_progress_is_returned() {
     assert_eq!(response["output"][0]["content"][0]["text"], "You said: hello");
 }
 
-/// After a crash, another server resumes turns of assistants. Calls of a model alone are not repeated.
+/// After a crash, another server resumes the turns of assistants, but does not repeat calls to a model without an assistant.
 #[tokio::test]
-async fn responses_of_assistants_resume_after_a_crash() {
+async fn responses_from_assistants_resume_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
-    let ((definition, keeper_of_first), (echo, _)) = (keeper("keeper"), config_with_model());
-    let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let ((definition, first_model), (echo_config, _)) = (test_assistant("keeper"), config_with_model());
+    let crashing_runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let memory = threadkeep::open(&url).await.unwrap();
-    let config = TestConfig { assistants: vec![definition], ..echo };
-    let first = crashing.spawn(TestServer::over(memory, config)).await.unwrap();
+    let config = TestConfig { assistants: vec![definition], ..echo_config };
+    let first = crashing_runtime.spawn(TestServer::start_over(memory, config)).await.unwrap();
     let ask = |model: &str| json!({ "model": model, "input": "wait", "background": true });
     let started = first.client().post("/v1/responses", ask("threadkeep/keeper")).await.expect(200);
-    let alone = first.client().post("/v1/responses", ask("echo")).await.expect(200);
-    keeper_of_first.wait_until_blocked().await;
-    crashing.shutdown_background();
+    let without_assistant = first.client().post("/v1/responses", ask("echo")).await.expect(200);
+    first_model.wait_until_blocked().await;
+    crashing_runtime.shutdown_background();
 
-    let (definition, keeper) = keeper("keeper");
+    let (definition, resumed_model) = test_assistant("keeper");
     let memory = threadkeep::open(&url).await.unwrap();
-    let second = TestServer::over(memory, TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
+    let second =
+        TestServer::start_over(memory, TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = second.client();
     let id = started["id"].as_str().unwrap();
-    keeper.wait_until_blocked().await;
+    resumed_model.wait_until_blocked().await;
     assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200)["status"], "in_progress");
-    keeper.unblock();
+    resumed_model.unblock();
     let response = wait_for_response(&client, id).await;
     assert_eq!((&response["status"], &response["background"]), (&json!("completed"), &json!(true)));
     assert_eq!(response["output"][0]["content"][0]["text"], "You said: wait");
     assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200), response);
     let streamed = client.get(&format!("/v1/responses/{id}?stream=true")).await;
-    assert_eq!(data_of(&streamed.text).last().unwrap()["response"], response);
-    // Later responses can continue from it.
+    assert_eq!(parse_data(&streamed.text).last().unwrap()["response"], response);
+    // Later responses can continue from the resumed response.
     let next = json!({ "model": "threadkeep/keeper", "input": "more", "previous_response_id": id });
     let next = client.post("/v1/responses", next).await.expect(200);
     assert_eq!(next["output"][0]["content"][0]["text"], "You said: more");
 
-    let failed = wait_for_response(&client, alone["id"].as_str().unwrap()).await;
+    let failed = wait_for_response(&client, without_assistant["id"].as_str().unwrap()).await;
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("server_error")));
 }

@@ -1,4 +1,4 @@
-//! The store calls of a completion before the call of the model.
+//! The store calls that a completion makes before it calls the model.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,11 +11,11 @@ use crate::TestServer;
 use crate::pausable_store::StoreControl;
 use crate::server::TestConfig;
 
-/// A model that records the store calls before its own call.
+/// A model that records the store calls that precede each call to the model.
 #[derive(Debug)]
 struct CallRecorder {
     store_control: StoreControl,
-    before: Arc<Mutex<Vec<&'static str>>>,
+    calls_before: Arc<Mutex<Vec<&'static str>>>,
 }
 
 #[async_trait]
@@ -25,7 +25,7 @@ impl ChatModel for CallRecorder {
     }
 
     async fn answer(&self, _: &ChatRequest, _: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
-        *self.before.lock().unwrap() = self.store_control.take_calls();
+        *self.calls_before.lock().unwrap() = self.store_control.take_calls();
         let parts = vec![Part::Text("In 3 minutes.".to_owned())];
         Ok(ChatAnswer { parts, finish: Finish::Stop, model: "recorder".to_owned(), usage: None })
     }
@@ -33,8 +33,9 @@ impl ChatModel for CallRecorder {
 
 #[tokio::test]
 async fn completions_read_a_conversation_once_before_calling_the_model() {
-    let (store_control, before) = (StoreControl::default(), Arc::default());
-    let model = Arc::new(CallRecorder { store_control: store_control.clone(), before: Arc::clone(&before) });
+    let (store_control, calls_before) = (StoreControl::default(), Arc::default());
+    let model =
+        Arc::new(CallRecorder { store_control: store_control.clone(), calls_before: Arc::clone(&calls_before) });
     let server =
         TestServer::start_with_control(&store_control, TestConfig { model: Some(model), ..TestConfig::default() })
             .await;
@@ -48,8 +49,8 @@ async fn completions_read_a_conversation_once_before_calling_the_model() {
         for _ in 0..2 {
             store_control.take_calls();
             client.post(path, body.clone()).await.expect(200);
-            let calls = std::mem::take(&mut *before.lock().unwrap());
-            // The keys, the conversation, and the commit that locks it.
+            let calls = std::mem::take(&mut *calls_before.lock().unwrap());
+            // The calls list the server's keys, read the conversation, and lock it by a commit.
             assert_eq!(calls, ["list_records", "read_thread", "commit"], "{path}");
         }
     }

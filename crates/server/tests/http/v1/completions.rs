@@ -1,14 +1,14 @@
 use serde_json::{Value, json};
 
-use super::model::with_model;
+use super::model::start_with_model;
 
 #[tokio::test]
 async fn completions_are_stored_on_request() {
-    let (server, _) = with_model().await;
+    let (server, _) = start_with_model().await;
     let client = server.client();
-    let ask = async |text: &str, more: Value| {
+    let ask = async |text: &str, members: Value| {
         let mut body = json!({ "model": "m", "messages": [{ "role": "user", "content": text, "name": "ana" }] });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         client.post("/v1/chat/completions", body).await
     };
     let mut ids = Vec::new();
@@ -31,8 +31,8 @@ async fn completions_are_stored_on_request() {
     assert_eq!(list(&format!("after={}&limit=5", ids[19])).await, (ids[20..].to_vec(), true));
     assert_eq!(list("model=m&order=desc&limit=1").await, (vec![ids[24].clone()], true));
     assert_eq!(list("model=other").await.0.len(), 1);
-    let odd: Vec<String> = ids.iter().skip(1).step_by(2).cloned().collect();
-    assert_eq!(list("metadata[parity]=odd").await, (odd, false));
+    let odd_ids: Vec<String> = ids.iter().skip(1).step_by(2).cloned().collect();
+    assert_eq!(list("metadata[parity]=odd").await, (odd_ids, false));
     let path = format!("/v1/chat/completions/{}", ids[3]);
     let stored = client.get(&path).await.expect(200);
     assert_eq!(stored["choices"][0]["message"]["content"], "echo: 3 (1 messages)");
@@ -47,10 +47,10 @@ async fn completions_are_stored_on_request() {
     assert_eq!(client.get("/v1/chat/completions/chatcmpl-0").await.code(404), "not_found");
 }
 
-/// Agents manage the messages of a run themselves, and send all of them with each request.
+/// Agents keep the messages of a run themselves, and send all of them with each request.
 #[tokio::test]
 async fn resent_messages_are_stored_once() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let thread = client.new_thread().await;
     let tools = json!([{ "type": "function", "function": { "name": "look", "parameters": { "type": "object" } } }]);
@@ -63,26 +63,26 @@ async fn resent_messages_are_stored_once() {
     };
     let user = |text: &str| json!({ "role": "user", "content": text });
     let mut messages = vec![user("call")];
-    let mut calling = ask(&messages).await;
-    let call_id = calling["tool_calls"][0]["id"].clone();
-    // Clients encode calls differently.
-    calling["tool_calls"][0]["function"]["arguments"] = json!(r#"{ "at" : "14 St" }"#);
-    calling["content"] = json!("");
-    messages.extend([calling, json!({ "role": "tool", "tool_call_id": call_id, "content": "in 3 minutes" })]);
+    let mut calling_message = ask(&messages).await;
+    let call_id = calling_message["tool_calls"][0]["id"].clone();
+    // Clients may encode a call differently than the server did.
+    calling_message["tool_calls"][0]["function"]["arguments"] = json!(r#"{ "at" : "14 St" }"#);
+    calling_message["content"] = json!("");
+    messages.extend([calling_message, json!({ "role": "tool", "tool_call_id": call_id, "content": "in 3 minutes" })]);
     let answer = ask(&messages).await;
     assert_eq!(answer["content"], "echo: in 3 minutes (4 messages)");
     messages.extend([answer, user("thanks")]);
     let answer = ask(&messages).await;
     assert_eq!(answer["content"], "echo: thanks (6 messages)");
-    let once = ["call", "", "", "echo: in 3 minutes (4 messages)", "thanks", "echo: thanks (6 messages)"];
-    assert_eq!(client.texts(&thread).await, once);
+    let stored_once = ["call", "", "", "echo: in 3 minutes (4 messages)", "thanks", "echo: thanks (6 messages)"];
+    assert_eq!(client.texts(&thread).await, stored_once);
     // A new message with the same text is stored again.
     assert_eq!(ask(&[user("thanks")]).await["content"], "echo: thanks (8 messages)");
-    // The first messages may be missing, and the last ones may differ.
+    // The request may omit the first messages of the thread, and its last messages may differ from those of the thread.
     let completion = ask(&[messages[3..].to_vec(), vec![answer.clone(), user("two")]].concat()).await;
     assert_eq!(completion["content"], "echo: two (10 messages)");
     assert_eq!(ask(&[&messages[..4], &[user("three")]].concat()).await["content"], "echo: three (12 messages)");
-    // Messages that the thread does not contain are new, even if the following ones are in the thread.
+    // A message that the thread does not contain is new, and so are all after it, even if the thread contains them.
     let completion = ask(&[user("before"), answer, user("four")]).await;
     assert_eq!(completion["content"], "echo: four (16 messages)");
     let texts = client.texts(&thread).await;
@@ -94,7 +94,7 @@ async fn resent_messages_are_stored_once() {
 
 #[tokio::test]
 async fn empty_answers_do_not_match_stored_messages() {
-    let (server, _) = with_model().await;
+    let (server, _) = start_with_model().await;
     let (client, thread) = (server.client(), server.client().new_thread().await);
     let messages = json!([{ "role": "assistant", "content": "" }, { "role": "user", "content": "hello" }]);
     let body = json!({ "messages": messages, "metadata": { "thread": thread } });
@@ -104,7 +104,7 @@ async fn empty_answers_do_not_match_stored_messages() {
 
 #[tokio::test]
 async fn long_conversations_continue_in_their_thread() {
-    let (server, _) = with_model().await;
+    let (server, _) = start_with_model().await;
     let client = server.client();
     let thread = client.new_thread().await;
     let message = |number: usize| {
@@ -116,7 +116,7 @@ async fn long_conversations_continue_in_their_thread() {
         let body = json!({ "messages": messages, "metadata": { "thread": thread } });
         client.post("/v1/chat/completions", body).await
     };
-    // More messages than one commit may contain.
+    // The request contains more new messages than one commit may contain.
     assert_eq!(ask(&messages[..701]).await.error(400)["param"], "messages");
     for chunk in messages.chunks(600) {
         let path = format!("/v1/threads/{thread}/messages");

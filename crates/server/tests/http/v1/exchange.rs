@@ -5,23 +5,23 @@ use crate::server::send;
 
 #[tokio::test]
 async fn exports_can_be_imported_repeatedly() {
-    let (server, elsewhere) = (TestServer::start().await, TestServer::start().await);
+    let (server, other_server) = (TestServer::start().await, TestServer::start().await);
     let client = server.client();
     let thread = client.new_thread().await;
     client.say(&thread, "keep this").await;
     client.send("PUT", "/v1/preferences/tone", json!({ "value": "plain" })).await.expect(200);
     let exported = client.get("/v1/export").await;
     assert_eq!((exported.status, exported.header("content-type")), (200, "application/jsonl"));
-    let other = elsewhere.client();
+    let other = other_server.client();
     let import = || send(other.request("POST", "/v1/import").body(exported.text.clone()));
     let first = import().await.expect(200);
     assert_eq!((&first["messages"], &first["problem_count"]), (&json!({ "new": 1, "known": 0 }), &json!(0)));
-    let again = import().await.expect(200);
-    assert_eq!(again["messages"], json!({ "new": 0, "known": 1 }));
+    let repeated = import().await.expect(200);
+    assert_eq!(repeated["messages"], json!({ "new": 0, "known": 1 }));
     assert_eq!(other.texts(&thread).await, ["keep this"]);
     assert_eq!(other.get("/v1/preferences/tone").await.expect(200)["value"], "plain");
-    let odd = send(other.request("POST", "/v1/import").body("no conversations")).await;
-    assert_eq!(odd.code(400), "unreadable_file");
+    let unreadable = send(other.request("POST", "/v1/import").body("no conversations")).await;
+    assert_eq!(unreadable.code(400), "unreadable_file");
 }
 
 #[tokio::test]

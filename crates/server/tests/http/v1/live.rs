@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::Client;
-use crate::server::{PATIENCE, TestConfig, TestServer};
+use crate::server::{TIMEOUT, TestConfig, TestServer};
 
 /// A stream of server-sent events.
 pub(super) struct Events {
@@ -19,19 +19,21 @@ pub(super) struct Events {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Event {
-    /// The change number in the id.
+    /// The change number, which is the part of the id before the hyphen.
     id: Option<u64>,
-    /// The complete id.
+    /// The id as sent: the change number and the tag of the change.
     whole_id: Option<String>,
     name: String,
     pub(super) data: Value,
 }
 
 impl Events {
+    /// Opens a stream. If `seen` is set, events after this change number are replayed.
     pub(super) async fn open(client: &Client, path: &str, seen: Option<u64>) -> Self {
         Self::resume(client, path, seen.map(|seen| seen.to_string()).as_deref()).await
     }
 
+    /// Opens a stream, with `seen` as the id of the last event that the client received.
     async fn resume(client: &Client, path: &str, seen: Option<&str>) -> Self {
         let mut request = client.request("GET", path).header("accept", "text/event-stream");
         if let Some(seen) = seen {
@@ -40,25 +42,26 @@ impl Events {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
         let mut events = Self { response, text: String::new() };
-        assert_eq!(events.block().await.unwrap(), ": listening");
+        assert_eq!(events.next_block().await.unwrap(), ": listening");
         events
     }
 
     /// Reads the next block of lines; `None` at the end of the stream.
-    async fn block(&mut self) -> Option<String> {
+    async fn next_block(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
                 let rest = self.text.split_off(end + 2);
                 return Some(std::mem::replace(&mut self.text, rest).trim_end().to_owned());
             }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.unwrap().unwrap()?;
+            let chunk = tokio::time::timeout(TIMEOUT, self.response.chunk()).await.unwrap().unwrap()?;
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 
+    /// Reads the next event, ignoring comments; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Option<Event> {
         loop {
-            let block = self.block().await?;
+            let block = self.next_block().await?;
             if block.starts_with(':') {
                 continue;
             }
@@ -73,7 +76,7 @@ impl Events {
     }
 }
 
-fn texts(event: &Event) -> Vec<&str> {
+fn texts_of(event: &Event) -> Vec<&str> {
     let messages = event.data["events"][0]["messages"].as_array().unwrap();
     messages.iter().map(|message| message["text"].as_str().unwrap()).collect()
 }
@@ -95,7 +98,7 @@ async fn subscribers_receive_their_thread_in_order() {
         assert_eq!((event.id, event.name.as_str()), (Some(id), "commit"));
         // Messages that were deleted before they were sent are only reported as deleted.
         if event.data["events"][0]["type"] == "appended" {
-            assert_eq!(texts(&event), [text]);
+            assert_eq!(texts_of(&event), [text]);
         }
     }
     let mut last = events.next().await.unwrap();
@@ -119,24 +122,24 @@ async fn missed_events_are_replayed_including_erasures() {
     // `Last-Event-ID` takes precedence over the query.
     let mut events = Events::open(&client, &format!("{path}?after=0"), Some(2)).await;
     let third = events.next().await.unwrap();
-    assert_eq!((third.id, texts(&third)), (Some(3), vec!["three"]));
+    assert_eq!((third.id, texts_of(&third)), (Some(3), vec!["three"]));
     let erased = events.next().await.unwrap();
     assert_eq!((erased.id, &erased.data["events"][0]["type"]), (Some(4), &json!("erased")));
     client.say(&thread, "four").await;
     assert_eq!(events.next().await.unwrap().id, Some(5));
-    let mut lost = Events::open(&client, &format!("{path}?after=99"), None).await;
-    let reset = lost.next().await.unwrap();
+    let mut ahead = Events::open(&client, &format!("{path}?after=99"), None).await;
+    let reset = ahead.next().await.unwrap();
     assert_eq!((reset.name.as_str(), reset.id), ("reset", Some(5)));
     // S1.43
-    let mut late = Events::open(&client, &format!("{path}?last=2"), None).await;
-    let history = late.next().await.unwrap();
+    let mut newest = Events::open(&client, &format!("{path}?last=2"), None).await;
+    let history = newest.next().await.unwrap();
     let texts: Vec<&Value> =
         history.data["messages"].as_array().unwrap().iter().map(|message| &message["text"]).collect();
     assert_eq!((history.name.as_str(), texts), ("history", vec![&json!("three"), &json!("four")]));
 }
 
 // S1.06
-// JSON is stored byte for byte and may span several lines; the data of an event may not.
+// JSON is stored byte for byte and may contain line breaks, but the data of an event must be on one line.
 #[tokio::test]
 async fn json_with_line_breaks_is_sent_on_one_line() {
     let server = TestServer::start().await;
@@ -156,7 +159,7 @@ async fn json_with_line_breaks_is_sent_on_one_line() {
     let exported = client.get("/v1/export").await;
     let lines: Vec<Value> = exported.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3);
-    assert!(client.get(&path).await.text.contains("{\r\n\n\"at\":\n1.0}"), "byte for byte");
+    assert!(client.get(&path).await.text.contains("{\r\n\n\"at\":\n1.0}"), "the stored JSON is unchanged");
 }
 
 #[tokio::test]
@@ -170,11 +173,11 @@ async fn events_are_filtered_by_role() {
     let answer = json!({ "messages": [{ "role": "assistant", "text": "answer" }] });
     client.post(&format!("/v1/threads/{thread}/messages"), answer).await.expect(201);
     let mut received = events.next().await.unwrap();
-    // The title that was derived from the question is sent without the question.
+    // An event about the title, which the server derives from the question, may precede the answer.
     if received.data["events"][0]["type"] == "patched" {
         received = events.next().await.unwrap();
     }
-    assert_eq!(texts(&received), ["answer"]);
+    assert_eq!(texts_of(&received), ["answer"]);
 }
 
 #[tokio::test]
@@ -188,11 +191,11 @@ async fn every_stream_ends_with_a_reason() {
     let thread = client.new_thread().await;
     let path = format!("/v1/threads/{thread}/events");
     let mut revoked = Events::open(&client, &path, None).await;
-    assert_eq!(revoked.block().await.unwrap(), ": heartbeat");
+    assert_eq!(revoked.next_block().await.unwrap(), ": heartbeat");
     Keys::new(&server.memory).revoke(&record.tenant, &record.id).await.unwrap();
     assert_eq!(revoked.next().await.unwrap().data, json!({ "type": "end", "reason": "key_revoked" }));
     assert_eq!(revoked.next().await, None);
-    let client = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let client = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let mut events = Events::open(&client, &path, None).await;
     client.say(&thread, "last words").await;
     assert_eq!(events.next().await.unwrap().id, Some(1));
@@ -200,14 +203,14 @@ async fn every_stream_ends_with_a_reason() {
     let end = events.next().await.unwrap();
     assert_eq!(end.data, json!({ "type": "end", "reason": "shutdown", "resume_after": 1 }));
     assert_eq!(events.next().await, None);
-    server.stopped().await.unwrap();
+    server.wait_until_stopped().await.unwrap();
 }
 
 #[tokio::test]
 async fn slow_subscribers_are_dropped_without_affecting_others() {
     let options = ServerOptions {
         slow_reader: Duration::from_millis(200),
-        // On a busy machine the appends take long; the connection must stay open until its end is read.
+        // On a busy machine the appends take long. The connection must stay open until the test has read all of it.
         write_timeout: Duration::from_secs(3_600),
         sweep_every: None,
         ..TestConfig::default().options
@@ -244,7 +247,7 @@ async fn slow_subscribers_are_dropped_without_affecting_others() {
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-async fn socket(server: &TestServer, client: &Client) -> Socket {
+async fn open_socket(server: &TestServer, client: &Client) -> Socket {
     let mut request = format!("ws://{}/v1/live", server.address).into_client_request().unwrap();
     if let Some(key) = &client.key {
         request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
@@ -258,7 +261,7 @@ async fn send_message(socket: &mut Socket, message: Value) {
 
 async fn receive(socket: &mut Socket) -> Value {
     loop {
-        match tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap() {
+        match tokio::time::timeout(TIMEOUT, socket.next()).await.unwrap().unwrap().unwrap() {
             Message::Text(text) => return serde_json::from_str(&text).unwrap(),
             Message::Close(frame) => return json!({ "closed": frame.unwrap().reason.as_str() }),
             _ => {}
@@ -270,15 +273,14 @@ async fn receive(socket: &mut Socket) -> Value {
 async fn invalid_frames_close_the_socket_with_a_reason() {
     let server = TestServer::start().await;
     for (is_too_large, code, reason) in [(true, 1009, "65536"), (false, 1002, "opcode")] {
-        let mut socket = socket(&server, &server.client()).await;
+        let mut socket = open_socket(&server, &server.client()).await;
         if is_too_large {
             socket.send(Message::text("x".repeat(65 * 1024))).await.unwrap();
         } else {
-            // A masked frame with a reserved opcode.
+            // This is a masked frame with a reserved opcode.
             socket.get_mut().write_all(&[0x83, 0x80, 0, 0, 0, 0]).await.unwrap();
         }
-        let Message::Close(Some(frame)) =
-            tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap()
+        let Message::Close(Some(frame)) = tokio::time::timeout(TIMEOUT, socket.next()).await.unwrap().unwrap().unwrap()
         else {
             panic!("not a close frame");
         };
@@ -287,7 +289,8 @@ async fn invalid_frames_close_the_socket_with_a_reason() {
     }
 }
 
-/// After a failover that lost commits, the number of a lost change is used again with another tag.
+/// After a failover that lost commits, the numbers of lost changes are assigned again. The tag in an event's id distinguishes
+/// the new changes from the lost ones.
 #[tokio::test]
 async fn changes_lost_in_a_failover_are_detected() {
     let server = TestServer::start().await;
@@ -299,11 +302,11 @@ async fn changes_lost_in_a_failover_are_detected() {
     }
     let events = format!("{path}/events");
     let first = Events::open(&client, &events, Some(0)).await.next().await.unwrap();
-    let seen = first.whole_id.unwrap();
-    assert_eq!((first.id, seen.len(), &first.data["change"]), (Some(1), "1-a1b2c3d4".len(), &json!(1)));
-    for seen in [seen.as_str(), "1"] {
+    let first_id = first.whole_id.unwrap();
+    assert_eq!((first.id, first_id.len(), &first.data["change"]), (Some(1), "1-a1b2c3d4".len(), &json!(1)));
+    for seen in [first_id.as_str(), "1"] {
         let next = Events::resume(&client, &events, Some(seen)).await.next().await.unwrap();
-        assert_eq!((next.id, texts(&next)), (Some(2), vec!["two"]), "after {seen}");
+        assert_eq!((next.id, texts_of(&next)), (Some(2), vec!["two"]), "after {seen}");
     }
     for lost in ["1-00000000", "2-00000000"] {
         let reset = Events::resume(&client, &events, Some(lost)).await.next().await.unwrap();
@@ -314,9 +317,9 @@ async fn changes_lost_in_a_failover_are_detected() {
     let refused = client.request("GET", &events).header("last-event-id", "1-lost").send().await.unwrap();
     assert_eq!(refused.status(), 400);
 
-    let mut socket = socket(&server, &client).await;
+    let mut socket = open_socket(&server, &client).await;
     for (after, kind, change) in [
-        (json!(seen), "commit", 2),
+        (json!(first_id), "commit", 2),
         (json!(1), "commit", 2),
         (json!("1"), "commit", 2),
         (json!("1-00000000"), "reset", 2),
@@ -331,7 +334,7 @@ async fn changes_lost_in_a_failover_are_detected() {
     send_message(&mut socket, json!({ "type": "subscribe", "thread": thread, "after": "lost" })).await;
     assert_eq!(receive(&mut socket).await["error"]["code"], "invalid_request");
 
-    let present = client.get(&path).await.header("etag").to_owned();
+    let current_etag = client.get(&path).await.header("etag").to_owned();
     let patch = async |etag: &str| {
         let request = client.request("PATCH", &path).header("if-match", etag).json(&json!({ "title": "New" }));
         request.send().await.unwrap()
@@ -339,85 +342,88 @@ async fn changes_lost_in_a_failover_are_detected() {
     let stale = patch("\"2-00000000\"").await;
     assert_eq!(
         (stale.status(), stale.headers()["etag"].to_str().unwrap()),
-        (412.try_into().unwrap(), present.as_str())
+        (412.try_into().unwrap(), current_etag.as_str())
     );
-    assert_eq!(patch(&present).await.status(), 200);
-    assert_eq!(patch("\"3\"").await.status(), 200, "a number without a tag is accepted");
+    assert_eq!(patch(&current_etag).await.status(), 200);
+    assert_eq!(patch("\"3\"").await.status(), 200, "a change number without a tag is accepted");
 }
 
 // S0.38
 #[tokio::test]
 async fn sockets_subscribe_to_many_threads() {
     let mut server = TestServer::start().await;
-    let client = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
-    let other = server.keyed("acme", Some("bob"), &[KeyRole::Write]).await;
-    let (one, two, theirs) = (client.new_thread().await, client.new_thread().await, other.new_thread().await);
-    let mut socket = socket(&server, &client).await;
-    for thread in [&theirs, "0190b4e2-0000-7000-8000-000000000000", "x"] {
+    let client = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let other = server.client_with_new_key("acme", Some("bob"), &[KeyRole::Write]).await;
+    let (first_thread, second_thread, others_thread) =
+        (client.new_thread().await, client.new_thread().await, other.new_thread().await);
+    let mut socket = open_socket(&server, &client).await;
+    for thread in [&others_thread, "0190b4e2-0000-7000-8000-000000000000", "x"] {
         send_message(&mut socket, json!({ "type": "subscribe", "thread": thread })).await;
         let problem = receive(&mut socket).await;
         assert_eq!(problem["error"], json!({ "code": "not_found", "message": "thread not found", "param": null }));
     }
-    for message in [json!("?"), json!({ "type": "dance" }), json!({ "type": "subscribe", "thread": one, "odd": 1 })] {
+    for message in
+        [json!("?"), json!({ "type": "dance" }), json!({ "type": "subscribe", "thread": first_thread, "odd": 1 })]
+    {
         send_message(&mut socket, message).await;
         assert_eq!(receive(&mut socket).await["error"]["code"], "invalid_request");
     }
     send_message(&mut socket, json!({ "type": "subscribe_threads" })).await;
     assert_eq!(receive(&mut socket).await["type"], "subscribed_threads");
-    for thread in [&one, &two] {
+    for thread in [&first_thread, &second_thread] {
         send_message(&mut socket, json!({ "type": "subscribe", "thread": thread, "roles": ["user"] })).await;
         assert_eq!(receive(&mut socket).await, json!({ "type": "subscribed", "thread": thread }));
     }
-    other.say(&theirs, "not for ana").await;
-    client.say(&one, "first").await;
+    other.say(&others_thread, "not for ana").await;
+    client.say(&first_thread, "first").await;
     let (mut commit, mut cursor) = (None, None);
     while commit.is_none() || cursor.is_none() {
         let received = receive(&mut socket).await;
         match received["type"].as_str().unwrap() {
             "commit" => commit = Some(received),
             _ => {
-                assert_eq!(received["threads"][0]["id"], json!(one));
+                assert_eq!(received["threads"][0]["id"], json!(first_thread));
                 cursor = Some(received["cursor"].as_str().unwrap().to_owned());
             }
         }
     }
     let commit = commit.unwrap();
-    assert_eq!((&commit["thread"], &commit["change"]), (&json!(one), &json!(1)));
+    assert_eq!((&commit["thread"], &commit["change"]), (&json!(first_thread), &json!(1)));
     assert_eq!(commit["events"][0]["messages"][0]["text"], "first");
     send_message(&mut socket, json!({ "type": "unsubscribe_threads" })).await;
-    send_message(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
-    send_message(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
+    send_message(&mut socket, json!({ "type": "unsubscribe", "thread": first_thread })).await;
+    send_message(&mut socket, json!({ "type": "unsubscribe", "thread": first_thread })).await;
     assert_eq!(receive(&mut socket).await["error"]["code"], "not_found");
-    client.say(&one, "unheard").await;
-    client.say(&two, "received").await;
-    assert_eq!(receive(&mut socket).await["thread"], json!(two));
-    // A cursor of another user is invalid.
-    let mut foreign = self::socket(&server, &other).await;
-    send_message(&mut foreign, json!({ "type": "subscribe_threads", "cursor": cursor.unwrap() })).await;
-    assert_eq!(receive(&mut foreign).await["error"]["code"], "invalid_cursor");
+    client.say(&first_thread, "unheard").await;
+    client.say(&second_thread, "received").await;
+    assert_eq!(receive(&mut socket).await["thread"], json!(second_thread));
+    // A cursor that another user received is invalid.
+    let mut others_socket = open_socket(&server, &other).await;
+    send_message(&mut others_socket, json!({ "type": "subscribe_threads", "cursor": cursor.unwrap() })).await;
+    assert_eq!(receive(&mut others_socket).await["error"]["code"], "invalid_cursor");
     server.request_shutdown();
     let end = receive(&mut socket).await;
     assert_eq!((&end["type"], &end["reason"]), (&json!("end"), &json!("shutdown")));
     assert_eq!(receive(&mut socket).await, json!({ "closed": "shutdown" }));
-    assert_eq!(receive(&mut foreign).await, json!({ "closed": "shutdown" }));
-    server.stopped().await.unwrap();
+    assert_eq!(receive(&mut others_socket).await, json!({ "closed": "shutdown" }));
+    server.wait_until_stopped().await.unwrap();
 }
 
 // S0.38, S1.06
 #[tokio::test]
-async fn sockets_follow_all_threads_of_a_user() {
+async fn sockets_can_subscribe_to_all_threads_of_a_user() {
     let server = TestServer::start().await;
-    let client = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
-    let other = server.keyed("acme", Some("bob"), &[KeyRole::Write]).await;
-    let (old, theirs) = (client.new_thread().await, other.new_thread().await);
+    let client = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let other = server.client_with_new_key("acme", Some("bob"), &[KeyRole::Write]).await;
+    let (old, others_thread) = (client.new_thread().await, other.new_thread().await);
     client.say(&old, "before").await;
-    let mut socket = socket(&server, &client).await;
+    let mut socket = open_socket(&server, &client).await;
     send_message(&mut socket, json!({ "type": "subscribe_threads", "roles": ["user"] })).await;
     assert_eq!(receive(&mut socket).await["error"]["param"], "roles");
     send_message(&mut socket, json!({ "type": "subscribe_threads", "follow": true, "roles": ["assistant"] })).await;
     let start = receive(&mut socket).await;
     assert_eq!(start["type"], "subscribed_threads");
-    other.say(&theirs, "not for ana").await;
+    other.say(&others_thread, "not for ana").await;
     let new = client.new_thread().await;
     let exchange = json!({ "messages": [
         { "role": "user", "text": "a question" }, { "role": "assistant", "text": "an answer" },
@@ -446,9 +452,9 @@ async fn sockets_follow_all_threads_of_a_user() {
     }
     assert_eq!(received, json!({ "thread": new, "type": "deleted" }));
     // A client that resumes receives `reset` for threads that have changed.
-    let mut later = self::socket(&server, &client).await;
-    send_message(&mut later, json!({ "type": "subscribe_threads", "follow": true, "cursor": start["cursor"] })).await;
-    assert_eq!(receive(&mut later).await["type"], "subscribed_threads");
-    let reset = receive(&mut later).await;
+    let mut resumed = open_socket(&server, &client).await;
+    send_message(&mut resumed, json!({ "type": "subscribe_threads", "follow": true, "cursor": start["cursor"] })).await;
+    assert_eq!(receive(&mut resumed).await["type"], "subscribed_threads");
+    let reset = receive(&mut resumed).await;
     assert_eq!((&reset["type"], &reset["thread"], &reset["change"]), (&json!("reset"), &json!(old), &json!(3)));
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::TestServer;
 use crate::server::send;
 
-fn seqs(page: &Value) -> Vec<u64> {
+fn seqs_of(page: &Value) -> Vec<u64> {
     page["data"].as_array().unwrap().iter().map(|message| message["seq"].as_u64().unwrap()).collect()
 }
 
@@ -39,7 +39,7 @@ async fn messages_are_returned_unchanged() {
 }
 
 #[tokio::test]
-async fn pages_work_in_both_orders_and_filter_before_the_limit() {
+async fn pages_are_complete_in_both_orders_and_filters_apply_before_the_limit() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
@@ -50,13 +50,13 @@ async fn pages_work_in_both_orders_and_filter_before_the_limit() {
         .collect();
     client.post(&path, json!({ "messages": messages })).await.expect(201);
     for (order, bound) in [("asc", "after"), ("desc", "before")] {
-        let (mut seen, mut from) = (Vec::new(), String::new());
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
         loop {
-            let page = client.get(&format!("{path}?order={order}&limit=10{from}")).await.expect(200);
-            seen.extend(seqs(&page));
+            let page = client.get(&format!("{path}?order={order}&limit=10{cursor}")).await.expect(200);
+            seen.extend(seqs_of(&page));
             assert_eq!(page["has_more"], json!(page["next"].is_u64()));
             match page["next"].as_u64() {
-                Some(next) => from = format!("&{bound}={next}"),
+                Some(next) => cursor = format!("&{bound}={next}"),
                 None => break,
             }
         }
@@ -67,9 +67,9 @@ async fn pages_work_in_both_orders_and_filter_before_the_limit() {
     }
     // S1.03
     let newest = client.get(&format!("{path}?limit=3&before=2026-01-01T00:00:10Z")).await.expect(200);
-    assert_eq!(seqs(&newest), [10, 9, 8]);
-    let late = client.get(&format!("{path}?after=20&role=assistant&order=asc")).await.expect(200);
-    assert_eq!(seqs(&late), [22, 24]);
+    assert_eq!(seqs_of(&newest), [10, 9, 8]);
+    let filtered = client.get(&format!("{path}?after=20&role=assistant&order=asc")).await.expect(200);
+    assert_eq!(seqs_of(&filtered), [22, 24]);
     assert_eq!(client.get(&format!("{path}?role=robot")).await.error(400)["param"], "role");
     assert_eq!(client.get(&format!("{path}?before=yesterday")).await.error(400)["param"], "before");
 }
@@ -99,15 +99,17 @@ async fn rejected_requests_store_nothing() {
     let client = server.client();
     let thread = client.new_thread().await;
     let path = format!("/v1/threads/{thread}/messages");
-    let none = client.post(&path, json!({ "messages": [] })).await.expect(201);
-    assert_eq!((&none["count"], &none["change"]), (&json!(0), &json!(0)));
+    let empty = client.post(&path, json!({ "messages": [] })).await.expect(201);
+    assert_eq!((&empty["count"], &empty["change"]), (&json!(0), &json!(0)));
     assert_eq!(client.post(&path, json!({ "messages": null })).await.error(400)["param"], "messages");
     client.post("/v1/threads//messages", json!({ "messages": [] })).await.error(404);
-    let half = json!({ "messages": [{ "role": "user", "text": "fine" }, { "role": "user", "text": "nul \u{0}" }] });
-    assert_eq!(client.post(&path, half).await.error(400)["param"], "text");
+    let partly_invalid =
+        json!({ "messages": [{ "role": "user", "text": "fine" }, { "role": "user", "text": "nul \u{0}" }] });
+    assert_eq!(client.post(&path, partly_invalid).await.error(400)["param"], "text");
     let stale = json!({ "messages": [{ "role": "user", "text": "late" }], "expected_seq": 7 });
     assert_eq!(client.post(&path, stale).await.code(409), "seq_conflict");
-    let twice = json!({ "messages": [{ "role": "user", "external_id": "x" }, { "role": "user", "external_id": "x" }] });
-    assert_eq!(client.post(&path, twice).await.error(400)["param"], "external id");
+    let duplicate_ids =
+        json!({ "messages": [{ "role": "user", "external_id": "x" }, { "role": "user", "external_id": "x" }] });
+    assert_eq!(client.post(&path, duplicate_ids).await.error(400)["param"], "external id");
     assert_eq!(client.texts(&thread).await, [""; 0]);
 }

@@ -16,6 +16,7 @@ use crate::server::{TestConfig, TestServer, send};
 /// If the request demands a format, the answer is a fixed JSON object.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
+    /// All requests, oldest first.
     pub(crate) requests: Mutex<Vec<ChatRequest>>,
     /// Notified when a request blocks.
     pub(crate) blocked: Notify,
@@ -36,13 +37,13 @@ impl ChatModel for Echo {
             requests.len()
         };
         let last = request.messages.last().map(|message| message.parts.clone()).unwrap_or_default();
-        let words = last.iter().find_map(|part| match part {
+        let text = last.iter().find_map(|part| match part {
             Part::Text(text) => Some(text.clone()),
             Part::ToolResult(result) => Some(result.output.clone()),
             _ => None,
         });
-        let words = words.unwrap_or_default();
-        if words == "wait" {
+        let text = text.unwrap_or_default();
+        if text == "wait" {
             self.blocked.notify_one();
             self.unblock.notified().await;
         }
@@ -50,7 +51,7 @@ impl ChatModel for Echo {
         let usage = Usage { input_tokens: 7, output_tokens: 3, details, ..Usage::default() };
         let answer =
             |parts, finish| ChatAnswer { parts, finish, model: "echo-1".to_owned(), usage: Some(usage.clone()) };
-        match (words.as_str(), request.tools.first()) {
+        match (text.as_str(), request.tools.first()) {
             ("fail", _) => Err(ModelError::Unavailable {
                 model: "echo".to_owned(),
                 detail: "the test requested a failure".to_owned(),
@@ -62,25 +63,25 @@ impl ChatModel for Echo {
                 Ok(answer(vec![Part::ToolCall(call)], Finish::ToolCalls))
             }
             _ => {
-                let text = match request.format {
+                let answer_text = match request.format {
                     Some(_) => r#"{"at":"14 St"}"#.to_owned(),
-                    None => format!("echo: {words} ({} messages)", request.messages.len()),
+                    None => format!("echo: {text} ({} messages)", request.messages.len()),
                 };
-                let (first, rest) = text.split_at(5);
+                let (first, rest) = answer_text.split_at(5);
                 deltas(ChatDelta::Text(first.to_owned()));
                 deltas(ChatDelta::Text(rest.to_owned()));
-                Ok(answer(vec![Part::Text(text)], Finish::Stop))
+                Ok(answer(vec![Part::Text(answer_text)], Finish::Stop))
             }
         }
     }
 }
 
-/// An embedder whose vectors contain the length of the text.
+/// An embedder that maps each text to a vector of its length and 0.5.
 #[derive(Debug)]
-pub(crate) struct Lengths;
+pub(crate) struct LengthEmbedder;
 
 #[async_trait]
-impl Embedder for Lengths {
+impl Embedder for LengthEmbedder {
     fn model(&self) -> &str {
         "lengths"
     }
@@ -91,31 +92,34 @@ impl Embedder for Lengths {
     }
 }
 
-pub(crate) async fn with_model() -> (TestServer, Arc<Echo>) {
+pub(crate) async fn start_with_model() -> (TestServer, Arc<Echo>) {
     let (config, model) = config_with_model();
     (TestServer::start_with(config).await, model)
 }
 
-/// The same over its own PostgreSQL database; `None` if tests over PostgreSQL are skipped.
-pub(crate) async fn with_model_over_postgres() -> Option<(TestServer, Arc<Echo>)> {
+/// Starts a server with a model over its own PostgreSQL database; `None` if tests over PostgreSQL are skipped.
+pub(crate) async fn start_with_model_over_postgres() -> Option<(TestServer, Arc<Echo>)> {
     let (config, model) = config_with_model();
     Some((TestServer::start_over_postgres(config).await?, model))
 }
 
 pub(crate) fn config_with_model() -> (TestConfig, Arc<Echo>) {
     let model = Arc::new(Echo::default());
-    (TestConfig { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..TestConfig::default() }, model)
+    (
+        TestConfig { model: Some(model.clone()), embedder: Some(Arc::new(LengthEmbedder)), ..TestConfig::default() },
+        model,
+    )
 }
 
 /// Parses the data of each event of a stream.
-pub(super) fn data_of(text: &str) -> Vec<Value> {
+pub(super) fn parse_data(text: &str) -> Vec<Value> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
     lines.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
 #[tokio::test]
-async fn models_are_listed_and_embed() {
-    let (server, _) = with_model().await;
+async fn models_are_listed_and_compute_embeddings() {
+    let (server, _) = start_with_model().await;
     let client = server.client();
     let models = client.get("/v1/models").await.expect(200);
     assert_eq!((&models["data"][0]["id"], &models["data"][1]["id"]), (&json!("echo"), &json!("lengths")));
@@ -134,26 +138,29 @@ async fn models_are_listed_and_embed() {
     ] {
         assert_eq!(client.post(path, body).await.code(400), "invalid_request", "an empty request: {path}");
     }
-    let alone = TestServer::start().await;
+    let without_models = TestServer::start().await;
     for (path, body) in [
         ("/v1/embeddings", json!({ "input": "a" })),
         ("/v1/responses", json!({ "input": "a" })),
         ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "a" }] })),
     ] {
-        assert_eq!(alone.client().post(path, body).await.code(404), "model_not_found", "{path}");
+        assert_eq!(without_models.client().post(path, body).await.code(404), "model_not_found", "{path}");
     }
-    assert_eq!(alone.client().get("/v1/models").await.expect(200)["data"], json!([]));
+    assert_eq!(without_models.client().get("/v1/models").await.expect(200)["data"], json!([]));
 }
 
 #[tokio::test]
 async fn completions_are_stateless_or_continue_a_thread() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let ask = |text: &str| json!({ "model": "any", "messages": [{ "role": "system", "content": "Be brief." }, { "role": "user", "content": text }] });
-    let alone = client.post("/v1/chat/completions", ask("hello")).await.expect(200);
-    assert_eq!(alone["choices"][0]["message"]["content"], "echo: hello (2 messages)");
-    assert_eq!((&alone["choices"][0]["finish_reason"], &alone["usage"]["total_tokens"]), (&json!("stop"), &json!(10)));
-    let usage = &alone["usage"];
+    let stateless = client.post("/v1/chat/completions", ask("hello")).await.expect(200);
+    assert_eq!(stateless["choices"][0]["message"]["content"], "echo: hello (2 messages)");
+    assert_eq!(
+        (&stateless["choices"][0]["finish_reason"], &stateless["usage"]["total_tokens"]),
+        (&json!("stop"), &json!(10))
+    );
+    let usage = &stateless["usage"];
     assert_eq!(usage["prompt_tokens_details"], json!({ "cached_tokens": 5 }));
     assert_eq!(usage["completion_tokens_details"], json!({ "reasoning_tokens": 2 }));
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
@@ -165,21 +172,21 @@ async fn completions_are_stateless_or_continue_a_thread() {
     in_thread("one", "0").await.expect(200);
     let second = in_thread("two", "0").await.expect(200);
     assert_eq!(second["choices"][0]["message"]["content"], "echo: two (4 messages)");
-    let again = in_thread("two", "1").await.expect(200);
-    assert_eq!((&again["id"], &again["choices"]), (&second["id"], &second["choices"]));
+    let retried = in_thread("two", "1").await.expect(200);
+    assert_eq!((&retried["id"], &retried["choices"]), (&second["id"], &second["choices"]));
     assert_eq!(client.texts(&thread).await, ["one", "echo: one (2 messages)", "two", "echo: two (4 messages)"]);
     assert_eq!(model.requests.lock().unwrap().len(), 3, "a retry does not call the model");
     assert_eq!(in_thread("fail", "0").await.code(503), "model_unavailable");
     assert_eq!(client.texts(&thread).await.len(), 4, "failed requests store nothing");
-    let mut named = ask("three");
-    named["metadata"] = json!({ "thread": thread });
-    client.post("/v1/chat/completions", named).await.expect(200);
+    let mut with_thread = ask("three");
+    with_thread["metadata"] = json!({ "thread": thread });
+    client.post("/v1/chat/completions", with_thread).await.expect(200);
     assert_eq!(client.texts(&thread).await.len(), 6);
 }
 
 #[tokio::test]
 async fn completions_can_be_streamed() {
-    let (server, _) = with_model().await;
+    let (server, _) = start_with_model().await;
     let client = server.client();
     let tools = json!([{ "type": "function", "function": { "name": "look", "parameters": { "type": "object" } } }]);
     let ask = |text: &str| {
@@ -189,7 +196,7 @@ async fn completions_can_be_streamed() {
     let streamed = ask("hello").await;
     assert_eq!(streamed.header("content-type"), "text/event-stream");
     assert!(streamed.text.ends_with("data: [DONE]\n\n"));
-    let chunks = data_of(&streamed.text);
+    let chunks = parse_data(&streamed.text);
     let deltas: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
     assert_eq!(*deltas[0], json!({ "role": "assistant", "content": "" }));
     let words: String = deltas.iter().filter_map(|delta| delta["content"].as_str()).collect();
@@ -197,9 +204,9 @@ async fn completions_can_be_streamed() {
     assert_eq!(chunks[chunks.len() - 2]["choices"][0]["finish_reason"], "stop");
     let last = chunks.last().unwrap();
     assert_eq!((&last["choices"], &last["usage"]["prompt_tokens"]), (&json!([]), &json!(7)));
-    let called = data_of(&ask("call").await.text);
+    let called = parse_data(&ask("call").await.text);
     assert_eq!(called[1]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"], "look");
     assert_eq!(called[2]["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"], r#"{"at":"14 St"}"#);
-    let failed = data_of(&ask("fail").await.text);
+    let failed = parse_data(&ask("fail").await.text);
     assert_eq!(failed.last().unwrap()["error"]["code"], "model_unavailable");
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use threadkeep::core::{AnswerFormat, RecordQuery};
 use threadkeep::{Part, RecordOwner, Role, Scope, UserId};
 
-use super::model::with_model;
+use super::model::start_with_model;
 use crate::server::{Client, send};
 
-fn content(response: &Value) -> &str {
+fn response_text(response: &Value) -> &str {
     response["output"][0]["content"][0]["text"].as_str().unwrap()
 }
 
@@ -16,31 +16,32 @@ async fn new_conversation(client: &Client) -> String {
 }
 
 /// Returns the items of a conversation, oldest first.
-async fn items(client: &Client, conversation: &str) -> Vec<Value> {
+async fn list_items(client: &Client, conversation: &str) -> Vec<Value> {
     let page = client.get(&format!("/v1/conversations/{conversation}/items?order=asc&limit=100")).await.expect(200);
     page["data"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
 async fn request_options_are_passed_to_the_model() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let schema = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
-    let flat = json!({ "type": "json_schema", "name": "place", "schema": schema, "strict": true });
-    let nested = json!({ "type": "json_schema", "json_schema": { "name": "place", "schema": schema, "strict": true } });
-    let look = json!({ "name": "look", "parameters": { "type": "object" }, "strict": true });
-    let mut flat_look = look.clone();
-    flat_look["type"] = json!("function");
-    let response = json!({ "input": "x", "tools": [flat_look], "text": { "format": flat }, "top_p": 0.5, "parallel_tool_calls": false,
+    let responses_format = json!({ "type": "json_schema", "name": "place", "schema": schema, "strict": true });
+    let chat_format =
+        json!({ "type": "json_schema", "json_schema": { "name": "place", "schema": schema, "strict": true } });
+    let function = json!({ "name": "look", "parameters": { "type": "object" }, "strict": true });
+    let mut responses_tool = function.clone();
+    responses_tool["type"] = json!("function");
+    let response = json!({ "input": "x", "tools": [responses_tool], "text": { "format": responses_format }, "top_p": 0.5, "parallel_tool_calls": false,
         "reasoning": { "effort": "low" }, "max_output_tokens": 9, "temperature": 0.25, "prompt_cache_key": "k", "user": "u" });
     let response = client.post("/v1/responses", response).await.expect(200);
     assert_eq!(
         (&response["text"]["format"], &response["prompt_cache_key"], &response["user"]),
-        (&flat, &json!("k"), &json!("u"))
+        (&responses_format, &json!("k"), &json!("u"))
     );
     let messages = json!([{ "role": "user", "content": "x" }]);
-    let chat = json!({ "messages": messages, "tools": [{ "type": "function", "function": look }],
-        "response_format": nested, "top_p": 0.5, "parallel_tool_calls": false,
+    let chat = json!({ "messages": messages, "tools": [{ "type": "function", "function": function }],
+        "response_format": chat_format, "top_p": 0.5, "parallel_tool_calls": false,
         "reasoning_effort": "low", "max_completion_tokens": 9, "temperature": 0.25 });
     client.post("/v1/chat/completions", chat).await.expect(200);
     let chat = json!({ "messages": messages, "response_format": { "type": "json_object" }, "stop": "END", "seed": 7,
@@ -72,24 +73,24 @@ async fn request_options_are_passed_to_the_model() {
 
 #[tokio::test]
 async fn items_can_be_referenced_by_id() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let reference = |item: &Value| json!({ "type": "item_reference", "id": item["id"] });
     let first = client.post("/v1/responses", json!({ "input": "one" })).await.expect(200);
     let item = &first["output"][0];
     let input = json!([{ "role": "user", "content": "one" }, reference(item), { "role": "user", "content": "two" }]);
     let second = client.post("/v1/responses", json!({ "input": input })).await.expect(200);
-    assert_eq!(content(&second), "echo: two (3 messages)");
+    assert_eq!(response_text(&second), "echo: two (3 messages)");
     assert_eq!(model.requests.lock().unwrap()[1].messages[1].plain_text(), "echo: one (1 messages)");
-    // Items that the chain already contains are not repeated.
+    // Items that the chain of previous responses already contains are not repeated.
     let body = json!({ "previous_response_id": first["id"], "input": [{ "id": item["id"] }, { "role": "user", "content": "two" }] });
-    assert_eq!(content(&client.post("/v1/responses", body).await.expect(200)), "echo: two (3 messages)");
+    assert_eq!(response_text(&client.post("/v1/responses", body).await.expect(200)), "echo: two (3 messages)");
     let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
     let called = client.post("/v1/responses", json!({ "input": "call", "tools": tools })).await.expect(200);
     let call = &called["output"][0];
     let output = json!({ "type": "function_call_output", "call_id": call["call_id"], "output": "now" });
     let body = json!({ "input": [{ "role": "user", "content": "call" }, reference(call), output] });
-    assert_eq!(content(&client.post("/v1/responses", body).await.expect(200)), "echo: now (3 messages)");
+    assert_eq!(response_text(&client.post("/v1/responses", body).await.expect(200)), "echo: now (3 messages)");
 
     let conversation = new_conversation(&client).await;
     let items_path = format!("/v1/conversations/{conversation}/items");
@@ -97,29 +98,29 @@ async fn items_can_be_referenced_by_id() {
         client.post(&items_path, json!({ "items": [reference(item), { "role": "user", "content": "x" }] })).await;
     let added = added.expect(200);
     assert_eq!((&added["data"][0], added["data"].as_array().unwrap().len()), (item, 2));
-    let again = client.post(&items_path, json!({ "items": [reference(item)] })).await.expect(200);
-    assert_eq!((&again["data"][0], items(&client, &conversation).await.len()), (item, 2));
+    let added_again = client.post(&items_path, json!({ "items": [reference(item)] })).await.expect(200);
+    assert_eq!((&added_again["data"][0], list_items(&client, &conversation).await.len()), (item, 2));
     // Items that the conversation already contains are neither sent nor stored twice.
     let input = json!([reference(item), added["data"][1], { "role": "user", "content": "y" }]);
     let response =
         client.post("/v1/responses", json!({ "conversation": conversation, "input": input })).await.expect(200);
-    assert_eq!(content(&response), "echo: y (3 messages)");
-    assert_eq!(items(&client, &conversation).await.len(), 4);
-    let mut other = added["data"][1].clone();
-    other["content"] = json!("something else");
-    let other = json!({ "conversation": conversation, "input": [other] });
-    assert_eq!(client.post("/v1/responses", other).await.code(400), "message_id_taken");
+    assert_eq!(response_text(&response), "echo: y (3 messages)");
+    assert_eq!(list_items(&client, &conversation).await.len(), 4);
+    let mut changed = added["data"][1].clone();
+    changed["content"] = json!("something else");
+    let with_taken_id = json!({ "conversation": conversation, "input": [changed] });
+    assert_eq!(client.post("/v1/responses", with_taken_id).await.code(400), "message_id_taken");
 
     let unknown = json!({ "input": [{ "type": "item_reference", "id": "msg_0123" }] });
     assert_eq!(client.post("/v1/responses", unknown).await.code(404), "not_found");
     client.delete(&format!("/v1/responses/{}", first["id"].as_str().unwrap())).await.expect(200);
-    let gone = json!({ "input": [reference(item), { "role": "user", "content": "two" }] });
-    assert_eq!(client.post("/v1/responses", gone).await.code(404), "not_found");
+    let with_deleted_item = json!({ "input": [reference(item), { "role": "user", "content": "two" }] });
+    assert_eq!(client.post("/v1/responses", with_deleted_item).await.code(404), "not_found");
 }
 
 #[tokio::test]
-async fn results_are_stored_with_their_calls() {
-    let (server, model) = with_model().await;
+async fn tool_results_are_stored_with_their_calls() {
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
     let calls = ["", "not JSON", r#"{"b": 1.0,"a":2}"#];
@@ -136,7 +137,7 @@ async fn results_are_stored_with_their_calls() {
         })
         .collect();
     client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": input })).await.expect(200);
-    let stored = items(&client, &conversation).await;
+    let stored = list_items(&client, &conversation).await;
     let arguments: Vec<&str> = stored.iter().filter_map(|item| item["arguments"].as_str()).collect();
     assert_eq!(arguments, calls);
     assert_eq!(stored[1]["output"][1]["text"], "two");
@@ -167,33 +168,33 @@ async fn results_are_stored_with_their_calls() {
 }
 
 #[tokio::test]
-async fn items_without_ids_are_assigned_one() {
-    let (server, _) = with_model().await;
+async fn items_without_an_id_are_assigned_one() {
+    let (server, _) = start_with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
-    let unnamed =
+    let without_id =
         json!({ "type": "mcp_approval_response", "id": null, "approve": true, "approval_request_id": "mcpr_1" });
-    let named =
+    let with_id =
         json!({ "type": "web_search_call", "id": "ws_0123456789abcdef0123456789abcdef", "status": "completed" });
-    let body = json!({ "items": [unnamed, named] });
+    let body = json!({ "items": [without_id, with_id] });
     let added = client.post(&format!("/v1/conversations/{conversation}/items"), body).await.expect(200);
     for item in added["data"].as_array().unwrap() {
         let id = item["id"].as_str().unwrap();
         let path = format!("/v1/conversations/{conversation}/items/{id}");
         assert_eq!(client.get(&path).await.expect(200), *item);
     }
-    assert_eq!((&added["data"][0]["approve"], &added["data"][1]), (&json!(true), &named));
-    let after = format!("/v1/conversations/{conversation}/items?order=desc&after={}", named["id"].as_str().unwrap());
+    assert_eq!((&added["data"][0]["approve"], &added["data"][1]), (&json!(true), &with_id));
+    let after = format!("/v1/conversations/{conversation}/items?order=desc&after={}", with_id["id"].as_str().unwrap());
     assert_eq!(client.get(&after).await.expect(200)["data"][0], added["data"][0]);
 }
 
 #[tokio::test]
 async fn rejected_requests_do_not_lock_the_conversation() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
-    let twice = json!({ "type": "message", "role": "user", "content": "x", "id": "msg_mine" });
-    let body = json!({ "conversation": conversation, "input": [twice, twice] });
+    let item = json!({ "type": "message", "role": "user", "content": "x", "id": "msg_mine" });
+    let body = json!({ "conversation": conversation, "input": [item, item] });
     assert_eq!(client.post("/v1/responses", body).await.code(400), "invalid_request");
     let long = "x".repeat(4 * 1024 * 1024 + 1);
     for (text, code) in [("a\0b", "invalid_request"), (&long, "limit_exceeded")] {
@@ -204,7 +205,7 @@ async fn rejected_requests_do_not_lock_the_conversation() {
         assert_eq!(client.post("/v1/chat/completions", body).await.code(400), code);
     }
     assert!(model.requests.lock().unwrap().is_empty(), "the model is not called if the answer could not be stored");
-    assert!(items(&client, &conversation).await.is_empty());
+    assert!(list_items(&client, &conversation).await.is_empty());
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "y" })).await.expect(200);
     let count = model.requests.lock().unwrap().len();
     assert_eq!(client.post("/v1/responses", json!({})).await.code(400), "missing_required_parameter");
@@ -212,10 +213,10 @@ async fn rejected_requests_do_not_lock_the_conversation() {
     assert_eq!(model.requests.lock().unwrap().len(), count, "empty requests do not call the model");
 }
 
-/// A client whose connection failed retries while its first attempt is still running.
+/// The client retries after its connection failed, while the server still executes the first attempt.
 #[tokio::test]
 async fn retries_wait_for_the_first_attempt() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
     for path in ["/v1/responses", "/v1/chat/completions"] {
@@ -228,25 +229,25 @@ async fn retries_wait_for_the_first_attempt() {
             let request = client.request("POST", path).header("x-stainless-retry-count", retry.to_string());
             tokio::spawn(send(request.json(&body)))
         };
-        let before = items(&client, &conversation).await.len();
+        let before = list_items(&client, &conversation).await.len();
         let first = ask(0);
         model.blocked.notified().await;
         assert_eq!(ask(0).await.unwrap().code(400), "conversation_locked");
         let second = ask(1);
-        // The first connection is closed before its response.
+        // The first connection is closed before the server responds.
         first.abort();
         assert!(first.await.unwrap_err().is_cancelled());
         model.unblock.notify_one();
         let response = second.await.unwrap().expect(200);
         assert!(response.to_string().contains("echo: wait"), "{response}");
-        assert_eq!(items(&client, &conversation).await.len(), before + 2, "{path}");
+        assert_eq!(list_items(&client, &conversation).await.len(), before + 2, "{path}");
     }
     assert_eq!(model.requests.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn input_tokens_are_counted_without_calling_the_model() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
     let count = async |body: Value| {
@@ -254,10 +255,14 @@ async fn input_tokens_are_counted_without_calling_the_model() {
         assert_eq!(response["object"], "response.input_tokens");
         response["input_tokens"].as_u64().unwrap()
     };
-    let one = count(json!({ "input": "one two three" })).await;
-    let more = count(json!({ "input": "one two three", "instructions": "Be brief." })).await;
+    let input_only = count(json!({ "input": "one two three" })).await;
+    let with_instructions = count(json!({ "input": "one two three", "instructions": "Be brief." })).await;
     let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
-    assert!(one > 3 && more > one && count(json!({ "input": "one two three", "tools": tools })).await > one);
+    assert!(
+        input_only > 3
+            && with_instructions > input_only
+            && count(json!({ "input": "one two three", "tools": tools })).await > input_only
+    );
     let empty = count(json!({ "conversation": conversation, "input": "x" })).await;
     let item = json!({ "items": [{ "role": "user", "content": "a longer sentence" }] });
     client.post(&format!("/v1/conversations/{conversation}/items"), item).await.expect(200);
@@ -269,7 +274,7 @@ async fn input_tokens_are_counted_without_calling_the_model() {
 
 #[tokio::test]
 async fn long_inputs_are_compacted() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let input = json!([
         { "role": "user", "content": "Where is the 7?" },
@@ -291,32 +296,32 @@ async fn long_inputs_are_compacted() {
     for text in ["called look({\"line\":\"7\"})", "at Queensboro Plaza", "At Queensboro Plaza."] {
         assert!(notes.contains(text), "{notes}");
     }
-    // The output can be used as the next input and stored in a conversation, and is returned unchanged.
+    // The output can be sent as the next input, and can be stored in a conversation, which returns it unchanged.
     let mut next = output.clone();
     next.push(json!({ "role": "user", "content": "And now?" }));
     client.post("/v1/responses", json!({ "input": next })).await.expect(200);
     let conversation = new_conversation(&client).await;
     client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": output })).await.expect(200);
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "And now?" })).await.expect(200);
-    assert_eq!(items(&client, &conversation).await[..3], output[..]);
+    assert_eq!(list_items(&client, &conversation).await[..3], output[..]);
     let requests = model.requests.lock().unwrap().clone();
     for request in &requests[1..] {
         let message = request.messages.iter().find(|message| message.role == Role::System).unwrap();
         let Some(Part::Text(text)) = message.parts.first() else { panic!() };
         assert!(text.starts_with("Notes on the conversation before:\necho: The notes so far"), "{text}");
     }
-    // Compactions of other servers are stored, but cannot be decoded.
-    let foreign = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB" });
-    let body = json!({ "input": [foreign, { "role": "user", "content": "x" }] });
-    assert_eq!(content(&client.post("/v1/responses", body).await.expect(200)), "echo: x (2 messages)");
+    // Compaction items that other servers created are accepted, although this server cannot decode them.
+    let from_other_server = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB" });
+    let body = json!({ "input": [from_other_server, { "role": "user", "content": "x" }] });
+    assert_eq!(response_text(&client.post("/v1/responses", body).await.expect(200)), "echo: x (2 messages)");
     assert_eq!(client.post("/v1/responses/compact", json!({})).await.code(400), "missing_required_parameter");
-    let named = json!({ "conversation": conversation, "input": "x" });
-    assert_eq!(client.post("/v1/responses/compact", named).await.code(400), "invalid_request");
+    let with_conversation = json!({ "conversation": conversation, "input": "x" });
+    assert_eq!(client.post("/v1/responses/compact", with_conversation).await.code(400), "invalid_request");
 }
 
 #[tokio::test]
 async fn long_responses_are_stored_completely() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let picture = |fill: &str| {
         let url = format!("data:image/png;base64,{}", fill.repeat(3_000_000));
@@ -331,7 +336,7 @@ async fn long_responses_are_stored_completely() {
     let input_items = client.get(&format!("{path}/input_items?limit=2")).await.expect(200);
     assert_eq!(input_items["data"][0]["content"], picture("B")["content"]);
     let second = json!({ "input": "next", "previous_response_id": first["id"] });
-    assert_eq!(content(&client.post("/v1/responses", second).await.expect(200)), "echo: next (604 messages)");
+    assert_eq!(response_text(&client.post("/v1/responses", second).await.expect(200)), "echo: next (604 messages)");
     let requests = model.requests.lock().unwrap().clone();
     assert_eq!(requests[1].messages[601].parts, requests[0].messages[601].parts);
     let record_count = || async {
@@ -343,13 +348,13 @@ async fn long_responses_are_stored_completely() {
     let before = record_count().await;
     assert_eq!(client.delete(&path).await.expect(200)["deleted"], true);
     assert_eq!((before, record_count().await), (4 + 1, 1), "all pieces of the response are deleted");
-    // A conversation stores a picture once, so the limit is that of a message.
+    // A conversation stores each picture as one message, so the size limit for messages applies.
     let conversation = new_conversation(&client).await;
     client
         .post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": [picture("C")] }))
         .await
         .expect(200);
-    assert_eq!(items(&client, &conversation).await[0]["content"], picture("C")["content"]);
+    assert_eq!(list_items(&client, &conversation).await[0]["content"], picture("C")["content"]);
     let many: Vec<Value> = (0..501).map(|n| json!({ "role": "user", "content": n.to_string() })).collect();
     let body = json!({ "conversation": conversation, "input": many });
     assert_eq!(client.post("/v1/responses", body).await.code(400), "invalid_request");
@@ -358,28 +363,28 @@ async fn long_responses_are_stored_completely() {
 
 #[tokio::test]
 async fn responses_in_a_conversation_can_be_continued() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let conversation = new_conversation(&client).await;
     let in_conversation = async |input: &str| {
         client.post("/v1/responses", json!({ "conversation": conversation, "input": input })).await.expect(200)
     };
     let (first, second) = (in_conversation("one").await, in_conversation("two").await);
-    let after = |previous: &Value| {
+    let continue_from = |previous: &Value| {
         client.post("/v1/responses", json!({ "previous_response_id": previous["id"], "input": "x" }))
     };
-    let third = after(&first).await.expect(200);
+    let third = continue_from(&first).await.expect(200);
     assert_eq!(
-        (content(&third), content(&after(&second).await.expect(200))),
+        (response_text(&third), response_text(&continue_from(&second).await.expect(200))),
         ("echo: x (3 messages)", "echo: x (5 messages)")
     );
-    let fourth = after(&third).await.expect(200);
-    assert_eq!(content(&fourth), "echo: x (5 messages)");
+    let fourth = continue_from(&third).await.expect(200);
+    assert_eq!(response_text(&fourth), "echo: x (5 messages)");
     let texts: Vec<String> =
         model.requests.lock().unwrap()[4].messages.iter().map(|message| message.plain_text()).collect();
     assert_eq!(texts, ["one", "echo: one (1 messages)", "x", "echo: x (3 messages)", "x"]);
-    assert_eq!(items(&client, &conversation).await.len(), 4, "the continuation is not part of the conversation");
+    assert_eq!(list_items(&client, &conversation).await.len(), 4, "the continuation is not part of the conversation");
     client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
-    assert_eq!(after(&fourth).await.code(400), "previous_response_not_found");
-    assert_eq!(after(&json!({ "id": "resp_1" })).await.code(400), "previous_response_not_found");
+    assert_eq!(continue_from(&fourth).await.code(400), "previous_response_not_found");
+    assert_eq!(continue_from(&json!({ "id": "resp_1" })).await.code(400), "previous_response_not_found");
 }

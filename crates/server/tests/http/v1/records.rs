@@ -13,6 +13,7 @@ async fn records_support_conditional_writes() {
         let path = format!("{base}/a%2Fb");
         assert_eq!(client.get(&path).await.code(404), "not_found");
         let raw = r#"{"value":{"z":1.10,"a":[]}}"#;
+        // An empty header name sends the request without a condition.
         let put = |name: &str, value: &str| {
             let request = client.request("PUT", &path).header("content-type", "application/json").body(raw);
             send(if name.is_empty() { request } else { request.header(name, value) })
@@ -25,9 +26,9 @@ async fn records_support_conditional_writes() {
         second.expect(200);
         assert_eq!(put("if-match", &tag).await.code(412), "changed_meanwhile");
         assert_eq!(put("if-match", "*").await.error(400)["param"], "If-Match");
-        let both = client.request("PUT", &path).header("content-type", "application/json").body(raw);
-        let both = send(both.header("if-match", &tag).header("if-none-match", "*")).await;
-        assert_eq!(both.error(400)["param"], "If-Match");
+        let with_both_headers = client.request("PUT", &path).header("content-type", "application/json").body(raw);
+        let with_both_headers = send(with_both_headers.header("if-match", &tag).header("if-none-match", "*")).await;
+        assert_eq!(with_both_headers.error(400)["param"], "If-Match");
         put("", "").await.expect(200);
         let found = client.get(&path).await;
         assert!(found.text.contains(r#""value":{"z":1.10,"a":[]}"#), "{}", found.text);
@@ -42,8 +43,8 @@ async fn records_support_conditional_writes() {
     }
 }
 
-/// Returns status, body and headers of a response for comparison, without the id of the request.
-fn comparable(answer: &Answer) -> (u16, Value, String, String) {
+/// Returns the status, the body without the request id, and the ETag and Allow headers of a response.
+fn normalize(answer: &Answer) -> (u16, Value, String, String) {
     let mut body = if answer.text.is_empty() { Value::Null } else { serde_json::from_str(&answer.text).unwrap() };
     if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
         error.remove("request_id");
@@ -54,11 +55,11 @@ fn comparable(answer: &Answer) -> (u16, Value, String, String) {
 #[tokio::test]
 async fn document_paths_are_aliases_of_record_paths() {
     let server = TestServer::start().await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
-    let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
-    let operator = server.keyed("acme", None, &[KeyRole::Operate]).await;
-    let of_thread = format!("/v1/threads/{}", ana.new_thread().await);
-    for base in ["/v1", of_thread.as_str()] {
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let reader = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
+    let operator = server.client_with_new_key("acme", None, &[KeyRole::Operate]).await;
+    let thread_base = format!("/v1/threads/{}", ana.new_thread().await);
+    for base in ["/v1", thread_base.as_str()] {
         let paths = |rest: &str| ["documents", "records"].map(|name| format!("{base}/{name}/{rest}"));
         let [old, new] = [paths("notes/a")[0].clone(), paths("notes/b")[1].clone()];
         for (path, other) in [(&old, old.replace("documents", "records")), (&new, new.replace("records", "documents"))]
@@ -78,17 +79,17 @@ async fn document_paths_are_aliases_of_record_paths() {
             (&ana, "PUT", "notes/a", 400),
             (&ana, "POST", "notes/a", 405),
             (&reader, "DELETE", "notes/a", 403),
-            (&server.stranger(), "GET", "notes/a", 401),
+            (&server.anonymous_client(), "GET", "notes/a", 401),
         ] {
             let request = |path: String| send(client.request(method, &path));
             let [old, new] = paths(rest);
             let (old, new) = (request(old).await, request(new).await);
-            assert_eq!(comparable(&old), comparable(&new), "{method} {base} {rest}");
+            assert_eq!(normalize(&old), normalize(&new), "{method} {base} {rest}");
             assert_eq!(old.status, status, "{method} {base} {rest}");
         }
         for (method, status) in [("DELETE", 204), ("DELETE", 404), ("GET", 404)] {
             let (old, new) = (send(ana.request(method, &old)).await, send(ana.request(method, &new)).await);
-            assert_eq!(comparable(&old), comparable(&new), "{method} {base}");
+            assert_eq!(normalize(&old), normalize(&new), "{method} {base}");
             assert_eq!(old.status, status, "{method} {base}");
         }
         let document = ana.get("/v1/openapi.json").await.expect(200);
@@ -108,18 +109,18 @@ async fn document_paths_are_aliases_of_record_paths() {
 #[tokio::test]
 async fn system_records_are_not_accessible() {
     let server = TestServer::start().await;
-    // Keys are system records, in a tenant that a caller could name.
-    let in_registry = server.keyed("other", None, &[KeyRole::Admin]).await;
+    // API keys are stored as system records of the internal tenant. No spelling of their namespace gives access to them.
+    let admin = server.client_with_new_key("other", None, &[KeyRole::Admin]).await;
     for name in ["server.keys", "system%2Fserver.keys", "system/server.keys", "..%2Fsystem%2Fserver.keys"] {
-        let answer = in_registry.get(&format!("/v1/records/{name}?owner=tenant")).await;
+        let answer = admin.get(&format!("/v1/records/{name}?owner=tenant")).await;
         assert!(answer.status == 404 || answer.expect(200)["data"] == json!([]), "{name}: {}", answer.text);
     }
 }
 
 #[tokio::test]
-async fn users_read_records_of_the_tenant_and_write_their_own() {
+async fn users_read_the_tenants_records_but_cannot_write_them() {
     let server = TestServer::start().await;
-    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");
     tenant.send("PUT", "/v1/records/rules/tone", json!({ "value": "formal" })).await.expect(200);
     assert_eq!(ana.get("/v1/records/rules/tone?owner=tenant").await.expect(200)["value"], "formal");
@@ -131,7 +132,7 @@ async fn users_read_records_of_the_tenant_and_write_their_own() {
 #[tokio::test]
 async fn preferences_belong_to_users() {
     let server = TestServer::start().await;
-    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");
     ana.send("PUT", "/v1/preferences/home", json!({ "value": { "station": "14 St" } })).await.expect(200);
     assert_eq!(ana.get("/v1/preferences/home").await.expect(200)["value"], json!({ "station": "14 St" }));

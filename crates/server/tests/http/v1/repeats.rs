@@ -4,7 +4,8 @@ use crate::pausable_store::{PausePoint, StoreControl};
 use crate::server::{Answer, TestConfig, send};
 use crate::{Client, TestServer};
 
-async fn say(client: &Client, thread: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
+/// Appends a user message with additional request headers.
+async fn append(client: &Client, thread: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
     let body = json!({ "messages": [{ "role": "user", "text": text }] });
     let mut request = client.request("POST", &format!("/v1/threads/{thread}/messages")).json(&body);
     for (name, value) in headers {
@@ -13,7 +14,7 @@ async fn say(client: &Client, thread: &str, text: &str, headers: &[(&str, &str)]
     send(request).await
 }
 
-const RETRY: (&str, &str) = ("x-stainless-retry-count", "1");
+const RETRY_HEADER: (&str, &str) = ("x-stainless-retry-count", "1");
 
 #[tokio::test]
 async fn repeated_requests_with_a_key_are_executed_once() {
@@ -21,16 +22,16 @@ async fn repeated_requests_with_a_key_are_executed_once() {
     let client = server.client();
     let thread = client.new_thread().await;
     let key = ("idempotency-key", "one");
-    let first = say(&client, &thread, "hello", &[key]).await.expect(201);
+    let first = append(&client, &thread, "hello", &[key]).await.expect(201);
     client.say(&thread, "something else").await;
-    let again = say(&client, &thread, "hello", &[key]).await;
-    assert_eq!(again.header("idempotency-replayed"), "true");
-    let again = again.expect(201);
-    assert_eq!((&first["messages"], &first["change"]), (&again["messages"], &again["change"]));
-    assert_eq!(say(&client, &thread, "goodbye", &[key]).await.code(409), "idempotency_key_reused");
+    let repeated = append(&client, &thread, "hello", &[key]).await;
+    assert_eq!(repeated.header("idempotency-replayed"), "true");
+    let repeated = repeated.expect(201);
+    assert_eq!((&first["messages"], &first["change"]), (&repeated["messages"], &repeated["change"]));
+    assert_eq!(append(&client, &thread, "goodbye", &[key]).await.code(409), "idempotency_key_reused");
     assert_eq!(client.texts(&thread).await, ["hello", "something else"]);
-    let odd = say(&client, &thread, "hello", &[("idempotency-key", "")]).await;
-    assert_eq!(odd.error(400)["param"], "Idempotency-Key");
+    let invalid = append(&client, &thread, "hello", &[("idempotency-key", "")]).await;
+    assert_eq!(invalid.error(400)["param"], "Idempotency-Key");
 }
 
 #[tokio::test]
@@ -38,22 +39,22 @@ async fn without_a_key_only_retries_of_the_last_append_are_recognised() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
-    let first = say(&client, &thread, "yes", &[]).await.expect(201);
-    let lost = say(&client, &thread, "yes", &[RETRY]).await.expect(201);
+    let first = append(&client, &thread, "yes", &[]).await.expect(201);
+    let lost = append(&client, &thread, "yes", &[RETRY_HEADER]).await.expect(201);
     assert_eq!((&lost["messages"], &lost["replayed"]), (&first["messages"], &json!(true)));
     // Identical requests that are not retries are all stored.
-    say(&client, &thread, "yes", &[]).await.expect(201);
+    append(&client, &thread, "yes", &[]).await.expect(201);
     assert_eq!(client.texts(&thread).await, ["yes", "yes"]);
-    // A message that is no longer the last is not recognised as a retry.
-    say(&client, &thread, "no", &[]).await.expect(201);
-    say(&client, &thread, "yes", &[RETRY]).await.expect(201);
+    // A retry is not recognised if its first attempt is no longer the last append.
+    append(&client, &thread, "no", &[]).await.expect(201);
+    append(&client, &thread, "yes", &[RETRY_HEADER]).await.expect(201);
     assert_eq!(client.texts(&thread).await, ["yes", "yes", "no", "yes"]);
-    // A retry whose first attempt was lost is stored.
-    say(&client, &thread, "maybe", &[RETRY]).await.expect(201);
+    // The message of a retry is stored if the first attempt never reached the server.
+    append(&client, &thread, "maybe", &[RETRY_HEADER]).await.expect(201);
     assert_eq!(client.texts(&thread).await, ["yes", "yes", "no", "yes", "maybe"]);
 }
 
-// The first attempt, whose client stopped waiting, commits while its retry checks for it.
+// The first attempt, whose client has stopped waiting, commits while the retry looks for it.
 #[tokio::test]
 async fn retries_concurrent_with_their_first_attempt_are_recognised() {
     let store_control = StoreControl::default();
@@ -64,10 +65,10 @@ async fn retries_concurrent_with_their_first_attempt_are_recognised() {
     let (is_paused, resume) = store_control.pause_at(PausePoint::Thread);
     let retry = {
         let (client, thread) = (client.clone(), thread.clone());
-        tokio::spawn(async move { say(&client, &thread, "yes", &[RETRY]).await })
+        tokio::spawn(async move { append(&client, &thread, "yes", &[RETRY_HEADER]).await })
     };
     is_paused.await.unwrap();
-    let first = say(&client, &thread, "yes", &[]).await.expect(201);
+    let first = append(&client, &thread, "yes", &[]).await.expect(201);
     resume.send(()).unwrap();
     let retry = retry.await.unwrap().expect(201);
     assert_eq!((&retry["messages"], &retry["replayed"]), (&first["messages"], &json!(true)));
@@ -79,7 +80,7 @@ async fn concurrent_identical_requests_are_all_stored() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;
-    let appends = (0..24).map(|_| say(&client, &thread, "yes", &[]));
+    let appends = (0..24).map(|_| append(&client, &thread, "yes", &[]));
     for answer in futures::future::join_all(appends).await {
         assert_eq!(answer.expect(201)["replayed"], false);
     }
@@ -87,38 +88,38 @@ async fn concurrent_identical_requests_are_all_stored() {
 }
 
 #[tokio::test]
-async fn thread_creation_is_repeated_by_key_only() {
+async fn repeated_thread_creation_is_recognised_by_key_only() {
     let server = TestServer::start().await;
     let client = server.client();
-    let make = |key: Option<&str>, body: Value| {
-        let mut request = client.request("POST", "/v1/threads").header(RETRY.0, RETRY.1).json(&body);
+    let create = |key: Option<&str>, body: Value| {
+        let mut request = client.request("POST", "/v1/threads").header(RETRY_HEADER.0, RETRY_HEADER.1).json(&body);
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }
         send(request)
     };
-    let (one, other) = (make(None, json!({})).await.expect(201), make(None, json!({})).await.expect(201));
-    assert_ne!(one["id"], other["id"]);
-    let first = make(Some("k"), json!({ "title": "T" })).await.expect(201);
-    assert_eq!(make(Some("k"), json!({ "title": "T" })).await.expect(200)["id"], first["id"]);
-    assert_eq!(make(Some("k"), json!({ "title": "U" })).await.code(409), "idempotency_key_reused");
+    let (first, second) = (create(None, json!({})).await.expect(201), create(None, json!({})).await.expect(201));
+    assert_ne!(first["id"], second["id"]);
+    let first = create(Some("k"), json!({ "title": "T" })).await.expect(201);
+    assert_eq!(create(Some("k"), json!({ "title": "T" })).await.expect(200)["id"], first["id"]);
+    assert_eq!(create(Some("k"), json!({ "title": "U" })).await.code(409), "idempotency_key_reused");
 }
 
-/// Retries are recognised by data in the store, so any instance recognises them.
+/// The data by which retries are recognised is in the store, so any instance recognises them.
 #[tokio::test]
 async fn appends_through_several_instances_are_not_mistaken_for_retries() {
     let server = TestServer::start().await;
-    let other = TestServer::over(server.memory.clone(), crate::server::TestConfig::default()).await;
-    let (one, another) = (server.client(), other.client());
-    let thread = one.new_thread().await;
-    for client in [&one, &one, &another, &one, &another, &another] {
-        let appended = say(client, &thread, "yes", &[]).await.expect(201);
+    let other = TestServer::start_over(server.memory.clone(), crate::server::TestConfig::default()).await;
+    let (client, other_client) = (server.client(), other.client());
+    let thread = client.new_thread().await;
+    for sender in [&client, &client, &other_client, &client, &other_client, &other_client] {
+        let appended = append(sender, &thread, "yes", &[]).await.expect(201);
         assert_eq!(appended["replayed"], json!(false));
     }
-    assert_eq!(one.texts(&thread).await, ["yes"; 6]);
+    assert_eq!(client.texts(&thread).await, ["yes"; 6]);
     // The last append went through the other instance.
-    let lost = say(&one, &thread, "yes", &[RETRY]).await.expect(201);
+    let lost = append(&client, &thread, "yes", &[RETRY_HEADER]).await.expect(201);
     assert_eq!(lost["replayed"], json!(true));
-    another.request("DELETE", &format!("/v1/threads/{thread}")).send().await.unwrap();
-    assert_eq!(say(&one, &thread, "yes", &[]).await.code(404), "not_found");
+    other_client.request("DELETE", &format!("/v1/threads/{thread}")).send().await.unwrap();
+    assert_eq!(append(&client, &thread, "yes", &[]).await.code(404), "not_found");
 }

@@ -1,21 +1,21 @@
 use serde_json::{Value, json};
 use threadkeep::{MessageRef, Scope};
 
-use super::model::{data_of, with_model};
+use super::model::{parse_data, start_with_model};
 use crate::server::send;
 
-fn text(response: &Value) -> &str {
+fn response_text(response: &Value) -> &str {
     response["output"][0]["content"][0]["text"].as_str().unwrap()
 }
 
 #[tokio::test]
 async fn responses_continue_from_previous_ones() {
-    let (server, model) = with_model().await;
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let first =
         client.post("/v1/responses", json!({ "model": "m", "input": "one", "instructions": "Be brief." })).await;
     let first = first.expect(200);
-    assert_eq!((text(&first), &first["status"]), ("echo: one (2 messages)", &json!("completed")));
+    assert_eq!((response_text(&first), &first["status"]), ("echo: one (2 messages)", &json!("completed")));
     for member in [
         "id",
         "created_at",
@@ -38,8 +38,8 @@ async fn responses_continue_from_previous_ones() {
     assert_eq!(first["usage"]["output_tokens_details"], json!({ "reasoning_tokens": 2 }));
     let body = json!({ "input": [{ "role": "user", "content": "two" }], "previous_response_id": first["id"] });
     let second = client.post("/v1/responses", body).await.expect(200);
-    // Instructions are not inherited.
-    assert_eq!(text(&second), "echo: two (3 messages)");
+    // The instructions of the previous response do not apply.
+    assert_eq!(response_text(&second), "echo: two (3 messages)");
     let id = second["id"].as_str().unwrap();
     assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200), second);
     let items = client.get(&format!("/v1/responses/{id}/input_items")).await.expect(200);
@@ -50,18 +50,18 @@ async fn responses_continue_from_previous_ones() {
     let unstored = client.post("/v1/responses", json!({ "input": "x", "store": false })).await.expect(200);
     assert_eq!(client.get(&format!("/v1/responses/{}", unstored["id"].as_str().unwrap())).await.code(404), "not_found");
     assert_eq!(model.requests.lock().unwrap()[1].messages.len(), 3);
-    let keyed = |input: &str| {
+    let ask_with_key = |input: &str| {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
         send(request.json(&json!({ "input": input })))
     };
-    let once = keyed("one").await.expect(200);
-    assert_eq!(keyed("one").await.expect(200), once);
-    assert_eq!(keyed("two").await.code(400), "idempotency_key_reused");
+    let first_with_key = ask_with_key("one").await.expect(200);
+    assert_eq!(ask_with_key("one").await.expect(200), first_with_key);
+    assert_eq!(ask_with_key("two").await.code(400), "idempotency_key_reused");
 }
 
 #[tokio::test]
-async fn responses_in_a_conversation_are_turns_of_it() {
-    let (server, model) = with_model().await;
+async fn responses_in_a_conversation_are_stored_there() {
+    let (server, model) = start_with_model().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let id = conversation["id"].as_str().unwrap().to_owned();
@@ -80,19 +80,19 @@ async fn responses_in_a_conversation_are_turns_of_it() {
     );
     let output = json!([{ "type": "function_call_output", "call_id": "call_2", "output": "in 3 minutes" }]);
     let answered = ask(output.clone(), "0").await.expect(200);
-    assert_eq!(text(&answered), "echo: in 3 minutes (5 messages)");
-    let again = ask(output, "1").await.expect(200);
-    assert_eq!((&again["id"], &again["output"]), (&answered["id"], &answered["output"]));
+    assert_eq!(response_text(&answered), "echo: in 3 minutes (5 messages)");
+    let retried = ask(output, "1").await.expect(200);
+    assert_eq!((&retried["id"], &retried["output"]), (&answered["id"], &answered["output"]));
     assert_eq!(model.requests.lock().unwrap().len(), 3, "a retry does not call the model");
     let page = items().await.expect(200);
     let kinds: Vec<&str> = page["data"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["message", "message", "message", "function_call", "function_call_output", "message"]);
     assert_eq!(page["data"][5], answered["output"][0]);
-    let both = json!({ "input": "x", "conversation": { "id": id }, "previous_response_id": "resp_1" });
-    assert_eq!(client.post("/v1/responses", both).await.code(400), "mutually_exclusive_parameters");
+    let with_both = json!({ "input": "x", "conversation": { "id": id }, "previous_response_id": "resp_1" });
+    assert_eq!(client.post("/v1/responses", with_both).await.code(400), "mutually_exclusive_parameters");
     assert_eq!(ask(json!("fail"), "0").await.code(503), "model_unavailable");
     assert_eq!(items().await.expect(200)["data"].as_array().unwrap().len(), 6, "failed requests store nothing");
-    // Items that are deleted from the conversation disappear from the response too.
+    // A response no longer contains items that are deleted from its conversation.
     let item = answered["output"][0]["id"].as_str().unwrap();
     client.delete(&format!("/v1/conversations/{id}/items/{item}")).await.expect(200);
     let path = format!("/v1/responses/{}", answered["id"].as_str().unwrap());
@@ -103,8 +103,8 @@ async fn responses_in_a_conversation_are_turns_of_it() {
 }
 
 #[tokio::test]
-async fn conversations_are_locked_by_a_lease_in_the_store() {
-    let (server, _) = with_model().await;
+async fn conversations_are_locked_by_a_stored_lease() {
+    let (server, _) = start_with_model().await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     let id = conversation["id"].as_str().unwrap().to_owned();
@@ -125,13 +125,13 @@ async fn conversations_are_locked_by_a_lease_in_the_store() {
 
 #[tokio::test]
 async fn responses_can_be_streamed() {
-    let (server, _) = with_model().await;
+    let (server, _) = start_with_model().await;
     let client = server.client();
     let ask = |text: &str| {
         let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
         client.post("/v1/responses", json!({ "input": text, "tools": tools, "stream": true }))
     };
-    let events = data_of(&ask("hello").await.text);
+    let events = parse_data(&ask("hello").await.text);
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(
         kinds,
@@ -155,7 +155,7 @@ async fn responses_can_be_streamed() {
         assert_eq!(event["item_id"], item["id"], "all events of an item have its id");
     }
     assert_eq!(events[8]["item"], *item);
-    let called = data_of(&ask("call").await.text);
+    let called = parse_data(&ask("call").await.text);
     let kinds: Vec<&str> = called[2..].iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(
         kinds,
@@ -167,6 +167,6 @@ async fn responses_can_be_streamed() {
             "response.completed",
         ]
     );
-    let failed = data_of(&ask("fail").await.text);
+    let failed = parse_data(&ask("fail").await.text);
     assert_eq!(failed.last().unwrap()["response"]["status"], "failed");
 }

@@ -33,13 +33,13 @@ async fn threads_support_conditional_changes() {
     assert_eq!((unchanged.status, unchanged.text.as_str()), (304, ""));
     let patch = |tag: &str, body: Value| send(client.request("PATCH", &path).header("if-match", tag).json(&body));
     let patched = patch(&tag, json!({ "title": "One", "state": { "step": 1 } })).await;
-    let present = patched.header("etag").to_owned();
-    assert!(present.starts_with("\"1-"), "{present}");
+    let current_etag = patched.header("etag").to_owned();
+    assert!(current_etag.starts_with("\"1-"), "{current_etag}");
     assert_eq!(patched.expect(200)["title"], "One");
-    let late = patch(&tag, json!({ "title": "Two" })).await;
-    assert_eq!((late.code(412).as_str(), late.header("etag")), ("changed_meanwhile", present.as_str()));
-    let taken = client.send("PATCH", &path, json!({ "title": null })).await.expect(200);
-    assert_eq!((&taken["title"], &taken["state"]), (&Value::Null, &json!({ "step": 1 })));
+    let stale = patch(&tag, json!({ "title": "Two" })).await;
+    assert_eq!((stale.code(412).as_str(), stale.header("etag")), ("changed_meanwhile", current_etag.as_str()));
+    let untitled = client.send("PATCH", &path, json!({ "title": null })).await.expect(200);
+    assert_eq!((&untitled["title"], &untitled["state"]), (&Value::Null, &json!({ "step": 1 })));
     assert_eq!(patch("\"x\"", json!({})).await.error(400)["param"], "If-Match");
     let conditional = send(client.request("DELETE", &path).header("if-match", "\"2\"")).await;
     assert_eq!(conditional.error(400)["param"], "If-Match");
@@ -47,7 +47,7 @@ async fn threads_support_conditional_changes() {
     assert_eq!(client.delete(&path).await.code(404), "not_found");
 }
 
-// Assembling a context stores derived data, but does not change the thread: the ETag of the context remains valid.
+// Assembling a context stores derived data but does not change the thread, so the ETag of the context response remains valid.
 #[tokio::test]
 async fn contexts_do_not_change_the_thread() {
     let server = TestServer::start().await;
@@ -58,8 +58,8 @@ async fn contexts_do_not_change_the_thread() {
     }
     let path = format!("/v1/threads/{thread}");
     let before = client.get(&path).await;
-    let wanted = json!({ "model": "gpt-4o", "policy": { "window": 4 } });
-    let context = client.post(&format!("{path}/context"), wanted.clone()).await;
+    let request = json!({ "model": "gpt-4o", "policy": { "window": 4 } });
+    let context = client.post(&format!("{path}/context"), request.clone()).await;
     let tag = context.header("etag").to_owned();
     assert!(context.expect(200)["messages"].to_string().contains("Platform 3."), "a summary was derived");
     assert_eq!((client.get(&path).await.text, tag.as_str()), (before.text.clone(), before.header("etag")));
@@ -68,18 +68,18 @@ async fn contexts_do_not_change_the_thread() {
     send(patch).await.expect(200);
     // The same applies to the next context.
     client.say(&thread, "One more.").await;
-    let context = client.post(&format!("{path}/context"), wanted).await;
+    let context = client.post(&format!("{path}/context"), request).await;
     let patch = client.request("PATCH", &path).header("if-match", context.header("etag"));
     send(patch.json(&json!({ "title": "Some trains" }))).await.expect(200);
 }
 
 #[tokio::test]
-async fn lists_continue_from_their_cursor() {
+async fn thread_lists_continue_from_a_cursor() {
     let server = TestServer::start().await;
     let client = server.client();
-    let mut made = Vec::new();
+    let mut created = Vec::new();
     for _ in 0..7 {
-        made.push(client.new_thread().await);
+        created.push(client.new_thread().await);
     }
     for order in ["created", "recent"] {
         let (mut seen, mut after) = (Vec::new(), String::new());
@@ -96,7 +96,7 @@ async fn lists_continue_from_their_cursor() {
         if order == "recent" {
             seen.reverse();
         }
-        assert_eq!(seen, made, "{order}");
+        assert_eq!(seen, created, "{order}");
     }
     let next = client.get("/v1/threads?order=created&limit=3").await.expect(200)["next"].take();
     let other = client.get(&format!("/v1/threads?order=recent&after={}", next.as_str().unwrap())).await;
@@ -122,35 +122,36 @@ async fn forks_copy_the_first_messages() {
     client.say(id, "otherwise").await;
     assert_eq!(client.texts(&thread).await.len(), 4, "the original thread is not affected");
     // The same key does not create another fork.
-    let keyed = || send(client.request("POST", &path).header("idempotency-key", "k").json(&json!({})));
-    let (one, other) = (keyed().await.expect(201), keyed().await.expect(200));
-    assert_eq!((&one["id"], &one["messages"]), (&other["id"], &other["messages"]));
-    // The fork is not affected by later changes of the original thread either.
+    let fork_with_key = || send(client.request("POST", &path).header("idempotency-key", "k").json(&json!({})));
+    let (first_fork, same_fork) = (fork_with_key().await.expect(201), fork_with_key().await.expect(200));
+    assert_eq!((&first_fork["id"], &first_fork["messages"]), (&same_fork["id"], &same_fork["messages"]));
+    // Later changes to the original thread do not affect the fork either.
     client.say(&thread, "later").await;
     client.delete(&format!("/v1/threads/{thread}/messages/1")).await;
-    let late = keyed().await.expect(200);
-    assert_eq!((&one["id"], &one["messages"]), (&late["id"], &late["messages"]));
-    assert_eq!(client.texts(late["id"].as_str().unwrap()).await.len(), 4);
+    let later = fork_with_key().await.expect(200);
+    assert_eq!((&first_fork["id"], &first_fork["messages"]), (&later["id"], &later["messages"]));
+    assert_eq!(client.texts(later["id"].as_str().unwrap()).await.len(), 4);
 }
 
-// The response to a repeated request is the same, including its ETag.
+// A repeated request receives the same response, including the ETag.
 #[tokio::test]
 async fn repeated_thread_creation_returns_the_same_etag() {
     let server = TestServer::start().await;
     let client = server.client();
-    let keyed = || send(client.request("POST", "/v1/threads").header("idempotency-key", "k").json(&json!({})));
-    let (one, other) = (keyed().await, keyed().await);
-    assert_eq!(one.header("etag"), other.header("etag"));
-    assert_eq!(one.expect(201), other.expect(200));
-    let path = format!("/v1/threads/{}", one.expect(201)["id"].as_str().unwrap());
-    let patch = client.request("PATCH", &path).header("if-match", one.header("etag"));
+    let create_with_key =
+        || send(client.request("POST", "/v1/threads").header("idempotency-key", "k").json(&json!({})));
+    let (first, second) = (create_with_key().await, create_with_key().await);
+    assert_eq!(first.header("etag"), second.header("etag"));
+    assert_eq!(first.expect(201), second.expect(200));
+    let path = format!("/v1/threads/{}", first.expect(201)["id"].as_str().unwrap());
+    let patch = client.request("PATCH", &path).header("if-match", first.header("etag"));
     send(patch.json(&json!({ "title": "Mine" }))).await.expect(200);
 }
 
 #[tokio::test]
 async fn shared_threads_belong_to_the_tenant() {
     let server = TestServer::start().await;
-    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let ana = tenant.as_user("ana");
     let shared = ana.post("/v1/threads", json!({ "owner": "tenant", "key": "slack:C1" })).await.expect(201);
     let id = shared["id"].as_str().unwrap().to_owned();
@@ -160,6 +161,6 @@ async fn shared_threads_belong_to_the_tenant() {
     assert_eq!(denied.code(403), "denied");
     let listed = tenant.get("/v1/threads?shared=true").await.expect(200);
     assert_eq!(listed["data"].as_array().unwrap().len(), 1);
-    let of_ana = tenant.get("/v1/threads?user=ana").await.expect(200);
-    assert_eq!(of_ana["data"].as_array().unwrap().len(), 0);
+    let threads_of_ana = tenant.get("/v1/threads?user=ana").await.expect(200);
+    assert_eq!(threads_of_ana["data"].as_array().unwrap().len(), 0);
 }

@@ -186,7 +186,7 @@ fn starts_as_command(text: &str) -> bool {
         })
         .count();
     let starts = |phrase: &&str| words[start..].starts_with(&phrase.split(' ').collect::<Vec<_>>());
-    COMMANDS.iter().any(|phrase| starts(&phrase))
+    COMMANDS.iter().any(starts)
 }
 
 /// The beginnings of commands. "Buy milk" and "call Ana" are none: they are notes.

@@ -157,8 +157,7 @@ fn refers_back(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
-    words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
-        || CORRECTIONS.iter().any(|start| starts(&start))
+    words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word)) || CORRECTIONS.iter().any(starts)
 }
 
 /// A pronoun further from the start usually refers to something in the same message.

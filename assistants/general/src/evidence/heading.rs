@@ -29,7 +29,7 @@ impl<'a> Heading<'a> {
         let rest = heading.strip_prefix(SAID_BY)?;
         let starts = rest.match_indices(ON).map(|(at, _)| at);
         let (speaker, rest) = starts
-            .filter_map(|at| Some((&rest[..at], &rest[at + ON.len()..])))
+            .map(|at| (&rest[..at], &rest[at + ON.len()..]))
             .find(|(_, rest)| rest.get(..DATE_LENGTH).is_some_and(is_date))?;
         let (day, rest) = rest.split_at(DATE_LENGTH);
         let (rest, changed_on) = match rest.rsplit_once(CHANGED_ON) {

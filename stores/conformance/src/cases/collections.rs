@@ -266,9 +266,11 @@ pub(super) async fn remove_collections_affects_only_its_scope(env: &TestEnv<'_>)
             vector: Some(embedding(&[1.0, 0.0])),
             ..query_for("walrus")
         };
-        for (scope, count, owner) in
-            [(ana(), 2, Owner::Tenant), (acme(), 2, Owner::Tenant), (other_tenant.clone(), 2, other_tenant.default_owner())]
-        {
+        for (scope, count, owner) in [
+            (ana(), 2, Owner::Tenant),
+            (acme(), 2, Owner::Tenant),
+            (other_tenant.clone(), 2, other_tenant.default_owner()),
+        ] {
             let answer = search(client, &scope, &query).await;
             assert_eq!((answer.documents, answer.entries.len()), (count, 2), "{name} of {scope:?}");
             assert!(answer.entries.iter().all(|found| found.owner == owner), "{name} of {scope:?}");

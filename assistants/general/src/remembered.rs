@@ -157,12 +157,15 @@ fn refers_back(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
-    words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word)) || CORRECTIONS.iter().any(starts)
+    // "Remember that my seat …" contains no pronoun.
+    words.first() == Some(&"that")
+        || words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
+        || CORRECTIONS.iter().any(starts)
 }
 
 /// A pronoun further from the start usually refers to something in the same message.
 const MAX_PRONOUN_POSITION: usize = 4;
-const PRONOUNS: [&str; 12] = ["it", "its", "that", "they", "them", "she", "he", "him", "eso", "ella", "ello", "ellos"];
+const PRONOUNS: [&str; 11] = ["it", "its", "they", "them", "she", "he", "him", "eso", "ella", "ello", "ellos"];
 const CORRECTIONS: [&str; 16] = [
     "actually",
     "correction",

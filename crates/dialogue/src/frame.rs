@@ -107,7 +107,13 @@ impl<'a> SlotFiller<'a> {
     pub(crate) fn fill_from_mentions(&mut self, clause: &Range<usize>, is_follow_up: bool) {
         let intent = self.intent;
         for (index, slot) in intent.slots.iter().enumerate() {
-            let after_cue = |found: &KindMention| is_after_cue(self.annotated, found, slot);
+            // "get off at" says more than "at": the slot with the longest cue takes the mention.
+            let after_cue = |found: &KindMention| {
+                let length = cue_length(self.annotated, found, slot);
+                let is_longer =
+                    |other: &Slot| other.kind == slot.kind && cue_length(self.annotated, found, other) > length;
+                length > 0 && !intent.slots.iter().any(is_longer)
+            };
             if let Some(at) = self.find_mention(clause, slot, after_cue) {
                 self.fill(index, at);
             }
@@ -313,7 +319,10 @@ impl<'a> SlotFiller<'a> {
             if let [first, ..] = &narrowed[..]
                 && first.value != choice.value
             {
-                self.slots.set(&slot.name, first.clone());
+                // A later message may narrow the name to another of its meanings.
+                let others: Vec<Choice> = all.iter().filter(|other| other.value != first.value).cloned().collect();
+                let others = others.into_iter().map(|other| Choice { others: Vec::new(), ..other }).collect();
+                self.slots.set(&slot.name, Choice { others, ..first.clone() });
             }
         }
     }
@@ -348,13 +357,16 @@ fn words_before(annotated: &AnnotatedUtterance, mut at: usize) -> usize {
     at
 }
 
-fn is_after_cue(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> bool {
+/// Returns the number of words of the longest cue of a slot before a mention; 0 if there is none.
+fn cue_length(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> usize {
     let before = words_before(annotated, found.mention.words.start);
-    slot.cues.iter().any(|cue| {
+    let lengths = slot.cues.iter().filter_map(|cue| {
         let words: Vec<&str> = cue.split(' ').collect();
-        words.len() <= before
-            && words.iter().enumerate().all(|(i, word)| annotated.utterance.word(before - words.len() + i) == *word)
-    })
+        let precedes = words.len() <= before
+            && words.iter().enumerate().all(|(i, word)| annotated.utterance.word(before - words.len() + i) == *word);
+        precedes.then_some(words.len())
+    });
+    lengths.max().unwrap_or(0)
 }
 
 /// Returns the words after the first cue of a slot; of cues at the same word, the longest. Without cues, all words.

@@ -370,7 +370,10 @@ impl IntentResolver {
                 }
                 Class::Act(_) | Class::OffTopic | Class::Absent | Class::Answer(_) => None,
             };
-            if let Some(frames) = frames {
+            // A follow-up explains its words, or the message has another topic.
+            let is_off_topic = ranked.first().is_some_and(|(class, _)| self.classes[*class] == Class::OffTopic);
+            let has_topic = |frame: &Frame| is_off_topic && !self.is_explained(frame, annotated, clause);
+            if let Some(frames) = frames.filter(|frames| !frames.iter().any(has_topic)) {
                 return Resolution::Frames(frames);
             }
             // Classes without frames count only if they are the best.
@@ -522,6 +525,11 @@ impl IntentResolver {
         let is_continuation = self.starts_as_continuation(&annotated.utterance, clause);
         let change = ranked.iter().find(|(class, _)| self.classes[*class] == Class::Act(Act::Change));
         let is_change = || change.is_some_and(|(_, change)| *change * 100 >= score * MIN_CHANGE_PERCENT);
+        // "Is 28 St accessible" asks something of its own, although it could also change the last question.
+        let asks = || matches!(annotated.utterance.word(clause.start), "is" | "are" | "does");
+        if is_complete && asks() {
+            return Some(fresh);
+        }
         match changed {
             Some(frame) if is_continuation || !is_complete || frame.intent == intent || is_change() => Some(frame),
             _ => is_complete.then_some(fresh),

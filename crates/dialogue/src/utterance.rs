@@ -155,6 +155,11 @@ fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
     let is_with = folded == "w"
         && text[place.end..].starts_with('/')
         && !text[place.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
+    // "n how many stops": a line is a capital, or has a word before it.
+    let is_and = words.is_empty()
+        && &text[place.clone()] == "n"
+        && !text[place.end..].trim_start().starts_with(['t', 'T', 'l', 'L']);
+    let folded = if is_and { "and".to_owned() } else { folded };
     let known = ABBREVIATIONS.iter().find(|(short, _)| *short == folded).map(|(_, long)| *long);
     let folded = if is_with { WITH.to_owned() } else { known.map_or(folded, str::to_owned) };
     words.push(Word { folded, place, ends_sentence: false });

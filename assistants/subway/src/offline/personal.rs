@@ -3,11 +3,12 @@
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
+use threadkeep_transit::Resolution;
 
 use super::boards::on_lines;
 use super::saved::last_result_text;
 use super::stations;
-use crate::system::network;
+use crate::system::{names, network};
 
 /// The words that precede a preference's name and value.
 const SETTING_CUES: [&str; 25] = [
@@ -72,9 +73,19 @@ fn save_place() -> Intent {
         .slot(Slot::optional("lines", "lines"))
         .then_calls("save_preference", |outcome| {
             let slots = outcome.slots();
-            Some(json!({"key": slots.value("place"), "value": slots.value("station")}))
+            // A saved place is no station.
+            let station = slots.value("station").as_str().map(str::to_owned)?;
+            Some(json!({"key": slots.value("place"), "value": station}))
         })
-        .says(last_result_text)
+        .says(saved_or_asks)
+}
+
+/// The result of saving, or what is missing.
+fn saved_or_asks(outcome: &Outcome<'_>) -> String {
+    match outcome.exchanges().is_empty() {
+        true => "I can save a station if you say, for instance: “My home station is Jay St.”".to_owned(),
+        false => last_result_text(outcome),
+    }
 }
 
 /// "I live near Prospect Park, save it as my home station."
@@ -86,7 +97,7 @@ fn save_it() -> Intent {
             let key = key_of(outcome.slots().label("key"))?;
             Some(json!({"key": key, "value": outcome.slots().label("station")}))
         })
-        .says(last_result_text)
+        .says(saved_or_asks)
 }
 
 /// "Change it to Court Square", after a preference.
@@ -144,7 +155,8 @@ fn common_trips() -> Intent {
 
 /// Splits "home station is jay st", "work station to union square" or "gym stop as 23rd st" into name and value.
 fn parse(setting: &str) -> Option<(String, String)> {
-    let borders = [" is at ", " is near ", " is ", " are ", " = ", ": ", " to ", " as my ", " as "];
+    let borders =
+        [" is at ", " is near ", " is ", " its ", " it's ", " it is ", " are ", " = ", ": ", " to ", " as my ", " as "];
     let lower = setting.to_lowercase();
     let found = borders.iter().filter_map(|border| Some((lower.find(border)?, *border)));
     let (at, border) = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())))?;
@@ -195,7 +207,21 @@ fn station_of(value: &str) -> String {
         |choice: &Choice| choice.label != choice.value.as_str().unwrap_or_default() || !choice.hints.is_empty();
     let choice = found.first().filter(|mention| mention.choices.len() == 1).and_then(|mention| mention.choices.first());
     let text = choice.filter(|choice| is_known(choice)).and_then(|choice| choice.value.as_str().map(str::to_owned));
-    text.unwrap_or_else(|| value.to_owned())
+    text.unwrap_or_else(|| on_named_lines(value).unwrap_or_else(|| value.to_owned()))
+}
+
+/// Resolves a station by the lines that a text names: "the 86th Street station on the Lexington line, the 4 5 6".
+fn on_named_lines(value: &str) -> Option<String> {
+    let utterance = Utterance::new(value);
+    let runs = super::lines::runs(&utterance);
+    let signs: Vec<&str> = runs.iter().flat_map(|run| &run.signs).map(String::as_str).collect();
+    let name = value.split([',', '(']).next().unwrap_or(value);
+    let name = name.split(" station").next().unwrap_or(name).trim();
+    let name = name.split(" on the ").next().unwrap_or(name).trim();
+    match names().resolve_on(name, &signs) {
+        Resolution::Certain(place) => Some(stations::text_of(&place)),
+        _ => None,
+    }
 }
 
 /// Normalises a preference's name: "home" and "my home stop" become "home station".
@@ -209,8 +235,11 @@ fn key_of(name: &str) -> Option<String> {
     };
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !is_filler(word)).collect();
     match words[..] {
-        ["home" | "house" | "apartment"] | ["home", "stop" | "station"] => Some("home station".to_owned()),
-        ["work" | "office"] | ["work" | "office", "stop" | "station"] => Some("work station".to_owned()),
+        // "home station, it is where my hotel is"
+        ["home", "stop" | "station", ..] => Some("home station".to_owned()),
+        ["work" | "office" | "job", "stop" | "station", ..] => Some("work station".to_owned()),
+        ["home" | "house" | "apartment"] => Some("home station".to_owned()),
+        ["work" | "office"] => Some("work station".to_owned()),
         ["fav", ref rest @ ..] if rest.len() < MAX_KEY_WORDS => Some(format!("favorite {}", rest.join(" "))),
         [_, ..] if words.len() <= MAX_KEY_WORDS => Some(words.join(" ").replace("favourite", "favorite")),
         _ => None,

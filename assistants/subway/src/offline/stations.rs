@@ -20,6 +20,8 @@ use crate::place::view_of;
 use crate::system::{names, network};
 use crate::wording;
 
+/// Words that belong to a number before them.
+const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "place"];
 /// Maximum number of words in a station name.
 const MAX_NAME_WORDS: usize = 8;
 /// Maximum number of words in an unknown name.
@@ -242,6 +244,8 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
     let is_letter = words.len() == 1 && message.word(words.start).len() == 1 && letters(message.word(words.start)) == 1;
     match rank {
         _ if is_letter => false,
+        // In "8 av", "8" is no name.
+        _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
         // "2+2" is no avenue.
         _ if !is_expected && letters(message.said(words.clone())) == 0 => false,

@@ -14,7 +14,19 @@ pub(super) fn intents() -> [Intent; 2] {
 }
 
 fn from() -> Slot {
-    let cues = ["from", "at", "in", "near", "leaving", "between", "im at"];
+    let cues = [
+        "from",
+        "at",
+        "in",
+        "near",
+        "leaving",
+        "between",
+        "im at",
+        "start at",
+        "starting at",
+        "start from",
+        "starting from",
+    ];
     Slot::required("from_station", "station")
         .after(cues)
         .asks("From which station?")
@@ -23,7 +35,23 @@ fn from() -> Slot {
 }
 
 fn to() -> Slot {
-    let cues = ["to", "toward", "towards", "for"];
+    let cues = [
+        "to",
+        "toward",
+        "towards",
+        "for",
+        "get off at",
+        "off at",
+        "get out at",
+        "end up at",
+        "end at",
+        "reach",
+        "visit",
+        "be at",
+        "be in",
+        "arrive at",
+        "heading",
+    ];
     Slot::required("to_station", "station")
         .after(cues)
         .asks("To which station?")

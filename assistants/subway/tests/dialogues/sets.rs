@@ -136,7 +136,11 @@ fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     let (Some(wanted), Some(given)) = (expected.as_str(), actual.as_str()) else { return expected == actual };
     let folded = |text: &str| text.to_lowercase().replace(['_', '-'], " ").replace("favourite", "favorite");
     // A name that several stations have means each of them.
-    let stations = |text: &str| match names().resolve(&text.replace(',', " ")) {
+    let resolve = |text: &str| match names().resolve(&text.replace(',', " ")) {
+        Resolution::Unknown => names().resolve(text.split(" (").next().unwrap_or(text)),
+        known => known,
+    };
+    let stations = |text: &str| match resolve(text) {
         Resolution::Certain(Place { complex, .. }) => vec![complex],
         Resolution::Assumed { taken, others } => {
             std::iter::once(taken).chain(others).map(|place| place.complex).collect()

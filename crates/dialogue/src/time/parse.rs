@@ -179,9 +179,12 @@ impl Parser<'_> {
 
     fn skip_filler(&self, at: usize, has_begun: bool) -> usize {
         let fillers: &[&str] = if has_begun {
-            &["at", "on", "in", "the", "of", "el", "la", "las", "los", "a", "por", "de", "en", "around", "about"]
+            &[
+                "at", "on", "in", "the", "of", "el", "la", "las", "los", "a", "por", "de", "en", "around", "about",
+                "like", "roughly",
+            ]
         } else {
-            &["the", "la", "las", "el", "los", "around", "about"]
+            &["the", "la", "las", "el", "los", "around", "about", "like", "roughly", "approx"]
         };
         let mut end = at;
         while end < at + 3 && self.is(end, fillers) {
@@ -207,7 +210,7 @@ impl Parser<'_> {
             return Some(found);
         }
         let (digits_text, glued) = split_suffix(self.word(at));
-        let (hour, minute, mut next) = self.hour_and_minute(at, digits_text)?;
+        let (hour, minute, mut next) = self.hour_and_minute(at, digits_text, allows_bare)?;
         let has_minutes = minute.is_some();
         let mut meridiem = glued.and_then(meridiem_of);
         if glued.is_some() && meridiem.is_none() && !matches!(glued, Some("h" | "hs" | "hrs")) {
@@ -230,8 +233,8 @@ impl Parser<'_> {
         clock_of(hour, minute.unwrap_or(0), meridiem).map(|clock| (clock, next))
     }
 
-    /// Reads "8", "8:30", "8.30", "20h15".
-    fn hour_and_minute(&self, at: usize, digits_text: &str) -> Option<(i32, Option<i32>, usize)> {
+    /// Reads "8", "8:30", "8.30", "20h15"; "1130" if a bare number is a time.
+    fn hour_and_minute(&self, at: usize, digits_text: &str, allows_bare: bool) -> Option<(i32, Option<i32>, usize)> {
         let hour = if digits_text == self.word(at) { number_of_hour(digits_text)? } else { digits(digits_text)? };
         let follows = |separator: &str| self.between(at) == separator;
         let (minute_text, _) = split_suffix(self.word(at + 1));
@@ -253,7 +256,13 @@ impl Parser<'_> {
                 if digits_text.len() >= 3 && digits_text.bytes().all(|byte| byte.is_ascii_digit()) {
                     let value = digits(digits_text)?;
                     let is_marked = split_suffix(self.word(at)).1.is_some() || meridiem_of(self.word(at + 1)).is_some();
-                    return (is_marked && value % 100 < 60).then_some((value / 100, Some(value % 100), at + 1));
+                    let is_bare_time =
+                        allows_bare && digits_text.len() == 4 && value < 2400 && !self.is_not_a_time(at + 1);
+                    return ((is_marked || is_bare_time) && value % 100 < 60).then_some((
+                        value / 100,
+                        Some(value % 100),
+                        at + 1,
+                    ));
                 }
                 let spoken = number(self.word(at + 1)).filter(|_| digits(self.word(at)).is_none());
                 match spoken.filter(|minute| matches!(minute, 15 | 20 | 30 | 40 | 50)) {

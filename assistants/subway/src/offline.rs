@@ -32,6 +32,8 @@ const WELCOME: &str = "You are welcome.";
 
 /// The example messages of the intents.
 const PHRASES: &str = include_str!("offline/phrases.txt");
+/// More example messages, as different people type them.
+const MESSAGES: &str = include_str!("offline/messages.txt");
 /// The classifier that was trained from the phrases: `cargo xtask train` makes it.
 const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
 
@@ -102,6 +104,7 @@ fn declaration() -> OfflineModelBuilder {
         .reply(Act::Source, whether_live)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(PHRASES)
+        .and_then(|builder| builder.phrase_file(MESSAGES))
         .expect("a test reads the phrases");
     let builder =
         REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.answer(class, move |_| text.to_owned()));

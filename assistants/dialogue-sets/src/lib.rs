@@ -93,18 +93,32 @@ impl DialogueSet {
     /// If the file is not a set.
     #[must_use]
     pub fn read(path: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(path).ok()?;
-        let set = serde_json::from_str(&text);
-        Some(set.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        Some(Self::parse(&std::fs::read_to_string(path).ok()?))
     }
+
+    /// Parses a set.
+    ///
+    /// # Panics
+    /// If the text is not a set.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("not a set of dialogues: {error}"))
+    }
+}
+
+/// Returns how many required turns pass, and how many there are.
+#[must_use]
+pub fn count_passed(results: &[TurnResult]) -> (usize, usize) {
+    let required: Vec<&TurnResult> = results.iter().filter(|result| result.is_required).collect();
+    (required.iter().filter(|result| result.mismatches.is_empty()).count(), required.len())
 }
 
 /// Describes results: the share of required turns that pass, then each turn that does not.
 #[must_use]
 pub fn report(results: &[TurnResult]) -> String {
     let required: Vec<&TurnResult> = results.iter().filter(|result| result.is_required).collect();
-    let passed = required.iter().filter(|result| result.mismatches.is_empty()).count();
-    let mut lines = vec![format!("{passed} of {} required turns pass", required.len())];
+    let (passed, count) = count_passed(results);
+    let mut lines = vec![format!("{passed} of {count} required turns pass")];
     let mut kinds: Vec<&str> = required.iter().filter_map(|result| result.kind.as_deref()).collect();
     kinds.sort_unstable();
     kinds.dedup();

@@ -388,6 +388,8 @@ fn erase_messages() -> Intent {
         .says(|outcome| {
             let erased = outcome.result(ERASE)["erased"].as_u64().unwrap_or(0);
             match (outcome.language(), erased) {
+                (Language::English, 0) => "There is nothing to erase.".to_owned(),
+                (Language::Spanish, 0) => "No hay nada que borrar.".to_owned(),
                 (Language::English, 1) => "I have erased that message, with your request.".to_owned(),
                 (Language::English, _) => format!("I have erased these {erased} messages, with your request."),
                 (Language::Spanish, 1) => "He borrado ese mensaje y tu petición.".to_owned(),

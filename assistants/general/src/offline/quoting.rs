@@ -64,14 +64,16 @@ fn quotation(question: &Question, quotable: &Quotable, language: Language) -> St
     let Some(number) = quotable.number else { return quotable.text.clone() };
     let text = without_headings(&quotable.heading, &quotable.text);
     let text = truncated(&best_paragraph(question, &quotable.heading, text));
-    format!("{} “{text}” [{number}]", origin(&quotable.heading, language))
+    // A list of everything that was said at a time is in the order in which it was said.
+    let is_list = question.time_of_messages().is_some() && question.has_no_topic();
+    format!("{} “{text}” [{number}]", origin(&quotable.heading, language, is_list))
 }
 
 /// Formats the origin of a quotation for the user.
-fn origin(heading: &str, language: Language) -> String {
+fn origin(heading: &str, language: Language, is_list: bool) -> String {
     let Some(parsed) = Heading::parse(heading) else { return format!("{heading}:") };
     let (day, speaker) = (formatted_day(parsed.day, language), parsed.speaker);
-    match (language, parsed.is_of_user(), parsed.changed_on.is_some()) {
+    match (language, parsed.is_of_user(), parsed.changed_on.is_some() && !is_list) {
         (Language::English, true, false) => format!("You said on {day}:"),
         (Language::English, true, true) => format!("Before that, you said on {day}:"),
         (Language::English, false, false) => format!("{speaker} said on {day}:"),

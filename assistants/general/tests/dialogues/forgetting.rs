@@ -39,6 +39,17 @@ async fn declined_erasure_keeps_the_messages() {
 }
 
 #[tokio::test]
+async fn an_empty_list_erases_nothing() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("My sister lives in Berlin").await;
+    let reply = conversation.say("forget what I told you about the insurance").await;
+    assert_eq!(reply, "I found nothing about that in what you told me, so there is nothing to erase.");
+    assert_eq!(conversation.say("yes").await, "There is nothing to erase.");
+    assert!(conversation.say("Where does my sister live?").await.contains("Berlin"));
+}
+
+#[tokio::test]
 async fn only_listed_messages_can_be_erased() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;

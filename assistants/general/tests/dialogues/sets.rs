@@ -5,9 +5,23 @@ use std::path::Path;
 
 use serde_json::Value;
 use threadkeep::{Scope, ThreadId, Timestamp};
-use threadkeep_dialogue_sets::{Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, play, report};
+use threadkeep_dialogue_sets::{
+    Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, count_passed, play, report,
+};
 
 use super::test_env::TestEnv;
+
+/// The least share of turns that pass, in percent, so that a change does not make the assistant worse unnoticed.
+const LEAST_PERCENT: usize = 95;
+
+/// A set that was blind at its first run. The phrases were improved with it since, so it measures only regressions.
+#[tokio::test]
+async fn dialogues_of_the_first_set_pass() {
+    let set = DialogueSet::parse(include_str!("sets/set-1.json"));
+    let results = play::<GeneralEnv>(&set).await;
+    let (passed, required) = count_passed(&results);
+    assert!(required > 400 && passed * 100 >= required * LEAST_PERCENT, "{}", report(&results));
+}
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
 #[tokio::test]

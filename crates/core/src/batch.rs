@@ -99,7 +99,7 @@ impl Batch {
         let checksums = self.append.iter().zip(&append).map(|(message, body)| message.checksum(body)).collect();
         let encoded = EncodedBatch { append, checksums, replace: replace.collect::<Result<_>>()? };
         let bytes = encoded.append.iter().chain(&encoded.replace).map(String::len).sum();
-        limits::check_bytes("commit bytes", bytes, limits::COMMIT_BYTES)?;
+        limits::check_at_most("commit bytes", bytes, limits::COMMIT_BYTES)?;
         Ok(encoded)
     }
 
@@ -113,7 +113,7 @@ impl Batch {
         self.append.iter().try_for_each(NewMessage::check)?;
         self.replace.iter().try_for_each(|replacement| replacement.content.check())?;
         for put in &self.put {
-            limits::check_bytes("record", put.value.as_str().len(), limits::RECORD_BYTES)?;
+            limits::check_at_most("record", put.value.as_str().len(), limits::RECORD_BYTES)?;
         }
         self.patch.check()?;
         self.check_duplicates()

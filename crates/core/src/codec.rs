@@ -24,7 +24,7 @@ pub fn encode_content(content: &Content) -> Result<String> {
         None => serde_json::to_writer(&mut text, &ContentRef::from(content)),
     };
     written.map_err(|error| StoreError::invalid("content", error.to_string()))?;
-    limits::check_bytes("message bytes", text.len(), limits::MESSAGE_BYTES)?;
+    limits::check_at_most("message bytes", text.len(), limits::MESSAGE_BYTES)?;
     String::from_utf8(text).map_err(|_| StoreError::invalid("content", "not UTF-8"))
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn check_count(limit: &'static str, actual: usize, max: usize) -> Res
 ///
 /// # Errors
 /// `LimitExceeded`, naming `limit`, if `actual` exceeds `max`.
-pub fn check_bytes(limit: &'static str, actual: usize, max: usize) -> Result<()> {
+pub fn check_at_most(limit: &'static str, actual: usize, max: usize) -> Result<()> {
     check_count(limit, actual, max)
 }
 

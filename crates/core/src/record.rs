@@ -162,7 +162,11 @@ impl RecordWrite {
         }
         self.namespace.check()?;
         limits::check_key("record key", &self.key)?;
-        limits::check_bytes("record", self.value.as_ref().map_or(0, |value| value.as_str().len()), limits::RECORD_BYTES)
+        limits::check_at_most(
+            "record",
+            self.value.as_ref().map_or(0, |value| value.as_str().len()),
+            limits::RECORD_BYTES,
+        )
     }
 }
 
@@ -207,7 +211,7 @@ impl DerivedWrite {
     /// writes since the last commit that wrote or deleted the record.
     pub fn check(&self) -> Result<()> {
         limits::check_key("record key", &self.key)?;
-        limits::check_bytes("record", self.value.as_str().len(), limits::RECORD_BYTES)?;
+        limits::check_at_most("record", self.value.as_str().len(), limits::RECORD_BYTES)?;
         let writes = self.count_writes();
         let max = u64::from(u32::MAX >> 1);
         if writes > max {

@@ -171,7 +171,7 @@ pub struct SearchAnswer {
     /// For each term of the query, the number of entries that contain it, counted up to a limit; 0 for terms that were not looked up.
     pub frequencies: Vec<u64>,
     /// The searched threads whose newest messages are not indexed yet.
-    pub behind: Vec<UnindexedThread>,
+    pub unindexed: Vec<UnindexedThread>,
 }
 
 /// A candidate among messages.

@@ -59,10 +59,10 @@ impl Memory {
         let query =
             SearchQuery { collection: Collection::Messages, terms: question.terms(), vector: None, thread, limit };
         let mut answer = self.query_index(scope, &query).await?;
-        let mut unindexed = self.read_unindexed(scope, &answer.behind).await?;
+        let mut unindexed = self.read_unindexed(scope, &answer.unindexed).await?;
         if !unindexed.unread.is_empty() && self.catch_up().await? {
             answer = self.query_index(scope, &query).await?;
-            unindexed = self.read_unindexed(scope, &answer.behind).await?;
+            unindexed = self.read_unindexed(scope, &answer.unindexed).await?;
         }
         let mut truncated = answer.hits.len() >= limit;
         let mut indexed = self.read_hits(scope, answer.hits).await?;

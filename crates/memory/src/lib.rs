@@ -71,7 +71,7 @@ pub use platform::Platform;
 #[cfg(not(target_arch = "wasm32"))]
 pub use platform::{SystemClock, TokioRuntime};
 pub use preferences::Preference;
-pub use recall::{EmbedderOutcome, RecallOptions, RecallResults, Recalled, ThreadTail};
+pub use recall::{EmbedderOutcome, RecallOptions, RecallResults, RecalledMessage, ThreadTail};
 pub use retention::Retention;
 pub use search::{Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;

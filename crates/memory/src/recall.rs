@@ -59,7 +59,7 @@ impl ThreadTail {
 
 /// A message that may answer a question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recalled {
+pub struct RecalledMessage {
     /// The thread of the message.
     pub thread: ThreadId,
     /// The message.
@@ -78,7 +78,7 @@ pub struct Recalled {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecallResults {
     /// The messages, best first. Messages with equal scores are in the order of their age, newest first.
-    pub messages: Vec<Recalled>,
+    pub messages: Vec<RecalledMessage>,
     /// Threads whose newest messages were not searched, because too many messages are not indexed yet. Retry later.
     pub unsearched: Vec<UnindexedThread>,
     /// Whether messages were also ranked by an embedder.
@@ -100,7 +100,7 @@ impl Memory {
         if options.limit == 0 {
             return Err(MemoryError::invalid("limit", "must be at least 1"));
         }
-        limits::check_bytes("limit", options.limit, limits::PAGE)?;
+        limits::check_at_most("limit", options.limit, limits::PAGE)?;
         let question = Question::new(question, self.now());
         if question.is_empty() {
             return Ok(RecallResults::default());
@@ -123,8 +123,9 @@ impl Memory {
         let preferred = options.thread.or(options.except.map(|except| except.thread));
         let ranked = self.remove_duplicates(scope, ranked, preferred, |found| (found.thread, &found.message)).await?;
         let ranked = self.without_restatements(scope, ranked, &question, known, options.limit * 2).await?;
-        let is_included =
-            |found: &Recalled| options.except.is_none_or(|except| !except.contains(found.thread, found.message.seq));
+        let is_included = |found: &RecalledMessage| {
+            options.except.is_none_or(|except| !except.contains(found.thread, found.message.seq))
+        };
         let messages = ranked.into_iter().filter(is_included).take(options.limit).collect();
         Ok(RecallResults { messages, unsearched: unread, embedder_outcome: EmbedderOutcome::NotRequested })
     }
@@ -163,7 +164,7 @@ fn rank_messages(
     question: &Question,
     statistics: &Statistics,
     options: &RecallOptions,
-) -> (Vec<Recalled>, provenance::Known) {
+) -> (Vec<RecalledMessage>, provenance::Known) {
     let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &as_turns(&counted), statistics, &options.weights)
         .into_iter()
         .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
@@ -174,7 +175,7 @@ fn rank_messages(
         .collect();
     let recalled = ranked.into_iter().filter_map(|(thread, seq, parts)| {
         let message = messages.remove(&(thread, seq))?;
-        Some(Recalled { thread, message, score: parts.score(), parts, similarity: None })
+        Some(RecalledMessage { thread, message, score: parts.score(), parts, similarity: None })
     });
     (recalled.collect(), messages)
 }

@@ -72,7 +72,7 @@ impl Memory {
         if options.limit == 0 {
             return Err(MemoryError::invalid("limit", "must be at least 1"));
         }
-        limits::check_bytes("limit", options.limit, limits::PAGE)?;
+        limits::check_at_most("limit", options.limit, limits::PAGE)?;
         let question = Question::of_all_words(query);
         if question.is_empty() {
             return Ok(SearchResults::default());

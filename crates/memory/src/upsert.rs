@@ -20,7 +20,7 @@ impl Memory {
     /// The same as for [`Memory::append_all`]; `Conflict` for the id of an erased message; `Denied` if a message has to be
     /// replaced, the thread is shared and `scope` is a user's.
     pub async fn upsert(&self, scope: &Scope, thread: ThreadId, drafts: Vec<Draft>) -> Result<Appended> {
-        limits::check_bytes("messages of a commit", drafts.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_at_most("messages of a commit", drafts.len(), limits::COMMIT_MESSAGES)?;
         for _ in 1..ATTEMPTS {
             match self.try_upsert(scope, thread, &drafts).await {
                 Err(error) if is_race(&error) => {}

@@ -54,7 +54,7 @@ pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
     Analytics, AppendOptions, Appended, AppendedMessage, AssembledContext, BatchBuilder, ContextOptions, Draft,
     EraseOptions, EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Preference,
-    Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions,
+    Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, RecalledMessage, Retention, SearchOptions,
     SearchResults, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent,
     ThreadSelection, ThreadUpdate, ThreadsUpdate, Titles,
 };

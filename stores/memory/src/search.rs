@@ -32,7 +32,7 @@ impl SearchIndex for MemoryStore {
     }
 
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
-        limits::check_bytes("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_at_most("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
         Ok(self.state().remove_entries(scope, collection.name()?, ids))
     }
 

@@ -114,7 +114,7 @@ pub(crate) async fn find(
     names: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
-    limits::check_bytes("message names", names.len(), limits::PAGE)?;
+    limits::check_at_most("message names", names.len(), limits::PAGE)?;
     let caller = Caller::of(scope);
     let seqs: Vec<i64> = names.iter().filter_map(seq).collect();
     let ids: Vec<Uuid> = names.iter().filter_map(id).collect();

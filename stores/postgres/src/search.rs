@@ -55,7 +55,8 @@ pub(crate) async fn search(
     if let Some((last, matches)) = rows.split_last() {
         outcome.answer.documents = unsigned(last, 5)?;
         let behind = pairs(get(last, 6)?, get(last, 7)?);
-        outcome.answer.behind = behind.map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
+        outcome.answer.unindexed =
+            behind.map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
         outcome.is_far_behind = get::<i64>(last, 8)? > signed(MAX_UNINDEXED);
         let matches = matches.iter().map(TermMatch::read).collect::<Result<Vec<_>>>()?;
         outcome.answer.frequencies = frequencies(&matches, terms.len());

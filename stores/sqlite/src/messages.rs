@@ -104,7 +104,7 @@ pub(crate) fn find(
     names: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
-    limits::check_bytes("message names", names.len(), limits::PAGE)?;
+    limits::check_at_most("message names", names.len(), limits::PAGE)?;
     view::in_read_transaction(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let mut found = Vec::with_capacity(names.len());

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde::Serialize;
 use threadkeep::context::recall::Parts;
 use threadkeep::exchange::ExportedMessage;
-use threadkeep::{Memory, RecallOptions, Recalled, Scope, ThreadId};
+use threadkeep::{Memory, RecallOptions, RecalledMessage, Scope, ThreadId};
 use unicode_width::UnicodeWidthStr;
 
 use super::search::{heading, titles};
@@ -98,16 +98,16 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-impl From<Recalled> for TurnJson {
-    fn from(turn: Recalled) -> Self {
-        let Recalled { thread, message, score, parts, .. } = turn;
+impl From<RecalledMessage> for TurnJson {
+    fn from(turn: RecalledMessage) -> Self {
+        let RecalledMessage { thread, message, score, parts, .. } = turn;
         let Parts { words, passage, neighbours, speaker, time } = parts;
         let parts = PartsJson { words, passage, neighbours, speaker, time };
         Self { thread, score, parts, message: message.into() }
     }
 }
 
-async fn print(app: &App, memory: &Memory, scope: &Scope, turns: &[Recalled]) -> Result<()> {
+async fn print(app: &App, memory: &Memory, scope: &Scope, turns: &[RecalledMessage]) -> Result<()> {
     let output = &app.output;
     let titles = titles(memory, scope, turns.iter().map(|turn| turn.thread)).await?;
     let best = turns.iter().map(|turn| turn.score).fold(0.0, f64::max);
@@ -132,7 +132,7 @@ fn wrapped(output: &Output, text: &str) -> Vec<String> {
 }
 
 /// Returns the score as a bar of its parts, with the parts' values on the same line, or on a second line if it is too long.
-fn why(output: &Output, turn: &Recalled, best: f64) -> Vec<String> {
+fn why(output: &Output, turn: &RecalledMessage, best: f64) -> Vec<String> {
     let parts = parts(&turn.parts);
     let blocks = Scale { columns: BAR_COLUMNS, whole: best }.shades(parts.map(|(_, value, _)| value));
     let blocks = blocks.iter().zip(&parts).map(|(blocks, (_, _, style))| output.paint(*style, blocks).to_string());

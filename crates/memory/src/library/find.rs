@@ -84,7 +84,7 @@ impl Memory {
         if options.limit == 0 {
             return Err(MemoryError::invalid("limit", "must be at least 1"));
         }
-        limits::check_bytes("limit", options.limit, 100)?;
+        limits::check_at_most("limit", options.limit, 100)?;
         let terms = Question::new(question, self.now());
         let (vector, embedder_outcome) = match options.embedder {
             Some(embedder) => match embed(embedder, question).await {

@@ -3,7 +3,7 @@
 use threadkeep_context::recall::combine_by_rank;
 use threadkeep_core::{Embedder, EmbedderError, Scope, limits, similarity};
 
-use super::{RecallOptions, RecallResults, Recalled};
+use super::{RecallOptions, RecallResults, RecalledMessage};
 use crate::{Memory, Result};
 
 /// Maximum number of messages to embed. They are sent to the embedder in one call, together with the question.
@@ -41,7 +41,7 @@ impl Memory {
     ) -> Result<RecallResults> {
         // A limit of 0 is not raised, so that `recall` rejects it.
         let limit = if options.limit == 0 { 0 } else { options.limit.max(MAX_EMBEDDED) };
-        limits::check_bytes("limit", options.limit, limits::PAGE)?;
+        limits::check_at_most("limit", options.limit, limits::PAGE)?;
         let mut results = self.recall(scope, question, &RecallOptions { limit, ..options.clone() }).await?;
         if !results.messages.is_empty() {
             match similarities_to(question, &results.messages, embedder).await {
@@ -60,7 +60,7 @@ impl Memory {
 /// Returns the similarity to the question of each of the first [`MAX_EMBEDDED`] messages.
 async fn similarities_to(
     question: &str,
-    messages: &[Recalled],
+    messages: &[RecalledMessage],
     embedder: &dyn Embedder,
 ) -> Result<Vec<f64>, EmbedderError> {
     let texts = messages.iter().take(MAX_EMBEDDED).map(|found| truncate(&found.message.plain_text()));
@@ -82,14 +82,14 @@ fn truncate(text: &str) -> String {
 }
 
 /// Combines the given order of messages with the order of their similarities.
-fn combine(messages: Vec<Recalled>, similarities: &[f64]) -> Vec<Recalled> {
+fn combine(messages: Vec<RecalledMessage>, similarities: &[f64]) -> Vec<RecalledMessage> {
     let by_words: Vec<usize> = (0..messages.len()).collect();
     let mut by_meaning: Vec<usize> = (0..similarities.len()).collect();
     by_meaning.sort_by(|a, b| similarities[*b].total_cmp(&similarities[*a]));
-    let mut messages: Vec<Option<Recalled>> = messages.into_iter().map(Some).collect();
+    let mut messages: Vec<Option<RecalledMessage>> = messages.into_iter().map(Some).collect();
     let combined = combine_by_rank(&[by_words, by_meaning]).into_iter().filter_map(|(index, score)| {
         let found = messages[index].take()?;
-        Some(Recalled { score, similarity: similarities.get(index).copied(), ..found })
+        Some(RecalledMessage { score, similarity: similarities.get(index).copied(), ..found })
     });
     combined.collect()
 }

@@ -8,7 +8,7 @@ use threadkeep_context::recall::Question;
 use threadkeep_core::text::{content_terms, indexed_terms};
 use threadkeep_core::{Message, Role, Scope, SearchHit, Source, ThreadId};
 
-use super::Recalled;
+use super::RecalledMessage;
 use crate::{Memory, Result};
 
 /// The number of messages after a question among which its answer is looked for: calls and results precede the answer.
@@ -26,11 +26,11 @@ impl Memory {
     pub(super) async fn without_restatements(
         &self,
         scope: &Scope,
-        ranked: Vec<Recalled>,
+        ranked: Vec<RecalledMessage>,
         question: &Question,
         unranked: Known,
         count: usize,
-    ) -> Result<Vec<Recalled>> {
+    ) -> Result<Vec<RecalledMessage>> {
         let mut known = Lookup::new(&ranked, unranked);
         let questions = ranked.iter().take(count).filter(|found| found.message.content.role == Role::User);
         let unread = questions.flat_map(|found| known.unread_answer(found.thread, found.message.seq)).collect();
@@ -42,13 +42,13 @@ impl Memory {
         let sources = bases.iter().flatten().flat_map(|basis| &basis.messages).map(|(position, _)| *position);
         let unread = sources.filter(|position| known.get(*position).is_none()).collect();
         known.read(self, scope, unread).await?;
-        let share = |(found, basis): (&Recalled, &Option<Basis>)| {
+        let share = |(found, basis): (&RecalledMessage, &Option<Basis>)| {
             basis.as_ref().and_then(|basis| known.added_share(&found.message, basis, question)).unwrap_or(1.0)
         };
         let shares: Vec<f64> = ranked.iter().zip(&bases).map(share).collect();
         let scaled = ranked.into_iter().zip(shares).filter(|(_, share)| *share > 0.0);
-        let mut kept: Vec<Recalled> =
-            scaled.map(|(found, share)| Recalled { score: found.score * share, ..found }).collect();
+        let mut kept: Vec<RecalledMessage> =
+            scaled.map(|(found, share)| RecalledMessage { score: found.score * share, ..found }).collect();
         // The sort is stable, so messages with equal scores keep their order.
         kept.sort_by(|one, other| other.score.total_cmp(&one.score));
         Ok(kept)
@@ -68,7 +68,7 @@ struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    fn new(ranked: &'a [Recalled], unranked: Known) -> Self {
+    fn new(ranked: &'a [RecalledMessage], unranked: Known) -> Self {
         let ranked = ranked.iter().map(|found| ((found.thread, found.message.seq), &found.message)).collect();
         Self { ranked, unranked }
     }
@@ -88,7 +88,7 @@ impl<'a> Lookup<'a> {
 
     /// Returns what a message is based on: an assistant's message on the messages among its sources, a user's message on those of
     /// its answer. `None` if no message is cited.
-    fn basis(&self, found: &Recalled) -> Option<Basis> {
+    fn basis(&self, found: &RecalledMessage) -> Option<Basis> {
         let answer = match found.message.content.role {
             Role::Assistant => &found.message,
             Role::User => self.answer(found.thread, found.message.seq)?,

@@ -35,7 +35,7 @@ fn statutes_query(words: &str) -> SearchQuery {
 async fn search(client: &Client, scope: &Scope, query: &SearchQuery) -> SearchAnswer {
     let answer = client.search(scope, query, at(9)).await.expect("searching works");
     assert_eq!(
-        (&answer.hits, &answer.behind),
+        (&answer.hits, &answer.unindexed),
         (&Vec::new(), &Vec::new()),
         "a search of a collection returned messages"
     );

@@ -96,7 +96,7 @@ pub(super) async fn a_restored_thread_is_searchable(env: &TestEnv<'_>) {
     restore(&to.client, &source.dump(3).await).await;
     to.client.catch_up_fully().await;
     let answer = to.client.search(&ana(), &query_for("walrus"), at(9)).await.expect("searching works");
-    let behind = answer.behind.iter().any(|behind| behind.indexed_seq < 10);
+    let behind = answer.unindexed.iter().any(|behind| behind.indexed_seq < 10);
     assert!(behind || answer.hits.iter().any(|hit| hit.seq == 10));
     assert_eq!(answer.frequencies, [1]);
 }
@@ -122,7 +122,7 @@ pub(super) async fn an_unfinished_restore_is_invisible(env: &TestEnv<'_>) {
     assert_eq!(to.client.list_records(&ana(), &records, at(9)).await.expect("reading works"), []);
     to.client.catch_up_fully().await;
     let found = to.client.search(&acme(), &query_for("message walrus"), at(9)).await.expect("searching works");
-    assert_eq!((found.hits, found.behind), (Vec::new(), Vec::new()));
+    assert_eq!((found.hits, found.unindexed), (Vec::new(), Vec::new()));
     let dump = to.client.dump_thread(acme().tenant_id(), source.id, None, 10).await;
     assert_error!(dump, StoreError::NotFound(Kind::Thread));
     assert_eq!(to.client.verify().await.expect("verifying works").findings, []);

@@ -14,7 +14,7 @@ async fn visible_state(store: &TestStore, conversation: &Conversation) -> String
     let mut found = client.search(scope, &query_for("message walrus"), now).await.expect("searching works");
     // With faults, the indexed positions are random.
     found.hits.clear();
-    found.behind.clear();
+    found.unindexed.clear();
     let records = [RecordOwner::User(user_id("ana")), RecordOwner::Thread(conversation.id)].map(RecordQuery::of);
     format!(
         "{:?}",

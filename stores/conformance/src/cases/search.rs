@@ -29,11 +29,11 @@ async fn found(client: &Client, scope: &Scope, query: &SearchQuery, now: Timesta
     let answer = search(client, scope, query, now).await;
     let mut found = BTreeSet::new();
     for SearchHit { thread, seq } in answer.hits {
-        let behind = answer.behind.iter().find(|behind| behind.thread == thread);
+        let behind = answer.unindexed.iter().find(|behind| behind.thread == thread);
         assert!(behind.is_none_or(|behind| seq <= behind.indexed_seq), "a hit after the indexed position");
         found.insert((thread, seq));
     }
-    for behind in answer.behind {
+    for behind in answer.unindexed {
         assert!(query.thread.is_none_or(|thread| thread == behind.thread), "a thread outside the query is reported");
         let rest = MessageQuery::following(behind.indexed_seq, limits::PAGE);
         let rest = client.list_messages(scope, behind.thread, &rest, now).await.expect("the thread is in the scope");

@@ -41,7 +41,7 @@ impl FaultyStore {
     /// Removes the newest messages of some threads from an answer, as if they were not indexed yet.
     fn lag(&self, mut answer: SearchAnswer) -> SearchAnswer {
         let mut indexed: BTreeMap<ThreadId, u64> =
-            answer.behind.iter().map(|behind| (behind.thread, behind.indexed_seq)).collect();
+            answer.unindexed.iter().map(|behind| (behind.thread, behind.indexed_seq)).collect();
         let mut newest: BTreeMap<ThreadId, u64> = BTreeMap::new();
         for hit in &answer.hits {
             let seq = newest.entry(hit.thread).or_default();
@@ -55,7 +55,7 @@ impl FaultyStore {
             }
         }
         answer.hits.retain(|hit| indexed.get(&hit.thread).is_none_or(|indexed| hit.seq <= *indexed));
-        answer.behind =
+        answer.unindexed =
             indexed.into_iter().map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
         answer
     }

@@ -43,7 +43,7 @@ impl State {
         names: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        limits::check_bytes("message names", names.len(), limits::PAGE)?;
+        limits::check_at_most("message names", names.len(), limits::PAGE)?;
         let (stored, _) = self.find_live(scope, id, now)?;
         let seqs: BTreeSet<u64> = names.iter().filter_map(|name| stored.resolve_seq(name)).collect();
         seqs.iter().filter_map(|seq| stored.entries.get(seq).and_then(decode)).collect()

@@ -134,8 +134,8 @@ impl<'a> Search<'a> {
             other.total_cmp(score).then_with(|| other_key.cmp(key))
         });
         let hits = self.live_hits(ranked.into_iter().map(|(key, _)| key))?;
-        let (behind, unindexed_messages) = self.unindexed_threads()?;
-        let answer = SearchAnswer { hits, documents, frequencies, behind, ..SearchAnswer::default() };
+        let (unindexed, unindexed_messages) = self.unindexed_threads()?;
+        let answer = SearchAnswer { hits, documents, frequencies, unindexed, ..SearchAnswer::default() };
         Ok(SearchOutcome { answer, is_far_behind: unindexed_messages > MAX_UNINDEXED })
     }
 

@@ -334,6 +334,9 @@ impl IntentResolver {
         if self.is_clearly_off_topic(&ranked) && self.main_mentions(annotated, clause) < 2 {
             return Resolution::OffTopic;
         }
+        if dialogue.frames.is_empty() && self.lacks_reference(annotated, clause, best) {
+            return Resolution::NotUnderstood;
+        }
         let least = MIN_SCORE.max(best * MIN_PERCENT_OF_BEST / 100);
         for (class, _) in ranked.iter().take(MAX_TRIED).filter(|(_, score)| *score >= least) {
             let is_explained = || self.unexplained(annotated, clause, &[*class], &[]).is_empty();
@@ -393,6 +396,19 @@ impl IntentResolver {
             _ if !has_mentions && self.is_unfamiliar(annotated, clause) => Resolution::OffTopic,
             _ => Resolution::NotUnderstood,
         }
+    }
+
+    /// Whether a clause is clearly a follow-up, such as "and back?", compared with the best score of the classes that apply.
+    fn lacks_reference(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, best: i64) -> bool {
+        let features = self.classifier.features(&annotated.tokens(clause));
+        let scores = self.classifier.scores(&features);
+        let is_follow_up = |class: usize| {
+            let acts = [Act::Again, Act::Reverse, Act::Change, Act::Other];
+            acts.iter().any(|act| self.classes[class] == Class::Act(*act))
+        };
+        scores.first().is_some_and(|top| {
+            is_follow_up(top.class) && top.score >= MIN_SPLIT_SCORE && best * 100 < top.score * NEARLY_BEST_PERCENT
+        })
     }
 
     /// Whether a message is off topic even if it mentions entities: "the weather at Times Square".

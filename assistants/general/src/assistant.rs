@@ -11,7 +11,7 @@ use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTo
 
 use crate::graph::{QUESTION_SEQ, general_graph};
 use crate::remembered::RememberedSource;
-use crate::{erase_tools, offline_model, preference_tools, search_tools};
+use crate::{calculation, clock, erase_tools, offline_model, preference_tools, search_tools};
 
 const INSTRUCTIONS: &str = "You are a helpful assistant with a memory. You answer from what the user said, in this \
                             conversation and in earlier ones, and from the user's documents. You say where a statement \
@@ -27,7 +27,7 @@ pub(crate) const NAME: &str = "general";
 pub(crate) const ABOUT: &str = "Answers from your conversations and documents.";
 
 /// The names of all available tools.
-pub const TOOLS: [&str; 8] = [
+pub const TOOLS: [&str; 10] = [
     "recall",
     "search_documents",
     "list_documents",
@@ -36,6 +36,8 @@ pub const TOOLS: [&str; 8] = [
     "forget_preference",
     erase_tools::FIND,
     erase_tools::ERASE,
+    calculation::CALCULATOR,
+    clock::CURRENT_TIME,
 ];
 
 /// Options of a general assistant.
@@ -138,6 +140,8 @@ fn tools(memory: &Memory, options: &GeneralOptions) -> Vec<Arc<dyn Tool>> {
         preference_tools::forget(memory.clone()),
         erase_tools::find(memory.clone()),
         erase_tools::erase(memory.clone()),
+        calculation::calculator(),
+        clock::current_time(memory.clone()),
     ];
     let is_named = |names: &[String], tool: &FnTool| names.iter().any(|name| name == tool.spec().name());
     let enabled = all.into_iter().filter(|tool| options.tools.as_ref().is_none_or(|names| is_named(names, tool)));

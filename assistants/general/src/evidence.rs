@@ -64,13 +64,28 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let order = |index: usize| {
         let heading = Heading::parse(candidates[index].heading);
         let is_changed = heading.as_ref().is_some_and(|heading| heading.changed_on.is_some());
-        (is_changed, std::cmp::Reverse(heading.map_or(DOCUMENT_DAY, |heading| heading.day)), index)
+        // The words of a message count more than those of the message that it refers to.
+        let own = indexed_terms(candidates[index].text).into_iter().collect();
+        let own_words = question.topic.iter().filter(|stems| contains(&own, stems)).count();
+        let day = heading.map_or(DOCUMENT_DAY, |heading| heading.day);
+        (is_changed, std::cmp::Reverse(own_words), std::cmp::Reverse(day), index)
     };
     scored
         .sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| order(*first).cmp(&order(*second))));
     let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
     let answers = scored.into_iter().take_while(|(score, _)| *score >= threshold).map(|(_, index)| index);
     answers.take(MAX_ANSWERS).collect()
+}
+
+/// Whether a candidate contains all words of a question's topic.
+pub(crate) fn contains_topic(question: &Question, candidate: &Candidate<'_>) -> bool {
+    let terms = terms_of(candidate);
+    question.topic.iter().all(|stems| contains(&terms, stems))
+}
+
+/// Whether a word of a text has one of these stems.
+pub(crate) fn matches_word(stems: &Stems, word: &str) -> bool {
+    contains(&indexed_terms(word).into_iter().collect(), stems)
 }
 
 /// Moves the excerpts that answer a question to the front, best first, and removes repetitions.

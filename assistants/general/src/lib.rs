@@ -7,6 +7,8 @@
 #![warn(missing_docs)]
 
 mod assistant;
+mod calculation;
+mod clock;
 mod erase_tools;
 mod evidence;
 mod graph;

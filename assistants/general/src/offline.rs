@@ -1,5 +1,6 @@
 //! The offline model of the general assistant, which quotes conversations and documents.
 
+mod facts;
 mod outcome;
 pub(crate) mod quoting;
 
@@ -16,9 +17,10 @@ use threadkeep::{ChatMessage, Role, Value};
 
 use crate::erase_tools::{ERASE, FIND};
 use crate::evidence::question::{Question, split_questions};
+use crate::evidence::sentences;
 
-const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \
-                     compute, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
+const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
+                     write, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
 
 const NOTED: &str = "I will keep that in mind.";
 const NOTED_IN_SPANISH: &str = "Lo tendré en cuenta.";
@@ -29,7 +31,7 @@ const MAX_NAMED: usize = 10;
 /// The most words of a preference's name. A longer text is not a preference.
 const NAME_WORDS: usize = 6;
 
-const ABOUT_IN_SPANISH: &str = "Cito lo que me contaste y lo que dicen tus documentos, y recuerdo tus preferencias. No puedo escribir, calcular \
+const ABOUT_IN_SPANISH: &str = "Cito lo que me contaste y lo que dicen tus documentos, recuerdo tus preferencias y calculo. No puedo escribir \
                                ni consultar otras fuentes. Para usar un modelo de lenguaje, mira docs/models.md.";
 
 const GREETING: &str = "Hello. Tell me something to remember, or ask about what you told me.";
@@ -59,6 +61,18 @@ const SETTING_CUES: [&str; 22] = [
     "set the",
     "change the",
     "anota que mi",
+];
+/// The words that precede what the user wants to be called.
+const NAME_CUES: [&str; 9] = [
+    "call me",
+    "calls me",
+    "you can call me",
+    "llamame",
+    "puedes llamarme",
+    "decime",
+    "dime",
+    "my name is",
+    "mi nombre es",
 ];
 /// The words that precede the name of a preference to remove.
 const FORGET_CUES: [&str; 20] = [
@@ -129,18 +143,22 @@ fn declaration() -> OfflineModelBuilder {
         .phrases(english)
         .phrases(spanish)
         .kind("time", Times::all())
+        .kind("calculation", facts::calculations)
         .intent(set_preference())
         .intent(list_preferences())
         .intent(forget_preference())
         .intent(forget_messages())
         .intent(erase_messages())
         .intent(list_documents())
+        .intent(facts::calculate())
+        .intent(facts::current_time())
         .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()).unwrap_or_else(|| answer(turn)))
         .answer("statement", answer_or_note)
-        .answer(
-            "question",
-            |turn| if starts_as_command(&turn.question()) { command_answer(turn) } else { answer(turn) },
-        )
+        .answer("question", |turn| match turn.question() {
+            text if starts_as_command(&text) => command_answer(turn),
+            text if is_long_statement(&text) => noted(turn),
+            _ => answer(turn),
+        })
         .answer("command", |turn| if is_command(&turn.question()) { command_answer(turn) } else { answer(turn) })
         .reply(Act::Correct, noted)
         .otherwise(|turn, _| Some(answer_or_note(turn)))
@@ -159,8 +177,25 @@ fn answer_or_note(turn: &Turn<'_>) -> String {
     match turn.question() {
         text if starts_as_command(&text) => command_answer(turn),
         text if is_question(&text) => answer(turn),
+        text if ends_as_request(&text) => short_question_answer(turn).unwrap_or_else(|| noted(turn)),
         _ => noted(turn),
     }
+}
+
+/// Whether a message is too long for a question and has no sentence that is one.
+fn is_long_statement(text: &str) -> bool {
+    Utterance::new(text).words().len() > MAX_WORDS_OF_QUESTION && !sentences(text).any(is_question)
+}
+
+/// The most words of a question without the form of one.
+const MAX_WORDS_OF_QUESTION: usize = 40;
+
+/// Whether a message ends like a request: "truck 12 dock again pls".
+fn ends_as_request(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    utterance.words().last().is_some_and(|word| {
+        matches!(word.folded.as_str(), "pls" | "plz" | "please" | "again" | "porfa" | "favor" | "vez")
+    })
 }
 
 /// Whether a message that resembles a command is one, rather than a question in a few words: "date of the exam pls".
@@ -190,7 +225,7 @@ fn starts_as_command(text: &str) -> bool {
 }
 
 /// The beginnings of commands. "Buy milk" and "call Ana" are none: they are notes.
-const COMMANDS: [&str; 44] = [
+const COMMANDS: [&str; 72] = [
     "write me",
     "write a",
     "write an",
@@ -235,6 +270,34 @@ const COMMANDS: [&str; 44] = [
     "suma",
     "recuerdame llamar",
     "recuerdame el",
+    "email the",
+    "email all",
+    "email everyone",
+    "text my",
+    "print your",
+    "show me your",
+    "reveal your",
+    "repeat your",
+    "output your",
+    "ignore your",
+    "ignore all",
+    "ignore previous",
+    "disregard your",
+    "tell me a joke",
+    "tell me another joke",
+    "tell me a story",
+    "cuentame un",
+    "cuentame otro",
+    "contame un",
+    "ignora tus",
+    "muestrame tus",
+    "muestra tus",
+    "revela tus",
+    "dime tus instrucciones",
+    "manda un",
+    "mandale un",
+    "enviale un",
+    "escribe a",
 ];
 
 /// Nouns that begin a question in a few words.
@@ -254,8 +317,13 @@ fn noted(turn: &Turn<'_>) -> String {
 fn set_preference() -> Intent {
     Intent::new("set_preference")
         .example("Remember that my seat is the window.")
+        .slot(Slot::text("called").after(NAME_CUES))
         .slot(Slot::text("setting").after(SETTING_CUES))
         .then_calls("set_preference", |outcome| {
+            if let Some(name) = parse_name(outcome.slots().label("called")) {
+                let key = if outcome.language() == Language::Spanish { "nombre" } else { "name" };
+                return Some(json!({"name": key, "value": name}));
+            }
             let (name, value) = parse_setting(outcome.slots().label("setting"))?;
             Some(json!({"name": name, "value": value}))
         })
@@ -293,13 +361,13 @@ fn forget_preference() -> Intent {
         .example("Forget my seat.")
         .slot(Slot::text("name").after(FORGET_CUES))
         .confirmed_by("erase_messages")
-        .then_calls("list_preferences", |outcome| is_preference_name(outcome.slots().label("name")).then(|| json!({})))
+        .then_calls("list_preferences", |outcome| is_preference_name(name_to_forget(outcome)).then(|| json!({})))
         .then_calls("forget_preference", |outcome| {
-            let name = named_preference(outcome, outcome.slots().label("name"))?;
+            let name = named_preference(outcome, name_to_forget(outcome))?;
             Some(json!({"name": name}))
         })
         .then_calls(FIND, |outcome| {
-            let name = outcome.slots().label("name");
+            let name = name_to_forget(outcome);
             is_preference_name(name).then(|| json!({"about": topic_of(name)}))
         })
         .says(|outcome| {
@@ -350,6 +418,13 @@ fn topic_of(name: &str) -> &str {
         name = name.trim_end_matches([',', '.', '!', ' ']).strip_suffix(ending).unwrap_or(name).trim();
     }
     name.trim_end_matches([',', '.', '!', ' '])
+}
+
+/// Returns the name in "favourite biscuit, the doctor says no more sugar".
+fn name_to_forget<'a>(outcome: &'a Outcome<'_>) -> &'a str {
+    let name = outcome.slots().label("name");
+    let cut = [", ", ". ", "; ", " because ", " porque ", " since "].iter().filter_map(|end| name.find(end)).min();
+    &name[..cut.unwrap_or(name.len())]
 }
 
 fn is_preference_name(name: &str) -> bool {
@@ -463,15 +538,50 @@ fn parse_setting(setting: &str) -> Option<(&str, &str)> {
     let separators = [" is ", " are ", " es ", " son ", " = ", "=", ": ", " to "];
     let found = separators.iter().filter_map(|separator| Some((setting.find(separator)?, separator.len())));
     let (at, length) = found.min()?;
-    let (name, value) = (setting[..at].trim(), setting[at + length..].trim());
+    let (name, value) = (setting[..at].trim(), without_asides(&setting[at + length..]));
     (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= NAME_WORDS).then_some((name, value))
+}
+
+/// Returns the name in "Winnie, please" or "Sam from now on"; `None` if the words are not a name.
+fn parse_name(text: &str) -> Option<&str> {
+    // "My name is Harold but please call me Harry"
+    let text = NAME_CUES
+        .iter()
+        .filter_map(|cue| text.rfind(&format!("{cue} ")).map(|at| &text[at + cue.len()..]))
+        .next()
+        .unwrap_or(text);
+    let name = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
+    let words = name.split_whitespace().count();
+    let is_name = (1..=MAX_WORDS_OF_NAME).contains(&words) && !name.contains('?') && !is_question(name);
+    is_name.then_some(name)
+}
+
+/// The most words of a user's name.
+const MAX_WORDS_OF_NAME: usize = 3;
+
+/// Removes words after a value that do not belong to it.
+fn without_asides(value: &str) -> &str {
+    let mut value = value.trim().trim_end_matches(['.', '!', ' ']);
+    for aside in
+        ["by the way", "please", "from now on", "instead", "thanks", "por favor", "porfa", "por cierto", "nomas"]
+    {
+        let shorter = value.len().checked_sub(aside.len()).filter(|at| value.is_char_boundary(*at));
+        if let Some(at) = shorter.filter(|at| *at > 0 && value[*at..].eq_ignore_ascii_case(aside)) {
+            value = value[..at].trim_end_matches([',', ' ']);
+        }
+    }
+    value
 }
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Declines work that only a language model does, unless quotations answer the message: "door code please" is a question.
 fn command_answer(turn: &Turn<'_>) -> String {
+    if let Some(quoted) = short_question_answer(turn) {
+        return quoted;
+    }
     match turn.language(&phrases()) {
         Language::English => {
             format!("I cannot do that without a language model. Your message is stored. {ABOUT}")
@@ -482,11 +592,30 @@ fn command_answer(turn: &Turn<'_>) -> String {
     }
 }
 
-/// Answers a question with quotations.
-fn answer(turn: &Turn<'_>) -> String {
+/// The most words of a message that may be a question without the form of one.
+const MAX_WORDS_OF_SHORT_QUESTION: usize = 8;
+
+/// Answers a message of a few words, all of which a quotation contains: "door code please", "wots the reg of the transit".
+fn short_question_answer(turn: &Turn<'_>) -> Option<String> {
+    let text = turn.question();
+    let question = Question::new(&text, "");
+    let is_short = Utterance::new(&*text).words().len() <= MAX_WORDS_OF_SHORT_QUESTION;
+    if !is_short || question.topic.is_empty() || starts_as_command(&text) {
+        return None;
+    }
+    let language = turn.language(&phrases());
+    quoting::quote_whole(&question, &instructions_of(turn), language)
+}
+
+fn instructions_of(turn: &Turn<'_>) -> String {
     let instructions: Vec<String> =
         turn.earlier().iter().filter(|message| message.role == Role::System).map(ChatMessage::plain_text).collect();
-    let (instructions, language) = (instructions.join("\n\n"), turn.language(&phrases()));
+    instructions.join("\n\n")
+}
+
+/// Answers a question with quotations.
+fn answer(turn: &Turn<'_>) -> String {
+    let (instructions, language) = (instructions_of(turn), turn.language(&phrases()));
     let mut lines: Vec<String> = Vec::new();
     for question in split_questions(&turn.question()) {
         let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);

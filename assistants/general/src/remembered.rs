@@ -9,7 +9,7 @@ use threadkeep::dialogue::time::{Direction, TimeExpression, find_times};
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{Bound, Message, MessageQuery, Role, Scope, ThreadId, ThreadOrder, ThreadQuery, Timestamp};
 
-use crate::evidence::heading::{Heading, with_change, with_reference};
+use crate::evidence::heading::{Heading, with_change, with_other_reference, with_reference};
 use crate::evidence::question::Question;
 
 /// The maximum number of excerpts from which those of a time are selected.
@@ -191,7 +191,15 @@ fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
     let statements: Vec<Option<Statement>> = excerpts.iter().map(Statement::of).collect();
     let change = |index: usize| -> Option<(usize, &Statement)> {
         let older = statements[index].as_ref()?;
-        let changes = |newer: &&(usize, &Statement)| newer.1.changes(older, &topic);
+        let is_only = |word: &str| {
+            statements
+                .iter()
+                .flatten()
+                .filter(|one| one.values != older.values)
+                .all(|one| one.says_change || one.said_at > older.said_at || !one.has_word(word))
+        };
+        let changes =
+            |newer: &&(usize, &Statement)| newer.1.changes(older, &topic) || newer.1.updates(older, &topic, &is_only);
         let all = statements.iter().enumerate().filter_map(|(at, statement)| Some((at, statement.as_ref()?)));
         all.collect::<Vec<_>>().iter().filter(changes).max_by_key(|(_, newer)| newer.said_at).copied()
     };
@@ -199,14 +207,10 @@ fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
         (0..excerpts.len()).map(|index| change(index).map(|(at, newer)| (at, newer.day.clone()))).collect();
     for (index, change) in changes.into_iter().enumerate() {
         let Some((newer, day)) = change else { continue };
-        if !statements[newer].as_ref().is_some_and(|statement| statement.has_reference) {
-            excerpts[newer].heading = match Heading::parse(&excerpts[newer].heading) {
-                Some(heading) if heading.after.is_none() && heading.changed_on.is_none() => {
-                    let text = excerpts[index].text.chars().take(MAX_REFERENCE).collect::<String>();
-                    with_reference(&excerpts[newer].heading, &text)
-                }
-                _ => excerpts[newer].heading.clone(),
-            };
+        // The message that the newer one follows is not always the one that it changes.
+        let text: String = excerpts[index].text.chars().take(MAX_REFERENCE).collect();
+        if let Some(heading) = with_other_reference(&excerpts[newer].heading, &text) {
+            excerpts[newer].heading = heading;
         }
         excerpts[index].heading = with_change(&excerpts[index].heading, &day);
     }
@@ -224,6 +228,12 @@ struct Statement {
     has_reference: bool,
     /// The times and numbers in it.
     values: Vec<String>,
+    /// Whether it contains an expression of time.
+    names_time: bool,
+    /// Whether it contains a number outside of expressions of time.
+    names_number: bool,
+    /// The conversation.
+    thread: Option<ThreadId>,
     says_change: bool,
     says_handover: bool,
     says_end: bool,
@@ -237,9 +247,12 @@ impl Statement {
         }
         let utterance = Utterance::new(&*excerpt.text);
         let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
-        let (mut words, mut values) = (Vec::new(), Vec::new());
+        let (mut words, mut values, mut names_number) = (Vec::new(), Vec::new(), false);
         for (at, word) in utterance.words().iter().enumerate() {
-            let is_value = times.iter().any(|range| range.contains(&at)) || word.folded.chars().any(char::is_numeric);
+            let (is_time, is_number) =
+                (times.iter().any(|range| range.contains(&at)), word.folded.chars().any(char::is_numeric));
+            names_number |= is_number && !is_time;
+            let is_value = is_time || is_number;
             if is_value { values.push(word.folded.clone()) } else { words.push(word.folded.as_str()) }
         }
         let text = format!(" {} ", words.join(" "));
@@ -252,10 +265,32 @@ impl Statement {
             reference: heading.after.map(indexed_terms).unwrap_or_default(),
             has_reference: heading.after.is_some(),
             values,
+            names_time: !times.is_empty(),
+            names_number,
+            thread: excerpt.source.message_position().map(|(thread, _)| thread),
             says_change: says(&CHANGES),
             says_handover: says(&HANDOVERS),
             says_end: says(&ENDS),
         })
+    }
+
+    fn has_word(&self, word: &str) -> bool {
+        self.terms.iter().chain(&self.values).any(|known| known == word)
+    }
+
+    /// Whether this statement says in other words that something of an older one in the same conversation changed: "the bride moved
+    /// the wedding to 24 October" after "Renata's wedding is on 17 October". They have a word of the question in common that no
+    /// earlier statement about something else has.
+    fn updates(&self, older: &Self, topic: &[&String], is_only: &impl Fn(&str) -> bool) -> bool {
+        let is_later = self.said_at > older.said_at && self.speaker == older.speaker;
+        let shared_value = self.values.iter().any(|value| older.values.contains(value));
+        let has_value = self.values.iter().any(|value| !older.values.contains(value));
+        let is_same_kind = (!self.names_time || older.names_time) && (!self.names_number || older.names_number);
+        let replaces = older.values.is_empty() || shared_value || has_value && is_same_kind;
+        let shares = || topic.iter().any(|word| self.has_word(word) && older.has_word(word) && is_only(word));
+        // In another conversation, only the old value says that both speak of the same thing.
+        let is_near = self.thread == older.thread || shared_value;
+        is_later && self.says_change && replaces && is_near && shares()
     }
 
     /// Whether this statement replaces an older one: it refers to it, has the same words with other times or numbers, or says that
@@ -285,7 +320,7 @@ impl Statement {
 }
 
 /// Words that say that something changed.
-const CHANGES: [&str; 34] = [
+const CHANGES: [&str; 48] = [
     "now",
     "actually",
     "instead",
@@ -320,6 +355,20 @@ const CHANGES: [&str; 34] = [
     "mejor",
     "correccion",
     "al final",
+    "moves",
+    "swap",
+    "swapped",
+    "new time",
+    "new date",
+    "sino",
+    "cambiado",
+    "movido",
+    "movimos",
+    "cambiamos",
+    "cambie",
+    "quedo en",
+    "adelanto",
+    "pasaron a",
 ];
 /// Words that say that something passed from one to another.
 const HANDOVERS: [&str; 12] = [

@@ -42,6 +42,17 @@ impl DialogueState {
         self.mentioned.push((kind.to_owned(), choice.clone()));
     }
 
+    /// Removes an entity that turned out not to be meant.
+    pub(crate) fn forget(&mut self, kind: &str, choice: &Choice) {
+        self.mentioned.retain(|(known, other)| known != kind || other.value != choice.value);
+    }
+
+    /// Returns the choice that was mentioned last; `None` if none was.
+    pub(crate) fn newest_of<'a>(&self, kind: &str, choices: &'a [Choice]) -> Option<&'a Choice> {
+        let mentioned = self.mentioned.iter().rev().filter(|(known, _)| known == kind);
+        mentioned.into_iter().find_map(|(_, mentioned)| choices.iter().find(|choice| choice.value == mentioned.value))
+    }
+
     /// Adds an entity from a result, so that messages can refer to it by name or pronoun.
     pub(crate) fn learn(&mut self, kind: &str, choice: &Choice) {
         self.mention(kind, choice);

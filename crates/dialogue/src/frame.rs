@@ -248,7 +248,8 @@ impl<'a> SlotFiller<'a> {
             let slot = &self.intent.slots[open.slot];
             let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
             let choices = if narrowed.is_empty() { &open.choices } else { &narrowed };
-            let left = match self.previous.get(&slot.name).and_then(|previous| closest(choices, previous)) {
+            let close = self.previous.get(&slot.name).and_then(|previous| closest(choices, previous));
+            let left = match close.or_else(|| dialogue.newest_of(&slot.kind, choices)) {
                 Some(choice) => vec![choice.clone()],
                 None => narrowed,
             };
@@ -259,6 +260,7 @@ impl<'a> SlotFiller<'a> {
             }
         }
         self.narrow_assumed();
+        self.prefer_mentioned(dialogue);
         for (index, slot) in self.intent.slots.iter().enumerate() {
             if self.slots.get(&slot.name).is_some() || self.open.iter().any(|open| open.slot == index) {
                 continue;
@@ -323,6 +325,22 @@ impl<'a> SlotFiller<'a> {
                 let others: Vec<Choice> = all.iter().filter(|other| other.value != first.value).cloned().collect();
                 let others = others.into_iter().map(|other| Choice { others: Vec::new(), ..other }).collect();
                 self.slots.set(&slot.name, Choice { others, ..first.clone() });
+            }
+        }
+    }
+
+    /// Replaces the most likely meaning of a name by another one that was mentioned before.
+    fn prefer_mentioned(&mut self, dialogue: &DialogueState) {
+        for (index, slot) in self.intent.slots.iter().enumerate() {
+            let Some(choice) = self.slots.get(&slot.name) else { continue };
+            if !self.filled.contains(&index) || choice.others.is_empty() || !slot.narrows_assumed {
+                continue;
+            }
+            let all: Vec<Choice> = std::iter::once(choice).chain(&choice.others).cloned().collect();
+            if let Some(mentioned) = dialogue.newest_of(&slot.kind, &all).filter(|known| known.value != choice.value) {
+                let others = all.iter().filter(|other| other.value != mentioned.value);
+                let others = others.map(|other| Choice { others: Vec::new(), ..other.clone() }).collect();
+                self.slots.set(&slot.name, Choice { others, ..mentioned.clone() });
             }
         }
     }

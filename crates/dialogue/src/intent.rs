@@ -16,7 +16,7 @@ use crate::utterance::folded_words;
 /// # Slots
 /// A slot is filled by a mention after one of its cue words ("from", "to"). The remaining mentions fill required slots, and
 /// optional ones without cues, in the order of declaration. A required slot that is still empty is filled from the
-/// conversation, or the user is asked. A mention that fills no slot is reported to the user, never dropped.
+/// conversation, or the user is asked; if the slot is neither carried nor has a question, the intent does not apply. A mention that fills no slot is reported to the user, never dropped.
 pub struct Intent {
     pub(crate) name: String,
     pub(crate) example: Option<String>,
@@ -39,6 +39,8 @@ pub struct Intent {
     pub(crate) restores: bool,
     /// The aspects that this intent answers after intents that do not have them.
     pub(crate) answers_aspects: Vec<String>,
+    /// The intent of follow-ups that this one has no slot or aspect for.
+    pub(crate) continued_by: Option<String>,
 }
 
 /// A part of an answer that users ask for separately.
@@ -83,6 +85,7 @@ impl Intent {
             follows: Vec::new(),
             confirmed_by: None,
             answers_aspects: Vec::new(),
+            continued_by: None,
             restores: false,
         }
     }
@@ -124,6 +127,15 @@ impl Intent {
     #[must_use]
     pub fn answers_aspect(mut self, class: &str) -> Self {
         self.answers_aspects.push(class.to_owned());
+        self
+    }
+
+    /// Declares the intent of follow-ups that this one has no slot or aspect for: "without the E" after a comparison of lines
+    /// asks for the route. Slots of the same name keep their values. A follow-up that fills all required slots continues with
+    /// that intent too, because nothing is left of the earlier question.
+    #[must_use]
+    pub fn continued_by(mut self, intent: impl Into<String>) -> Self {
+        self.continued_by = Some(intent.into());
         self
     }
 

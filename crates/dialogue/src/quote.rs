@@ -144,7 +144,7 @@ const REQUEST_WORDS: [&str; 10] =
     ["tell", "remind", "say", "said", "know", "remember", "dime", "dije", "recuerdame", "recuerdas"];
 
 /// First words of questions, normalized.
-const QUESTION_WORDS: [&str; 46] = [
+const QUESTION_WORDS: [&str; 61] = [
     "what",
     "whats",
     "when",
@@ -191,6 +191,22 @@ const QUESTION_WORDS: [&str; 46] = [
     "sabes",
     "find",
     "search",
+    // As typed in chats.
+    "wat",
+    "wats",
+    "wot",
+    "wots",
+    "wen",
+    "wens",
+    "wher",
+    "whr",
+    "wich",
+    "dnd",
+    "cdo",
+    "kien",
+    "pasame",
+    "recuerdas",
+    "acuerdas",
 ];
 
 /// First words of questions that also start statements without a subject: "was at the dentist", "have an appointment". They are
@@ -266,6 +282,8 @@ pub fn is_question(text: &str) -> bool {
         {
             true
         }
+        // "a q hora"
+        "a" | "de" | "en" | "con" | "para" | "por" if word(1) == "q" => true,
         first if AUXILIARIES.contains(&first) => SUBJECTS.contains(&word(1)),
         "remind" => word(1) == "me" && word(2) != "to",
         "and" => words.len() - start <= MAX_CONTINUATION_WORDS || asks(word(1)),

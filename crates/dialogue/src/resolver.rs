@@ -201,10 +201,18 @@ impl IntentResolver {
 
     /// Records the entity that an ambiguous name was resolved to.
     fn remember(&self, frame: &Frame, annotated: &AnnotatedUtterance, dialogue: &mut DialogueState) {
-        for found in annotated.mentions.iter().filter(|found| found.mention.choices.len() > 1) {
+        for found in &annotated.mentions {
+            let choices = &found.mention.choices;
             let slots = self.intents[frame.intent].slots.iter().filter(|slot| slot.kind == found.kind);
-            let chosen = slots.filter_map(|slot| frame.slots.get(&slot.name));
-            if let Some(choice) = chosen.into_iter().find(|choice| found.mention.choices.contains(choice)) {
+            let mut chosen = slots.filter_map(|slot| frame.slots.get(&slot.name));
+            // The most likely meaning is known as the words of the message, so its other meanings are told apart by value.
+            let is_meaning = |choice: &&Choice| {
+                let others = choices.iter().flat_map(|known| &known.others);
+                choices.len() > 1 && choices.iter().chain(others).any(|known| known.value == choice.value)
+                    || choices.iter().flat_map(|known| &known.others).any(|known| known.value == choice.value)
+            };
+            if let Some(choice) = chosen.find(is_meaning) {
+                choices.iter().for_each(|known| dialogue.forget(&found.kind, known));
                 dialogue.mention(&found.kind, choice);
             }
         }
@@ -343,6 +351,9 @@ impl IntentResolver {
             let frames = match &self.classes[*class] {
                 Class::Intent(intent) => {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
+                    if self.lacks_mention(&frame) {
+                        continue;
+                    }
                     // A question that lacks a slot is rather a question about the last answer: "how many stops is that?"
                     let follow_up =
                         || self.follow_up(&frame, annotated, clause, dialogue, &ranked).map(|frame| vec![frame]);
@@ -396,6 +407,14 @@ impl IntentResolver {
             _ if !has_mentions && self.is_unfamiliar(annotated, clause) => Resolution::OffTopic,
             _ => Resolution::NotUnderstood,
         }
+    }
+
+    /// Whether a slot is empty that only the message can fill: it is neither carried nor asked about.
+    fn lacks_mention(&self, frame: &Frame) -> bool {
+        frame.open.iter().filter(|open| open.choices.is_empty()).any(|open| {
+            let slot = &self.intents[frame.intent].slots[open.slot];
+            !slot.is_carried && slot.questions.is_empty()
+        })
     }
 
     /// Whether a clause is clearly a follow-up, such as "and back?", compared with the best score of the classes that apply.
@@ -605,8 +624,11 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        let has_aspect = |frame: &&Frame| self.aspect(frame.intent, name).is_some();
-        let Some(last) = dialogue.recent_frames().find(has_aspect) else {
+        let has_aspect = |frame: &Frame| self.aspect(frame.intent, name).is_some();
+        let answering = |frame: &Frame| {
+            if has_aspect(frame) { Some(frame.clone()) } else { self.continued(frame).filter(has_aspect) }
+        };
+        let Some(last) = dialogue.recent_frames().find_map(answering) else {
             let intent =
                 self.intents.iter().position(|intent| intent.answers_aspects.iter().any(|known| known == name))?;
             let mut frame = self.new_frame(intent, class, annotated, clause, dialogue);
@@ -614,7 +636,7 @@ impl IntentResolver {
             frame.unused.clear();
             return Some(frame);
         };
-        let mut frame = self.changed_frame(last, annotated, clause, dialogue).unwrap_or_else(|| last.repeated());
+        let mut frame = self.changed_frame(&last, annotated, clause, dialogue).unwrap_or_else(|| last.repeated());
         frame.aspect = self.aspect(frame.intent, name);
         frame.unexplained = self.unexplained(annotated, clause, &[class], &[]);
         Some(frame)
@@ -669,7 +691,8 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        let turned = dialogue.recent_frames().find_map(|frame| self.turned(frame))?;
+        let turned = |frame: &Frame| self.turned(frame).or_else(|| self.turned(&self.continued(frame)?));
+        let turned = dialogue.recent_frames().find_map(turned)?;
         Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
     }
 
@@ -700,7 +723,38 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        dialogue.recent_frames().find_map(|frame| self.changed_frame(frame, annotated, clause, dialogue))
+        dialogue.recent_frames().find_map(|frame| {
+            let changed = self.changed_frame(frame, annotated, clause, dialogue);
+            let continued = || self.changed_frame(&self.continued(frame)?, annotated, clause, dialogue);
+            match changed {
+                Some(changed) if changed.unused.is_empty() && !self.replaces_all(frame, &changed) => Some(changed),
+                Some(changed) => {
+                    let continued = continued().filter(|continued| continued.unused.len() <= changed.unused.len());
+                    Some(continued.unwrap_or(changed))
+                }
+                None => continued(),
+            }
+        })
+    }
+
+    /// Whether a changed frame has another value in every required slot.
+    fn replaces_all(&self, last: &Frame, changed: &Frame) -> bool {
+        let mut required = self.intents[last.intent].slots.iter().filter(|slot| slot.is_required);
+        required.all(|slot| {
+            let (old, new) = (last.slots.get(&slot.name), changed.slots.get(&slot.name));
+            old.map(|choice| &choice.value) != new.map(|choice| &choice.value)
+        })
+    }
+
+    /// Returns the frame of the intent that continues a frame's.
+    fn continued(&self, frame: &Frame) -> Option<Frame> {
+        let name = self.intents[frame.intent].continued_by.as_ref()?;
+        let intent = self.intents.iter().position(|intent| intent.name == *name)?;
+        let has_slot = |name: &String| self.intents[intent].slots.iter().any(|slot| slot.name == *name);
+        let mut slots = frame.slots.clone();
+        slots.0.retain(|(name, _)| has_slot(name));
+        let alternatives = frame.alternatives.iter().filter(|(name, _)| has_slot(name)).cloned().collect();
+        Some(Frame { alternatives, ..Frame::restored(intent, slots) })
     }
 
     fn changed_frame(

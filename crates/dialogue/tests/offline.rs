@@ -362,7 +362,10 @@ async fn two_questions_in_one_message_are_both_answered() {
     let calls = conversation.calls("Next ferry from Mill Island? How do I get from there to the Fort?").await;
     assert_eq!(calls, [r#"get_departures {"pier":"p3"}"#, r#"get_crossing {"from":"p3","to":"p4"}"#]);
     assert_eq!(conversation.calls("how do I get from North Quay to the Fort and Mill Island").await.len(), 1);
-    let (calls, words) = conversation.say("How is the weather, and when is the next ferry from the quay?").await;
+    // The quay of the last questions is North Quay; without any, the name is ambiguous.
+    let question = "How is the weather, and when is the next ferry from the quay?";
+    assert_eq!(conversation.calls(question).await, ["get_weather {}", r#"get_departures {"pier":"p1"}"#]);
+    let (calls, words) = Conversation::start().say(question).await;
     assert_eq!(calls, ["get_weather {}"]);
     assert_eq!(words, "Waves of 1.5 m.\n\nWhich the quay do you mean: North Quay or South Quay?");
 }

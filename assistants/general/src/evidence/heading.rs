@@ -55,6 +55,15 @@ pub(crate) fn with_reference(heading: &str, text: &str) -> String {
     format!("{heading}{AFTER}{text}”")
 }
 
+/// Returns a heading with another message that the excerpt refers to; `None` if a later message changed the excerpt, or if the heading
+/// names that message already.
+pub(crate) fn with_other_reference(heading: &str, text: &str) -> Option<String> {
+    let parsed = Heading::parse(heading).filter(|parsed| parsed.changed_on.is_none())?;
+    let (speaker, day) = (parsed.speaker, parsed.day);
+    let changed = with_reference(&format!("{SAID_BY}{speaker}{ON}{day}"), text);
+    (parsed.after.is_none_or(|known| !changed.ends_with(&format!("{AFTER}{known}”")))).then_some(changed)
+}
+
 /// Adds to a heading on which day a later message changed what the excerpt says.
 pub(crate) fn with_change(heading: &str, day: &str) -> String {
     format!("{heading}{CHANGED_ON}{day}")

@@ -36,6 +36,7 @@ impl Question {
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
+        let topic = if topic.is_empty() && asks_for_name(&own) { vec![name_stems()] } else { topic };
         let both = Utterance::new(format!("{question}\n{earlier}"));
         let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
         let time = find_times(&both).first().map(|found| found.time);
@@ -98,6 +99,18 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
     }
     parts.push(text[start..].to_owned());
     parts
+}
+
+/// Whether a message asks what the user is called. The words of a name are otherwise no topic.
+fn asks_for_name(utterance: &Utterance) -> bool {
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let pairs = [["my", "name"], ["me", "llamo"], ["mi", "nombre"], ["i", "called"], ["name", "do"]];
+    words.windows(2).any(|pair| pairs.iter().any(|known| pair == known))
+}
+
+/// The stems of the names under which a user's name is kept.
+fn name_stems() -> Stems {
+    content_terms("name nombre").into_iter().flat_map(|(_, stems)| stems).collect()
 }
 
 /// Words that begin a question after "and".

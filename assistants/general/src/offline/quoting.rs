@@ -1,11 +1,13 @@
 //! Selects and formats the quotations that answer a question.
 
+use std::collections::HashSet;
+
 use threadkeep::agent::DynamicContext;
 use threadkeep::core::text::Language;
 
 use crate::evidence::heading::Heading;
 use crate::evidence::question::Question;
-use crate::evidence::{Candidate, answers};
+use crate::evidence::{Candidate, answers, contains_topic, matches_word};
 
 const PREFERENCES: &str = "What the user prefers:\n";
 /// The most characters of a quotation.
@@ -48,13 +50,33 @@ struct Quotable {
 
 /// Answers a question with quotations from the model's instructions. Returns `None` if none answers it.
 pub(super) fn quote(question: &Question, instructions: &str, language: Language) -> Option<String> {
+    let quotable = quotable(instructions, language);
+    let best = answers(question, &candidates(&quotable));
+    quoted(question, &quotable, best, language)
+}
+
+/// Answers a question with the quotations that contain all words of its topic. Returns `None` if there is none.
+pub(super) fn quote_whole(question: &Question, instructions: &str, language: Language) -> Option<String> {
+    let quotable = quotable(instructions, language);
+    let candidates = candidates(&quotable);
+    let mut best = answers(question, &candidates);
+    best.retain(|index| contains_topic(question, &candidates[*index]));
+    quoted(question, &quotable, best, language)
+}
+
+fn quotable(instructions: &str, language: Language) -> Vec<Quotable> {
     let mut quotable: Vec<Quotable> = preferences(instructions, language);
     for (number, heading, text) in DynamicContext::parse_excerpts(instructions) {
         quotable.push(Quotable { number: Some(number), heading, text: text.trim().to_owned() });
     }
-    let candidates: Vec<Candidate<'_>> =
-        quotable.iter().map(|one| Candidate { heading: &one.heading, text: &one.text }).collect();
-    let best = answers(question, &candidates);
+    quotable
+}
+
+fn candidates(quotable: &[Quotable]) -> Vec<Candidate<'_>> {
+    quotable.iter().map(|one| Candidate { heading: &one.heading, text: &one.text }).collect()
+}
+
+fn quoted(question: &Question, quotable: &[Quotable], best: Vec<usize>, language: Language) -> Option<String> {
     let quotations: Vec<String> =
         best.into_iter().map(|index| quotation(question, &quotable[index], language)).collect();
     (!quotations.is_empty()).then(|| quotations.join("\n"))
@@ -63,7 +85,7 @@ pub(super) fn quote(question: &Question, instructions: &str, language: Language)
 fn quotation(question: &Question, quotable: &Quotable, language: Language) -> String {
     let Some(number) = quotable.number else { return quotable.text.clone() };
     let text = without_headings(&quotable.heading, &quotable.text);
-    let text = truncated(&best_paragraph(question, &quotable.heading, text));
+    let text = best_part(question, &best_paragraph(question, &quotable.heading, text));
     // A list of everything that was said at a time is in the order in which it was said.
     let is_list = question.time_of_messages().is_some() && question.has_no_topic();
     format!("{} “{text}” [{number}]", origin(&quotable.heading, language, is_list))
@@ -125,20 +147,82 @@ fn best_paragraph(question: &Question, heading: &str, text: &str) -> String {
     answers(question, &candidates).first().map_or(text, |index| paragraphs[*index]).to_owned()
 }
 
-fn truncated(text: &str) -> String {
+/// Returns a text, or the part of a long one in which most words of the question occur.
+fn best_part(question: &Question, text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth(MAX_CHARACTERS) {
-        Some((end, _)) => {
-            let whole = text[..end].rfind(char::is_whitespace).unwrap_or(end);
-            format!("{}…", text[..whole].trim_end())
-        }
-        None => text.to_owned(),
+    if text.chars().nth(MAX_CHARACTERS).is_none() {
+        return text.to_owned();
     }
+    let words: Vec<(usize, &str)> = word_places(text);
+    let topic: Vec<_> = question.topic.iter().chain(&question.earlier_topic).chain(&question.time_words).collect();
+    let matched: Vec<Option<usize>> =
+        words.iter().map(|(_, word)| topic.iter().position(|stems| matches_word(stems, word))).collect();
+    // The window that contains the most different words of the question, and of those the one whose words are closest.
+    let windows = (0..words.len()).filter(|start| matched[*start].is_some()).map(|start| {
+        let end = window_end(text, &words, start);
+        let found: HashSet<usize> = matched[start..end].iter().flatten().copied().collect();
+        let last = (start..end).rfind(|at| matched[*at].is_some()).unwrap_or(start);
+        (found.len(), std::cmp::Reverse(last - start), start)
+    });
+    let Some((_, _, first)) = windows.max() else { return part(text, 0, window_end(text, &words, 0), &words) };
+    // Words before the first match introduce it.
+    let start = sentence_start(text, &words, first);
+    part(text, start, window_end(text, &words, start), &words)
+}
+
+/// Returns the words of a text with their positions in it.
+fn word_places(text: &str) -> Vec<(usize, &str)> {
+    let start = text.as_ptr() as usize;
+    text.split_whitespace().map(|word| (word.as_ptr() as usize - start, word)).collect()
+}
+
+/// Returns the word after the last one that fits into a quotation that begins at a word.
+fn window_end(text: &str, words: &[(usize, &str)], start: usize) -> usize {
+    let from = words.get(start).map_or(0, |(at, _)| *at);
+    let fits = |(at, word): &&(usize, &str)| text[from..at + word.len()].chars().count() <= MAX_CHARACTERS;
+    start + words[start..].iter().take_while(fits).count().max(1).min(words.len() - start)
+}
+
+/// The most words before the first word of the question that a quotation contains.
+const MAX_INTRODUCTION: usize = 25;
+
+/// Returns the first word of the sentence that contains a word, or of the words shortly before it.
+fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
+    let begins = |index: &usize| {
+        let before = text[..words[*index].0].trim_end_matches(' ');
+        *index == 0 || before.ends_with(['.', '!', '?', '\n', ';'])
+    };
+    let reach = at.saturating_sub(MAX_INTRODUCTION);
+    (reach..=at).rfind(begins).unwrap_or_else(|| at.saturating_sub(MAX_INTRODUCTION / 3))
+}
+
+/// Returns some words of a text, with an ellipsis where others are left out.
+fn part(text: &str, start: usize, end: usize, words: &[(usize, &str)]) -> String {
+    let from = words.get(start).map_or(0, |(at, _)| *at);
+    let to = words.get(end.saturating_sub(1)).map_or(text.len(), |(at, word)| at + word.len());
+    // A single word may be longer than a quotation.
+    let to = text[from..to].char_indices().nth(MAX_CHARACTERS).map_or(to, |(length, _)| from + length);
+    let (before, after) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
+    format!("{before}{}{after}", &text[from..to])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_quoted_where_they_answer() {
+        let filler = "we walked around the lake and it was fine and then we went on for a while ".repeat(10);
+        let text = format!("{filler} the spare key is under the blue pot and {filler}");
+        let part = best_part(&Question::new("where is the spare key", ""), &text);
+        assert!(
+            part.contains("the spare key is under the blue pot") && part.starts_with('…') && part.ends_with('…'),
+            "{part}"
+        );
+        assert!(part.chars().count() <= MAX_CHARACTERS + 2, "{part}");
+        assert!(best_part(&Question::new("who is Ana", ""), &text).starts_with("we walked"));
+        assert_eq!(best_part(&Question::new("who is Ana", ""), &"x".repeat(2_000)).chars().count(), MAX_CHARACTERS + 1);
+    }
 
     #[test]
     fn days_are_formatted() {

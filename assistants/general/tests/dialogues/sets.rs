@@ -14,6 +14,8 @@ use super::test_env::TestEnv;
 /// The least share of turns that pass, in percent, so that a change does not make the assistant worse unnoticed.
 const LEAST_PERCENT: usize = 95;
 
+const LEAST_PERCENT_OF_SECOND: usize = 93;
+
 /// A set that was blind at its first run. The phrases were improved with it since, so it measures only regressions.
 #[tokio::test]
 async fn dialogues_of_the_first_set_pass() {
@@ -21,6 +23,15 @@ async fn dialogues_of_the_first_set_pass() {
     let results = play::<GeneralEnv>(&set).await;
     let (passed, required) = count_passed(&results);
     assert!(required > 400 && passed * 100 >= required * LEAST_PERCENT, "{}", report(&results));
+}
+
+/// The second set, of which 328 of 410 turns passed at its first run (18 of the others asked for calculations, which came later).
+#[tokio::test]
+async fn dialogues_of_the_second_set_pass() {
+    let set = DialogueSet::parse(include_str!("sets/set-2.json"));
+    let results = play::<GeneralEnv>(&set).await;
+    let (passed, required) = count_passed(&results);
+    assert!(required > 400 && passed * 100 >= required * LEAST_PERCENT_OF_SECOND, "{}", report(&results));
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.

@@ -1,0 +1,344 @@
+//! Finds calculations in messages: "(800-640)/640*100", "3% of 875", "640 plus 20% VAT", "la mitad de 90".
+
+use std::ops::Range;
+
+/// A part of a message that is a number, an operator, or a word between them.
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Number(String),
+    Operator(char),
+    Open,
+    Close,
+    Percent,
+    /// "of", which multiplies after a percentage or a fraction.
+    Of,
+    Half,
+    /// A word that may stand between an operator and a number: a currency.
+    Ignored,
+    Other,
+}
+
+struct Placed {
+    token: Token,
+    place: Range<usize>,
+}
+
+/// Finds the first calculation of a message. Returns its bytes in the text, and the expression for the calculator.
+pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
+    let tokens: Vec<Placed> = tokens(text).into_iter().filter(|placed| placed.token != Token::Ignored).collect();
+    if let Some(found) = aggregate(text, &tokens) {
+        return Some(found);
+    }
+    let longest =
+        (0..tokens.len()).filter_map(|start| expression_at(&tokens, start)).max_by_key(|(range, _)| range.len());
+    let (range, expression) = longest?;
+    let place = tokens[range.start].place.start..tokens[range.end - 1].place.end;
+    is_calculation(text, &place, &tokens[range]).then_some((place, expression))
+}
+
+/// Whether tokens are a calculation rather than a date, a range, a phone number or a size: "10-12", "20/40", "2x4".
+fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
+    let operators: Vec<&Placed> = tokens.iter().filter(|placed| matches!(placed.token, Token::Operator(_))).collect();
+    let is_spelt = |placed: &&&Placed| {
+        let written = &text[placed.place.clone()];
+        let is_between_spaces = text[..placed.place.start].ends_with(' ') && text[placed.place.end..].starts_with(' ');
+        written.len() > 1 || matches!(written, "+" | "*" | "×" | "÷") || is_between_spaces && written != "y"
+    };
+    let has_parentheses = tokens.iter().any(|placed| placed.token == Token::Open);
+    let is_whole =
+        text[..place.start].trim().is_empty() && text[place.end..].trim_matches(['?', '=', ' ', '.', '!']).is_empty();
+    let asks = || {
+        let before = text[..place.start].to_lowercase();
+        ASKING.iter().any(|cue| before.contains(cue))
+    };
+    operators.is_empty() || has_parentheses || operators.iter().any(|placed| is_spelt(&placed)) || is_whole || asks()
+}
+
+/// Words before a calculation that ask for its result.
+const ASKING: [&str; 14] = [
+    "what",
+    "wat",
+    "how much",
+    "calculate",
+    "compute",
+    "minus",
+    "divided",
+    "cuánto",
+    "cuanto",
+    "calcula",
+    "suma",
+    "resta",
+    "work out",
+    "so ",
+];
+
+/// Finds "the average of 6.5 and 8", "i got 78 84 and 91 whats the average", "add up 3, 4 and 5".
+fn aggregate(text: &str, tokens: &[Placed]) -> Option<(Range<usize>, String)> {
+    let folded = text.to_lowercase();
+    let says = |words: &[&str]| folded.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
+    let is_average = says(&["average", "mean", "avg", "promedio", "media"]);
+    let is_sum = says(&["sum", "suma", "sumar", "sumame", "total"]) || folded.contains("add up");
+    if !is_average && !is_sum || tokens.iter().any(|placed| matches!(placed.token, Token::Operator(_) | Token::Percent))
+    {
+        return None;
+    }
+    // The longest list of numbers without other words between them but "and".
+    let mut best: Vec<&Placed> = Vec::new();
+    let mut list: Vec<&Placed> = Vec::new();
+    for placed in tokens {
+        let follows = list.last().is_none_or(|last| is_list_gap(&text[last.place.end..placed.place.start]));
+        match &placed.token {
+            Token::Number(_) if follows => list.push(placed),
+            Token::Number(_) => list = vec![placed],
+            _ => {}
+        }
+        if list.len() > best.len() {
+            best.clone_from(&list);
+        }
+    }
+    let numbers: Vec<&str> = best
+        .iter()
+        .filter_map(|placed| if let Token::Number(number) = &placed.token { Some(number.as_str()) } else { None })
+        .collect();
+    let place = best.first()?.place.start..best.last()?.place.end;
+    let sum = numbers.join("+");
+    let expression = if is_average { format!("({sum})/{}", numbers.len()) } else { sum };
+    (numbers.len() > 1).then_some((place, expression))
+}
+
+fn is_list_gap(gap: &str) -> bool {
+    gap.split_whitespace().all(|word| matches!(word.trim_matches([',', ';']), "" | "and" | "y" | "e" | "&" | "n"))
+}
+
+/// Parses the longest calculation that starts at a token. Returns its tokens and the expression.
+fn expression_at(tokens: &[Placed], start: usize) -> Option<(Range<usize>, String)> {
+    let mut parser = Parser { tokens, at: start, operations: 0 };
+    let expression = parser.sequence(0)?;
+    (parser.operations > 0).then_some((start..parser.at, expression))
+}
+
+struct Parser<'a> {
+    tokens: &'a [Placed],
+    at: usize,
+    operations: usize,
+}
+
+/// The maximum depth of parentheses.
+const MAX_DEPTH: usize = 16;
+
+impl Parser<'_> {
+    fn token(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|placed| &placed.token)
+    }
+
+    /// Parses operands with operators between them, as many as follow.
+    fn sequence(&mut self, depth: usize) -> Option<String> {
+        let mut expression = self.operand(depth)?;
+        while let Some(Token::Operator(operator)) = self.token().cloned() {
+            let before = self.at;
+            self.at += 1;
+            let Some(operand) = self.operand(depth) else {
+                self.at = before;
+                break;
+            };
+            self.operations += 1;
+            expression = match operand.strip_suffix('%') {
+                // "640 plus 20%" adds a share of what comes before.
+                Some(percent) if matches!(operator, '+' | '-') => format!("({expression})*(1{operator}{percent}/100)"),
+                _ => format!("{expression}{operator}{operand}"),
+            };
+        }
+        Some(expression)
+    }
+
+    fn operand(&mut self, depth: usize) -> Option<String> {
+        let operand = match self.token()?.clone() {
+            Token::Number(number) => {
+                self.at += 1;
+                number
+            }
+            Token::Operator('-') if matches!(self.tokens.get(self.at + 1)?.token, Token::Number(_)) => {
+                self.at += 1;
+                format!("-{}", self.operand(depth)?)
+            }
+            Token::Half => {
+                self.at += 1;
+                if self.token() == Some(&Token::Of) {
+                    self.at += 1;
+                }
+                let whole = self.operand(depth)?;
+                self.operations += 1;
+                format!("{whole}/2")
+            }
+            Token::Open if depth < MAX_DEPTH => {
+                self.at += 1;
+                let inner = self.sequence(depth + 1)?;
+                if self.token() != Some(&Token::Close) {
+                    return None;
+                }
+                self.at += 1;
+                format!("({inner})")
+            }
+            _ => return None,
+        };
+        if self.token() != Some(&Token::Percent) {
+            return Some(operand);
+        }
+        self.at += 1;
+        if self.token() != Some(&Token::Of) {
+            return Some(format!("{operand}%"));
+        }
+        let before = self.at;
+        self.at += 1;
+        match self.operand(depth) {
+            Some(whole) => {
+                self.operations += 1;
+                Some(format!("{operand}/100*{whole}"))
+            }
+            None => {
+                self.at = before;
+                Some(format!("{operand}%"))
+            }
+        }
+    }
+}
+
+/// The maximum number of tokens of a message; what follows is not searched.
+const MAX_TOKENS: usize = 400;
+
+fn tokens(text: &str) -> Vec<Placed> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next().filter(|_| tokens.len() < MAX_TOKENS) {
+        let rest = &text[at..];
+        let length = match first {
+            '0'..='9' => number_length(rest),
+            _ if first.is_alphabetic() => rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len()),
+            _ => first.len_utf8(),
+        };
+        let token = match first {
+            '0'..='9' => Some(Token::Number(number(&rest[..length]))),
+            '+' | '-' | '*' | '/' | '^' => Some(Token::Operator(first)),
+            '−' => Some(Token::Operator('-')),
+            '×' | '·' => Some(Token::Operator('*')),
+            '÷' => Some(Token::Operator('/')),
+            '(' => Some(Token::Open),
+            ')' => Some(Token::Close),
+            '%' => Some(Token::Percent),
+            '$' | '£' | '€' => Some(Token::Ignored),
+            _ if first.is_alphabetic() => Some(word(&rest[..length].to_lowercase())),
+            _ if first.is_whitespace() => None,
+            _ => Some(Token::Other),
+        };
+        tokens.extend(token.map(|token| Placed { token, place: at..at + length }));
+        at += length;
+    }
+    joined(tokens)
+}
+
+/// Joins words that are one operator: "divided by", "split between", "por ciento".
+fn joined(tokens: Vec<Placed>) -> Vec<Placed> {
+    let mut joined: Vec<Placed> = Vec::with_capacity(tokens.len());
+    for placed in tokens {
+        match (joined.last_mut(), &placed.token) {
+            // "divided by", "multiplied by", "dividido entre": the second word repeats the operator.
+            (Some(last), Token::Operator(operator))
+                if last.token == Token::Operator(*operator) && last.place.len() > 1 && placed.place.len() > 1 =>
+            {
+                last.place.end = placed.place.end;
+            }
+            _ => joined.push(placed),
+        }
+    }
+    joined
+}
+
+fn word(word: &str) -> Token {
+    match word {
+        "plus" | "más" | "mas" => Token::Operator('+'),
+        "minus" | "less" | "menos" => Token::Operator('-'),
+        "times" | "x" | "multiplied" | "multiplicado" | "por" => Token::Operator('*'),
+        "divided" | "over" | "entre" | "dividido" | "split" | "between" | "among" => Token::Operator('/'),
+        "percent" | "pct" | "porciento" => Token::Percent,
+        "of" | "de" | "del" => Token::Of,
+        "half" | "mitad" => Token::Half,
+        "euros" | "euro" | "eur" | "dollars" | "dollar" | "usd" | "pounds" | "gbp" | "pesos" | "peso" | "bucks"
+        | "quid" | "el" | "la" | "the" | "by" | "a" => Token::Ignored,
+        _ => Token::Other,
+    }
+}
+
+/// Returns the length of a number with separators between its digits: `1,250.50`, `6,5`.
+fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_part = |at: usize| {
+        let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+        digit(at) || matches!(bytes[at], b'.' | b',') && digit(at + 1) && at > 0 && digit(at - 1)
+    };
+    (0..bytes.len()).take_while(|at| is_part(*at)).count()
+}
+
+/// Returns a number with a point before its decimals. A last separator with three digits after it separates thousands if it is a
+/// comma or occurs twice.
+fn number(text: &str) -> String {
+    let Some(last) = text.rfind([',', '.']) else { return text.to_owned() };
+    let separator = &text[last..=last];
+    let repeats = text.matches(separator).count() > 1;
+    let has_three = text.len() - last - 1 == 3;
+    let only_digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    if has_three && (separator == "," || repeats) || repeats {
+        return only_digits(text);
+    }
+    format!("{}.{}", only_digits(&text[..last]), &text[last + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculation::{evaluate, formatted};
+
+    #[test]
+    fn calculations_are_found() {
+        for (text, result) in [
+            ("what is 15% of 240?", "36"),
+            ("whats (72+81+90)/3", "81"),
+            ("120 plus 25% tax", "150"),
+            ("half of 90?", "45"),
+            ("la mitad de 90", "45"),
+            ("i got 70 80 and 96 whats the average", "82"),
+            ("media de 5,5 y 7", "6.25"),
+            ("bill is 90 split between 4", "22.5"),
+            ("cuánto es 1200 * 3", "3600"),
+            ("cuanto es el 10% de 85", "8.5"),
+            ("(90-60)/60*100", "50"),
+            ("12 x 12", "144"),
+            ("what is 30/40", "0.75"),
+            ("17 - 9", "8"),
+            ("how much is £1,250.50 times 2", "2501"),
+            ("cuánto es 100 dividido entre 8", "12.5"),
+            ("2^10", "1024"),
+            ("suma 3, 4 y 5", "12"),
+        ] {
+            let found = find(text).unwrap_or_else(|| panic!("nothing found in {text}"));
+            assert_eq!(evaluate(&found.1).map(formatted).as_deref(), Ok(result), "{text}: {}", found.1);
+        }
+    }
+
+    #[test]
+    fn dates_ranges_and_names_are_no_calculations() {
+        for text in [
+            "the flight is on 2026-05-03",
+            "we are open 10-12 on weekdays",
+            "call me at 555-1234",
+            "the shop is open 24/7",
+            "interest of 3% after 14 days",
+            "buy 2x4 timber",
+            "our average is good",
+            "room 12 of building 3",
+            "3 sets of 12 heel raises",
+            "",
+        ] {
+            assert_eq!(find(text), None, "{text}");
+        }
+    }
+}

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Map, Memory, Scope, Value};
+use threadkeep_transit::{USER_ID, chat_graph};
 
-use crate::graph::{USER_ID, subway_graph};
 use crate::{Subway, SubwayTools, offline_model, prompt};
 
 /// The name of the assistant.
@@ -27,7 +27,7 @@ impl SubwayAssistant {
     #[must_use]
     pub fn new(memory: &Memory, subway: Arc<Subway>, model: Option<Arc<dyn ChatModel>>) -> Self {
         let model = model.unwrap_or_else(|| Arc::new(offline_model()));
-        let mut definition = Definition::new(NAME, model).with_graph(subway_graph());
+        let mut definition = Definition::new(NAME, model).with_graph(chat_graph(NAME));
         definition.description = ABOUT.to_owned();
         definition.tools = SubwayTools::new(memory.clone(), subway).all();
         definition.context = ContextPolicy::default();

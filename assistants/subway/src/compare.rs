@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use threadkeep_transit::StationMatch;
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, status_of};
 use crate::live::LiveSnapshot;
-use crate::place::{Assumption, QueryError, StationMatch, StationView, find, name_of};
+use crate::place::{Assumption, QueryError, StationView, find, name_of};
 use crate::subway::{Subway, find_lines};
 use crate::system::network;
 use crate::travel::TimeSource;
@@ -359,7 +360,7 @@ fn corridor_of(comparison: &Comparison<'_>) -> Result<(Corridor, [StationMatch; 
     let [from, to, transfer] = names.map(|name| find(name, &[&local_sign]));
     let found = [from?, to?, transfer?];
     let on_local = |found: &StationMatch| {
-        let stop = locals.iter().find_map(|line| found.station_on(&line.id)).map(str::to_owned);
+        let stop = locals.iter().find_map(|line| found.station_on(&line.id, network())).map(str::to_owned);
         stop.ok_or_else(|| QueryError::NotOnLine {
             lines: vec![local_sign.clone()],
             name: found.view().name,

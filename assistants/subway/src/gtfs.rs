@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::Client;
+use threadkeep_transit::fetch::install_provider;
+use threadkeep_transit::tools::instant;
 use threadkeep_transit::{CacheError, FeedError, Timetable};
 
-use crate::live::install_provider;
 use crate::system::network;
-use crate::travel::{ServiceMoment, instant};
+use crate::travel::ServiceMoment;
 
 /// The URL at which the MTA publishes the subway's GTFS timetable.
 pub const GTFS_ADDRESS: &str = "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway.zip";

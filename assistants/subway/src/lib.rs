@@ -12,7 +12,6 @@ mod arrivals;
 mod assistant;
 mod compare;
 mod direction;
-mod graph;
 mod gtfs;
 mod info;
 mod live;
@@ -39,7 +38,7 @@ pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LiveSnapshot, LiveTrains};
 pub use offline::{REFERRALS, offline_model};
 pub use place::{Assumption, QueryError, StationView};
 pub use plugin::PLUGIN;
-pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, list_preferences, save_preference};
+pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, save_preference};
 pub use prompt::REFUSAL;
 pub use route::{
     MetConditions, RideLeg, RouteAnswer, RouteLeg, RouteRequest, RouteSource, RouteWithArrivals, TripConditions,

@@ -1,14 +1,14 @@
 //! Live trains from the MTA's feeds over HTTP.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use reqwest::Client;
-use threadkeep_transit::{LiveError, LiveFeed};
-use tokio::sync::Mutex;
+use threadkeep_transit::LiveFeed;
+pub use threadkeep_transit::fetch::FetchError;
+use threadkeep_transit::fetch::{Cached, Fetcher};
 
 /// The base URL of the MTA's feeds.
 pub const LIVE_ADDRESS: &str = "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/";
@@ -51,32 +51,10 @@ impl Default for LiveOptions {
     }
 }
 
-/// Why a feed could not be fetched. Does not contain the address, which may include a key.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FetchError {
-    /// The HTTP client could not be created.
-    #[error("cannot create an HTTP client; the system may have no trusted certificates")]
-    NoClient,
-    /// The server did not respond in time.
-    #[error("the feed cannot be reached")]
-    Unreachable(#[source] reqwest::Error),
-    /// The server responded with an HTTP error status.
-    #[error("the feed answered with status {0}")]
-    Status(u16),
-    /// The response exceeds the size limit.
-    #[error("the feed answered with more than {LIMIT_BYTES} bytes")]
-    TooLarge,
-    /// The response is not a valid message.
-    #[error(transparent)]
-    Message(#[from] LiveError),
-}
-
 /// The MTA's feeds. Caches responses, so that each feed is requested at most once per [`LiveOptions::cache_for`].
 #[derive(Debug)]
 pub struct LiveTrains {
-    /// `None` if the system has no trusted certificates: the assistant then works without live times.
-    client: Option<Client>,
+    fetcher: Fetcher,
     options: LiveOptions,
     feeds: Vec<Feed>,
 }
@@ -85,19 +63,8 @@ pub struct LiveTrains {
 struct Feed {
     name: &'static str,
     lines: &'static [&'static str],
-    /// Locked during a request, so that concurrent queries wait for its response instead of sending their own.
-    cached: Mutex<Option<CachedFeed>>,
+    cached: Cached<LiveFeed>,
 }
-
-/// The last result of a feed.
-#[derive(Debug)]
-struct CachedFeed {
-    fetched_at: Timestamp,
-    result: Result<Arc<LiveFeed>, Arc<FetchError>>,
-}
-
-/// How long a failure is cached, so that queries that wait for an unavailable feed do not each run into the timeout.
-const CACHE_FAILURE_FOR: Duration = Duration::from_secs(5);
 
 /// The current messages of the feeds of some lines.
 #[derive(Debug, Clone, Default)]
@@ -110,19 +77,11 @@ pub struct LiveSnapshot {
     pub failures: Vec<(&'static str, Arc<FetchError>)>,
 }
 
-/// Installs a TLS provider, unless another part of the program has installed one.
-pub(crate) fn install_provider() {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-}
-
 impl LiveTrains {
     /// Creates the HTTP client without fetching anything. If the client cannot be created, every feed is unavailable.
     pub fn new(options: LiveOptions) -> Self {
-        install_provider();
-        let client = Client::builder().timeout(options.timeout).build().ok();
-        let feeds = FEEDS.iter().map(|(name, lines)| Feed { name, lines, cached: Mutex::new(None) });
-        Self { client, options, feeds: feeds.collect() }
+        let feeds = FEEDS.iter().map(|(name, lines)| Feed { name, lines, cached: Cached::default() });
+        Self { fetcher: Fetcher::new(options.timeout, LIMIT_BYTES), options, feeds: feeds.collect() }
     }
 
     /// Fetches the feeds that contain any of the lines, concurrently.
@@ -148,36 +107,15 @@ impl LiveTrains {
     }
 
     async fn cached_or_fetched(&self, feed: &Feed, now: Timestamp) -> Result<Arc<LiveFeed>, Arc<FetchError>> {
-        let mut cached = feed.cached.lock().await;
-        if let Some(CachedFeed { fetched_at, result }) = &*cached {
-            let cache_for = if result.is_ok() { self.options.cache_for } else { CACHE_FAILURE_FOR };
-            if now.duration_since(*fetched_at).unsigned_abs() <= cache_for {
-                return result.clone();
-            }
-        }
-        let result = self.fetch(feed.name).await.map(Arc::new).map_err(Arc::new);
-        *cached = Some(CachedFeed { fetched_at: now, result: result.clone() });
-        result
+        feed.cached.get_or_fetch(now, self.options.cache_for, self.fetch(feed.name)).await
     }
 
     async fn fetch(&self, name: &str) -> Result<LiveFeed, FetchError> {
-        let client = self.client.as_ref().ok_or(FetchError::NoClient)?;
-        let mut request = client.get(format!("{}/{name}", self.options.base.trim_end_matches('/')));
-        if let Some(key) = &self.options.key {
-            request = request.header("x-api-key", key);
-        }
-        let unreachable = |error: reqwest::Error| FetchError::Unreachable(error.without_url());
-        let mut response = request.send().await.map_err(unreachable)?;
-        if !response.status().is_success() {
-            return Err(FetchError::Status(response.status().as_u16()));
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > LIMIT_BYTES {
-                return Err(FetchError::TooLarge);
-            }
-        }
-        Ok(LiveFeed::decode(&bytes)?)
+        let url = format!("{}/{name}", self.options.base.trim_end_matches('/'));
+        let fetched = self.fetcher.get(&url, |request| match &self.options.key {
+            Some(key) => request.header("x-api-key", key),
+            None => request,
+        });
+        LiveFeed::decode(&fetched.await?.success()?).map_err(|error| FetchError::Message(Box::new(error)))
     }
 }

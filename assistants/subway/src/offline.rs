@@ -9,20 +9,20 @@ mod comparing;
 mod conditions;
 mod corridor;
 mod lines;
-mod personal;
-mod saved;
-mod stations;
+mod speech;
 mod trips;
-mod words;
 
 use threadkeep::ChatMessage;
-use threadkeep::dialogue::time::{Relation, Times};
+use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{
-    Act, Choice, Classifier, Extractor as _, Mention, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn,
-    Unanswered, Utterance,
+    Act, Choice, Classifier, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
+};
+use threadkeep_transit::offline::{
+    find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
+use speech::SPEECH;
 
 const ABOUT: &str = "I answer questions about the New York City subway: routes, next trains, local or express, stations and \
                      lines. Ask for example:";
@@ -84,18 +84,18 @@ fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .phrases(phrases())
         .kind("outside", outside())
-        .kind("station", stations::find)
-        .kind("saved", stations::find_saved)
-        .kind("savedplace", stations::find_saved_keys)
-        .kind("avoided", lines::find_avoided)
-        .kind("rivals", lines::find_rivals)
-        .kind("lines", lines::find)
-        .kind("depart", times([Relation::At, Relation::After, Relation::Since]))
-        .kind("arrive", times([Relation::By, Relation::Before, Relation::Until]))
-        .kind("stepfree", conditions::step_free)
+        .kind("station", |message: &Utterance| SPEECH.find_stations(message))
+        .kind("saved", find_saved)
+        .kind("savedplace", find_saved_keys)
+        .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))
+        .kind("rivals", |message: &Utterance| SPEECH.find_rivals(message))
+        .kind("lines", |message: &Utterance| SPEECH.find_lines(message))
+        .kind("depart", SPEECH.times([Relation::At, Relation::After, Relation::Since]))
+        .kind("arrive", SPEECH.times([Relation::By, Relation::Before, Relation::Until]))
+        .kind("stepfree", find_step_free)
         .kind("direction", conditions::directions)
-        .kind("now", now)
-        .kind("topic", personal::topics)
+        .kind("now", find_now)
+        .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())
         .pronoun("there", "station")
         .pronoun("here", "station")
@@ -108,32 +108,16 @@ fn declaration() -> OfflineModelBuilder {
         .expect("a test reads the phrases");
     let builder =
         REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.answer(class, move |_| text.to_owned()));
-    let intents =
-        trips::intents().into_iter().chain(boards::intents()).chain(comparing::intents()).chain(personal::intents());
+    let intents = trips::intents()
+        .into_iter()
+        .chain(boards::intents())
+        .chain(comparing::intents())
+        .chain(personal_intents(&SPEECH));
     intents.fold(builder, OfflineModelBuilder::intent)
 }
 
-/// Finds times. "Until the 7" is about a line, not about a day.
-fn times(relations: [Relation; 3]) -> impl Fn(&Utterance) -> Vec<Mention> {
-    let times = Times::with(relations);
-    move |message| {
-        let lines = lines::find(message);
-        let ends_with_line = |mention: &Mention| lines.iter().any(|line| line.words.end == mention.words.end);
-        times.find(message).into_iter().filter(|mention| !ends_with_line(mention)).collect()
-    }
-}
-
 fn phrases() -> Phrases {
-    let english = Phrases::english();
-    let mut continuations = english.continuations.clone();
-    continuations.extend(["no", "actually", "sorry", "on second thought", "also"].map(str::to_owned));
-    Phrases {
-        failed: "I could not look that up: {output}".to_owned(),
-        greeting: GREETING.to_owned(),
-        welcome: WELCOME.to_owned(),
-        continuations,
-        ..english
-    }
+    trip_phrases(GREETING, WELCOME)
 }
 
 /// Finds places that people take for stations, and where the subway does not go.
@@ -144,15 +128,6 @@ fn outside() -> Names {
         .with(airport("Newark"), &["newark airport", "newark liberty", "ewr", "newark penn station"])
         .with(airport("Hoboken"), &[])
         .with(airport("Jersey City"), &[])
-}
-
-fn now(message: &Utterance) -> Vec<Mention> {
-    let is_now = |at: &usize| {
-        let word = message.word(*at);
-        word == "right" && message.word(at + 1) == "now" || words::NOW_WORDS.contains(&word)
-    };
-    let matches = (0..message.words().len()).filter(is_now);
-    matches.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).collect()
 }
 
 /// Answers in one sentence where the times of the last answer came from, based on its tool results.

@@ -1,33 +1,14 @@
 //! `save_preference`, `get_preference` and `get_common_trips`: what the assistant remembers of a user.
-//!
-//! Everything is stored as preferences in the user's scope: other users cannot read it, and it survives a restart.
 
-use serde::{Deserialize, Serialize};
 use threadkeep::{Memory, MemoryError, Scope};
+pub use threadkeep_transit::CommonTrip;
+use threadkeep_transit::RiderMemory;
 
-const TRIPS: &str = "subway-trips";
-const PREFIX: &str = "subway-preference:";
-/// Maximum number of trips stored for a user; the least frequent one is dropped first.
-const MAX_TRIPS: usize = 200;
+use crate::assistant::NAME;
 
-/// A trip that a user requested, and how often.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommonTrip {
-    /// The origin's name.
-    pub from: String,
-    /// The destination's name.
-    pub to: String,
-    /// The number of turns with a route between the two.
-    pub count: u32,
-}
-
-/// A trip as stored.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct StoredTrip {
-    #[serde(flatten)]
-    trip: CommonTrip,
-    /// The turn in which the trip was last counted: a turn that resumes after a crash calls its tools again.
-    last_turn: String,
+/// Returns the preferences and trips of the assistant's users in a memory.
+pub(crate) fn rider_memory(memory: &Memory) -> RiderMemory {
+    RiderMemory::new(memory.clone(), NAME)
 }
 
 /// `save_preference(key, value)`: stores a value, replacing the previous one.
@@ -35,7 +16,7 @@ struct StoredTrip {
 /// # Errors
 /// [`MemoryError`] from the store, or if the key is invalid.
 pub async fn save_preference(memory: &Memory, scope: &Scope, key: &str, value: &str) -> Result<(), MemoryError> {
-    memory.set_preference(scope, &storage_key(key), value).await
+    rider_memory(memory).save(scope, key, value).await
 }
 
 /// `get_preference(key)`: the stored value.
@@ -43,18 +24,7 @@ pub async fn save_preference(memory: &Memory, scope: &Scope, key: &str, value: &
 /// # Errors
 /// [`MemoryError`] from the store.
 pub async fn get_preference(memory: &Memory, scope: &Scope, key: &str) -> Result<Option<String>, MemoryError> {
-    memory.preference(scope, &storage_key(key)).await
-}
-
-/// Returns the names of the preferences stored with [`save_preference`], at most 20.
-///
-/// # Errors
-/// [`MemoryError`] from the store.
-pub async fn list_preferences(memory: &Memory, scope: &Scope) -> Result<Vec<String>, MemoryError> {
-    const MAX_LISTED: usize = 20;
-    let all = memory.list_preferences(scope).await?;
-    let own = all.iter().filter_map(|preference| preference.key.strip_prefix(PREFIX));
-    Ok(own.map(|key| key.replace('-', " ")).take(MAX_LISTED).collect())
+    rider_memory(memory).get(scope, key).await
 }
 
 /// `get_common_trips()`: the trips of a user, most frequent first.
@@ -62,8 +32,7 @@ pub async fn list_preferences(memory: &Memory, scope: &Scope) -> Result<Vec<Stri
 /// # Errors
 /// [`MemoryError`] from the store.
 pub async fn get_common_trips(memory: &Memory, scope: &Scope) -> Result<Vec<CommonTrip>, MemoryError> {
-    let trips: Vec<StoredTrip> = memory.preference(scope, TRIPS).await?.unwrap_or_default();
-    Ok(trips.into_iter().map(|stored| stored.trip).collect())
+    rider_memory(memory).common_trips(scope).await
 }
 
 /// Counts a trip for which a turn returned a route. Counts it once per turn, even if several tools returned it.
@@ -71,33 +40,5 @@ pub async fn get_common_trips(memory: &Memory, scope: &Scope) -> Result<Vec<Comm
 /// # Errors
 /// [`MemoryError`] from the store.
 pub async fn count_trip(memory: &Memory, scope: &Scope, from: &str, to: &str, turn: &str) -> Result<(), MemoryError> {
-    let update = memory.update_preference(scope, TRIPS, |trips: Option<Vec<StoredTrip>>| {
-        let mut trips = trips.unwrap_or_default();
-        match trips.iter_mut().find(|stored| stored.trip.from == from && stored.trip.to == to) {
-            Some(stored) if stored.last_turn == turn => {}
-            Some(stored) => {
-                stored.trip.count = stored.trip.count.saturating_add(1);
-                turn.clone_into(&mut stored.last_turn);
-            }
-            None => {
-                trips.truncate(MAX_TRIPS - 1);
-                let trip = CommonTrip { from: from.to_owned(), to: to.to_owned(), count: 1 };
-                trips.push(StoredTrip { trip, last_turn: turn.to_owned() });
-            }
-        }
-        trips.sort_by_key(|stored| std::cmp::Reverse(stored.trip.count));
-        Some(trips)
-    });
-    update.await.map(drop)
-}
-
-/// Normalises a preference's name: "Home station", "my home station" and "home_station" are the same preference.
-fn storage_key(key: &str) -> String {
-    let words: Vec<String> = key
-        .to_lowercase()
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty() && !matches!(*word, "my" | "the"))
-        .map(str::to_owned)
-        .collect();
-    format!("{PREFIX}{}", words.join("-"))
+    rider_memory(memory).count_trip(scope, from, to, turn).await
 }

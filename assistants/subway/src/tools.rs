@@ -7,24 +7,23 @@
 //! No call requires approval: only the user's own preferences are stored, at their request, and they can be changed again.
 
 mod comparisons;
-mod personal;
 mod routes;
 mod stations;
-mod text_argument;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use threadkeep::core::{Tool, ToolContext, ToolError, ToolOutput};
-use threadkeep::{FnTool, JsonText, Memory, Scope};
+use threadkeep::{FnTool, Memory, Scope};
+use threadkeep_transit::RiderMemory;
+use threadkeep_transit::tools::personal_tools;
 
 use crate::place::{QueryError, StationView};
-use crate::preferences::count_trip;
+use crate::preferences::rider_memory;
 use crate::subway::Subway;
-use crate::travel::instant;
+use crate::system::SUBWAY;
 use crate::wording;
 
 /// The names of all tools.
@@ -46,17 +45,13 @@ pub const TOOLS: [&str; 11] = [
 #[derive(Clone, Debug)]
 pub struct SubwayTools {
     subway: Arc<Subway>,
-    memory: Memory,
+    memory: RiderMemory,
 }
-
-/// No arguments.
-#[derive(Debug, serde::Deserialize, JsonSchema)]
-struct NoArguments {}
 
 impl SubwayTools {
     /// Creates the tools. `memory` must be the memory of the agent.
     pub fn new(memory: Memory, subway: Arc<Subway>) -> Self {
-        Self { subway, memory }
+        Self { subway, memory: rider_memory(&memory) }
     }
 
     /// Returns the subway that the tools query.
@@ -75,11 +70,8 @@ impl SubwayTools {
             comparisons::plan_trip_with_transfers(self),
             stations::get_station_info(self),
             stations::find_stations_on_line(self),
-            personal::save_preference(self),
-            personal::get_preference(self),
-            personal::get_common_trips(self),
         ];
-        tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect()
+        tools.into_iter().chain(personal_tools(&self.memory)).map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect()
     }
 
     /// Creates a tool that runs `work`.
@@ -96,7 +88,7 @@ impl SubwayTools {
     async fn count(&self, context: &ToolContext, from: &StationView, to: &StationView) {
         if matches!(context.scope, Scope::User(..)) {
             let (from, to) = (wording::whole_place(from), wording::whole_place(to));
-            drop(count_trip(&self.memory, &context.scope, &from, &to, &context.turn).await);
+            drop(self.memory.count_trip(&context.scope, &from, &to, &context.turn).await);
         }
     }
 }
@@ -106,19 +98,5 @@ fn tool_output<T: Serialize>(
     answer: &Result<T, QueryError>,
     text: impl Fn(&T) -> String,
 ) -> Result<ToolOutput, ToolError> {
-    let (text, value) = match answer {
-        Ok(answer) => (text(answer), JsonText::of(answer)),
-        Err(error) => (wording::query_error(error), JsonText::of(error)),
-    };
-    let value = value.map_err(|error| ToolError::Failed(error.to_string()))?;
-    Ok(ToolOutput { text, value: Some(value), ..ToolOutput::default() })
-}
-
-/// Returns the time of the call.
-fn now_of(context: &ToolContext) -> Timestamp {
-    instant(context.now)
-}
-
-fn unavailable(error: threadkeep::MemoryError) -> ToolError {
-    ToolError::Unavailable(error.to_string())
+    threadkeep_transit::tools::tool_output(&SUBWAY, answer, text)
 }

@@ -36,12 +36,6 @@ pub fn new_york() -> TimeZone {
     TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("the rule is a constant, and a test reads it")
 }
 
-/// Converts a Threadkeep timestamp to jiff's type.
-pub(crate) fn instant(at: threadkeep::Timestamp) -> Timestamp {
-    let same = Timestamp::from_microsecond(at.as_micros());
-    same.expect("both types end with the year 9999, and jiff's begins earlier")
-}
-
 /// The date and time in the timetable used for an instant: its own date or, if the timetable does not cover it, the last
 /// covered date with the same weekday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

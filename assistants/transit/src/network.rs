@@ -18,6 +18,7 @@ pub struct Network {
     /// The stations, in the order of the table.
     pub(crate) stations: Vec<Station>,
     pub(crate) lines: Vec<Line>,
+    pub(crate) nodes: path::Nodes,
 }
 
 /// A station: a parent stop of the feed with its platforms.
@@ -63,6 +64,15 @@ pub struct LineSequence {
     pub way: String,
     /// Indexes of the network's stations, in order of travel.
     pub(crate) stations: Vec<usize>,
+    /// The running times between them in seconds. Empty if they are not known: a fixed time per stop counts then.
+    pub(crate) seconds: Vec<u32>,
+}
+
+impl LineSequence {
+    /// Returns the running time from one position to the next.
+    pub(crate) fn seconds_after(&self, position: usize) -> u32 {
+        self.seconds.get(position).copied().unwrap_or(SECONDS_A_STOP)
+    }
 }
 
 impl Network {
@@ -126,7 +136,8 @@ impl Network {
             let length = sequence.stations[start..].iter().position(|index| *index == to)?;
             let stations = &sequence.stations[start..=start + length];
             let stations = stations.iter().map(|index| &self.stations[*index]).collect();
-            (length > 0).then_some(LineRide { way: &sequence.way, stations })
+            let seconds = (start..start + length).map(|position| sequence.seconds_after(position)).collect();
+            (length > 0).then_some(LineRide { way: &sequence.way, stations, seconds })
         })
     }
 
@@ -146,12 +157,25 @@ pub struct LineRide<'a> {
     pub way: &'a str,
     /// The stations in order, including both ends.
     pub stations: Vec<&'a Station>,
+    /// The running times between them: those of the network, or a fixed time per stop.
+    seconds: Vec<u32>,
 }
 
 impl LineRide<'_> {
     /// Returns the number of stops to the end.
     pub fn stops(&self) -> u32 {
         u32::try_from(self.stations.len() - 1).expect("a line has far fewer stations than 2^32")
+    }
+
+    /// Returns the running time from end to end.
+    pub fn seconds(&self) -> u32 {
+        self.seconds.iter().sum()
+    }
+
+    /// Returns the part of the ride from a station, given by its position, to the end.
+    #[must_use]
+    pub fn rest(&self, at: usize) -> Self {
+        Self { way: self.way, stations: self.stations[at..].to_vec(), seconds: self.seconds[at..].to_vec() }
     }
 }
 

@@ -3,16 +3,14 @@
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
+use threadkeep_transit::offline::{ENDS, last_result_text, lines_of, station, with_saved};
 
-use super::boards::lines_of;
 use super::corridor::{self, Corridor, CorridorQuery, places};
-use super::saved::{last_result_text, missing, station, with_saved};
+use super::speech::SPEECH;
 
 pub(super) fn intents() -> [Intent; 2] {
     [comparison(), example()]
 }
-
-const ENDS: [&str; 2] = ["from_station", "to_station"];
 
 fn comparison() -> Intent {
     let intent = Intent::new("comparison")
@@ -48,7 +46,7 @@ fn comparison() -> Intent {
 }
 
 fn answer(outcome: &Outcome<'_>) -> String {
-    missing(outcome, &ENDS).unwrap_or_else(|| match find(outcome) {
+    SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| match find(outcome) {
         Some(_) => last_result_text(outcome),
         None => format!("{}\n\n{}", none_found(outcome), last_result_text(outcome)),
     })

@@ -2,7 +2,7 @@
 
 use threadkeep_transit::{LineRide, Place, Resolution, Station};
 
-use crate::system::{names, network};
+use crate::system::{SUBWAY, names, network};
 
 /// The stations and lines that a question mentions.
 #[derive(Debug, Clone, Copy)]
@@ -52,12 +52,7 @@ pub(super) fn expresses_at(station: &Station, local: &str) -> Vec<String> {
 
 /// Returns the places that a name can refer to, most likely first.
 pub(super) fn places(name: &str) -> Vec<Place> {
-    match names().resolve(name) {
-        Resolution::Certain(place) => vec![place],
-        Resolution::Assumed { taken, others } => [taken].into_iter().chain(others).collect(),
-        Resolution::Several(places) | Resolution::NotOnLine { places, .. } => places,
-        Resolution::Unknown => Vec::new(),
-    }
+    SUBWAY.places(name)
 }
 
 fn between(from: &Place, to: &Place, transfers: Option<&[Place]>, lines: &[String]) -> Option<Corridor> {
@@ -90,7 +85,7 @@ fn with_local(local: &str, ride: &LineRide<'_>, transfers: Option<&[Place]>, exp
         transfers.is_none_or(|places| places.iter().any(|place| place.stations.contains(&station.id)))
     };
     stops.iter().enumerate().filter(|(_, station)| is_allowed(station)).find_map(|(at, station)| {
-        let rest = LineRide { way: ride.way, stations: ride.stations[at..].to_vec() };
+        let rest = ride.rest(at);
         let found: Vec<&str> = match express {
             [] => station
                 .lines

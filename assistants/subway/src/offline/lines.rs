@@ -1,100 +1,13 @@
 //! Recognises lines in a message: "the next 6", "N or W", "1 vs 2/3".
 
-use std::ops::Range;
+use threadkeep::dialogue::Utterance;
+use threadkeep_transit::offline::{LineRun, UNITS, group_lines};
 
-use serde_json::json;
-use threadkeep::dialogue::{Choice, Mention, Utterance};
-
-use super::words::UNITS;
 use crate::system::network;
 
-/// Lines mentioned together.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) words: Range<usize>,
-    pub(super) signs: Vec<String>,
-    /// Whether they are alternatives, joined by "or" or "vs".
-    are_alternatives: bool,
-}
-
-/// Words that may join lines of one run.
-const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
-/// Words before lines not to use.
-const AVOIDING_WORDS: [&str; 10] =
-    ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never"];
-const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
-/// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
-const MAX_GAP: usize = 4;
-
-/// Finds runs of lines. The value of each mention lists all lines of the message, in order.
-pub(super) fn find(message: &Utterance) -> Vec<Mention> {
-    mentions(message, &runs(message))
-}
-
-/// Finds runs whose lines are alternatives.
-pub(super) fn find_rivals(message: &Utterance) -> Vec<Mention> {
-    let all = runs(message);
-    let mut mentions = mentions(message, &all);
-    mentions.retain(|mention| all.iter().any(|run| run.are_alternatives && run.words == mention.words));
-    mentions
-}
-
-/// Finds runs of lines not to use, with the words that say so: "avoiding the E".
-pub(super) fn find_avoided(message: &Utterance) -> Vec<Mention> {
-    let found = runs(message).into_iter().filter_map(|run| {
-        let mut start = run.words.start;
-        while start > 0 && matches!(message.word(start - 1), "the" | "using" | "taking" | "any") {
-            start -= 1;
-        }
-        let cue = start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)))?;
-        // "not using" and "but not" are one cue, while "not the E" corrects something.
-        let is_correction = message.word(cue) == "not"
-            && message.word(cue + 1) != "using"
-            && cue.checked_sub(1).map_or("", |at| message.word(at)) != "but";
-        let words = cue..run.words.end;
-        let label = message.said(words.clone());
-        (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.signs), label)]))
-    });
-    found.collect()
-}
-
-fn mentions(message: &Utterance, runs: &[Run]) -> Vec<Mention> {
-    let mut all: Vec<&String> = Vec::new();
-    for sign in runs.iter().flat_map(|run| &run.signs) {
-        if !all.contains(&sign) {
-            all.push(sign);
-        }
-    }
-    let mention =
-        |run: &Run| Mention::new(run.words.clone(), vec![Choice::new(json!(all), message.said(run.words.clone()))]);
-    runs.iter().map(mention).collect()
-}
-
 /// Finds all lines in the message, grouped into runs.
-pub(super) fn runs(message: &Utterance) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    let mut at = 0;
-    while at < message.words().len() {
-        let before = runs.last().filter(|run| is_joined(message, run.words.end..at));
-        let Some((sign, length)) = line_at(message, at, before.is_some()) else {
-            at += 1;
-            continue;
-        };
-        match runs.last_mut().filter(|run| is_joined(message, run.words.end..at)) {
-            Some(run) => {
-                run.are_alternatives |= (run.words.end..at).any(|at| ALTERNATIVE_WORDS.contains(&message.word(at)));
-                run.words.end = at + length;
-                run.signs.push(sign);
-            }
-            None => runs.push(Run { words: at..at + length, signs: vec![sign], are_alternatives: false }),
-        }
-        at += length;
-    }
-    runs
-}
-
-fn is_joined(message: &Utterance, between: Range<usize>) -> bool {
-    between.len() <= MAX_GAP && between.clone().all(|at| JOINING_WORDS.contains(&message.word(at)))
+pub(super) fn runs(message: &Utterance) -> Vec<LineRun> {
+    group_lines(message, line_at)
 }
 
 /// Returns the line named at a word, and the number of words in its name.
@@ -163,7 +76,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<Vec<String>> {
-        runs(&Utterance::new(text)).into_iter().map(|run| run.signs).collect()
+        runs(&Utterance::new(text)).into_iter().map(|run| run.lines).collect()
     }
 
     #[test]

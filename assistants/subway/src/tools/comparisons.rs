@@ -4,12 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use threadkeep::FnTool;
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
+use threadkeep_transit::tools::{MAX_LINE_BYTES, MAX_STATION_BYTES, NoArguments, TextArgument, now_of};
 
-use super::text_argument::TextArgument;
-use super::{NoArguments, SubwayTools, now_of, tool_output};
+use super::{SubwayTools, tool_output};
 use crate::compare::ComparisonAnswer;
 use crate::place::QueryError;
-use crate::tools::stations::{MAX_LINE_BYTES, MAX_STATION_BYTES};
 use crate::{Comparison, wording};
 
 /// Maximum length in bytes of the list of express lines.

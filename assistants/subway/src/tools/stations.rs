@@ -4,15 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use threadkeep::FnTool;
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
+use threadkeep_transit::tools::{MAX_LINE_BYTES, MAX_STATION_BYTES, TextArgument, now_of};
 
-use super::text_argument::TextArgument;
-use super::{SubwayTools, now_of, tool_output};
+use super::{SubwayTools, tool_output};
 use crate::{info, wording};
-
-/// Maximum length in bytes of a station name.
-pub(super) const MAX_STATION_BYTES: usize = 300;
-/// Maximum length in bytes of a line name.
-pub(super) const MAX_LINE_BYTES: usize = 40;
 
 /// A departure board.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 use jiff::Timestamp;
+use threadkeep_transit::wording::LAST_STOP;
 
-use super::station::{LAST_STOP, place};
+use super::station::place;
 use crate::arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival, clock};
 
 /// Maximum number of trains per direction in the text; the JSON value has more.

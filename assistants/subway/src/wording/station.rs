@@ -1,46 +1,21 @@
-use threadkeep_transit::{Place, Resolution, Station};
+use threadkeep_transit::wording::LAST_STOP;
 
 use crate::info::{Accessibility, LineStations, StationInfo, StationPart};
-use crate::place::{StationView, view_of};
-use crate::preferences::CommonTrip;
-use crate::system::{names, network};
+use crate::place::StationView;
+use crate::system::SUBWAY;
 
-/// Returns a station's name, qualified by its lines or trunk line if the name alone is ambiguous. Every tool resolves the
-/// result to the same station.
+/// Returns a station's name, qualified if the name alone is ambiguous.
 pub(crate) fn place(view: &StationView) -> String {
-    let complex = complex_of(view);
-    let resolves_back = |text: &String| match names().resolve(text) {
-        Resolution::Certain(place) => Some(place.complex.as_str()) == complex,
-        _ => false,
-    };
-    let stations = view.stop_ids.iter().filter_map(|id| network().find_station(id));
-    // A complex may include stations with other names; their lines would not resolve together with this name.
-    let named: Vec<&Station> = stations.filter(|station| station.name == view.name).collect();
-    let with = |qualifier: &str| format!("{} ({qualifier})", view.name);
-    let with_lines = || with(&super::distinct(named.iter().flat_map(|station| &station.lines)).join(" "));
-    let with_trunk = || with(named.first().map_or("", |station| station.trunk.as_str()));
-    let forms: [&dyn Fn() -> String; 3] = [&|| view.name.clone(), &with_lines, &with_trunk];
-    forms.into_iter().map(|form| form()).find(resolves_back).unwrap_or_else(with_lines)
+    threadkeep_transit::wording::place(&SUBWAY, view)
 }
 
-pub(super) fn with_lines(view: &StationView) -> String {
-    format!("{} ({})", view.name, view.lines.join(" "))
-}
-
-fn complex_of(view: &StationView) -> Option<&'static str> {
-    let first = view.stop_ids.first().and_then(|id| network().find_station(id));
-    first.map(|station| station.complex.as_str())
-}
-
-/// Returns the name of the whole complex of a station, so that all of its platforms have the same name.
+/// Returns the name of the whole complex of a station.
 pub(crate) fn whole_place(view: &StationView) -> String {
-    let Some(complex) = complex_of(view) else { return place(view) };
-    let stations = network().stations_of(complex).map(|station| station.id.clone()).collect();
-    place(&view_of(&Place { complex: complex.to_owned(), stations }))
+    threadkeep_transit::wording::whole_place(&SUBWAY, view)
 }
 
 pub(crate) fn station_info(info: &StationInfo) -> String {
-    let head = format!("{}, {}: {}.", info.station.name, info.station.borough, lines(&info.station.lines));
+    let head = format!("{}, {}: {}.", info.station.name, info.station.area, lines(&info.station.lines));
     let parts = info.parts.iter().map(|part| Some(part_of(part, info.parts.len() > 1)));
     super::lines_of([Some(head)].into_iter().chain(parts).chain([info.assumption.as_ref().map(super::assumption)]))
 }
@@ -62,51 +37,22 @@ fn part_of(part: &StationPart, is_one_of_several: bool) -> String {
     format!("- {name}: {access}{towards} ({place})")
 }
 
-/// The direction on the signs of a terminal.
-pub(super) const LAST_STOP: &str = "Last Stop";
-
 fn lines(lines: &[String]) -> String {
     format!("{} {}", if lines.len() == 1 { "line" } else { "lines" }, lines.join(" "))
 }
 
-/// Formats the stations of a line in order. Starts a new line where the next station is not the next stop, as at the end of a
-/// branch.
+/// Formats the stations of a line in order.
 pub(crate) fn line_stations(line: &LineStations) -> String {
-    let is_next_stop = |one: &StationView, next: &StationView| {
-        let ids = one.stop_ids.iter().flat_map(|one| next.stop_ids.iter().map(move |next| (one, next)));
-        ids.into_iter().any(|(one, next)| {
-            let rides = network().lines_named(&line.line).flat_map(|line| {
-                [network().ride(&line.id, one, next), network().ride(&line.id, next, one)].into_iter().flatten()
-            });
-            rides.into_iter().any(|ride| ride.stops() == 1)
-        })
-    };
-    let ways = line.ways.iter().map(|way| {
-        let branches = way
-            .chunk_by(is_next_stop)
-            .map(|branch| branch.iter().map(|view| view.name.as_str()).collect::<Vec<_>>().join(" · "));
-        let count = super::counted(way.len(), "station", "stations");
-        Some(format!("The {} stops at {count} by day:\n{}", line.line, branches.collect::<Vec<_>>().join("\n")))
-    });
-    super::lines_of(ways)
-}
-
-pub(crate) fn common_trips(trips: &[CommonTrip]) -> String {
-    if trips.is_empty() {
-        return "You have not asked for any trips yet.".to_owned();
-    }
-    let trip = |trip: &CommonTrip| {
-        let often = if trip.count == 1 { "once".to_owned() } else { format!("{} times", trip.count) };
-        format!("- {} to {}: {often}", trip.from, trip.to)
-    };
-    let lines: Vec<String> = trips.iter().map(trip).collect();
-    format!("Your most common trips:\n{}", lines.join("\n"))
+    threadkeep_transit::wording::line_stations(&SUBWAY, &line.line, &line.ways)
 }
 
 #[cfg(test)]
 mod tests {
+    use threadkeep_transit::Place;
+
     use super::*;
-    use crate::place::find;
+    use crate::place::{find, view_of};
+    use crate::system::network;
 
     /// Covers all places that share a name with another, and some of the rest.
     #[test]

@@ -1,9 +1,9 @@
-//! Finds the shortest path through a network at a fixed time per stop.
+//! Finds the fastest path through a network by running times, or at a fixed time per stop where they are not known.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
-use super::{Network, SECONDS_A_STOP};
+use super::Network;
 
 /// A path between stations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub struct NetworkLeg {
     pub way: String,
     /// The ids of the stations, including both ends.
     pub stations: Vec<String>,
+    /// The duration.
+    pub seconds: u32,
+    /// The id of the last station of the train.
+    pub terminal: String,
 }
 
 impl NetworkLeg {
@@ -41,21 +45,67 @@ impl NetworkLeg {
     }
 }
 
-/// A node of the search: at a station, or on a train.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum SearchNode {
-    At(usize),
-    Riding { line: usize, sequence: usize, position: usize },
+/// The nodes of the search: the stations, then each position of each stopping sequence, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Nodes {
+    /// The positions, in the order of their nodes.
+    positions: Vec<Position>,
+    /// For each station, the nodes at which a train can be boarded there.
+    at_station: Vec<Vec<u32>>,
+    /// For each station, the nodes at which a train can be boarded in its complex.
+    in_complex: Vec<Vec<u32>>,
 }
 
+/// A position of a stopping sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    line: u32,
+    sequence: u32,
+    position: u32,
+    station: u32,
+}
+
+impl Nodes {
+    pub(crate) fn new(network: &Network) -> Self {
+        let count = network.stations.len();
+        let mut nodes = Self { positions: Vec::new(), at_station: vec![Vec::new(); count], in_complex: Vec::new() };
+        for (line, of) in (0..).zip(&network.lines) {
+            for (sequence, way) in (0..).zip(&of.sequences) {
+                for (position, station) in (0..).zip(&way.stations) {
+                    nodes.at_station[*station].push(to_u32(count + nodes.positions.len()));
+                    nodes.positions.push(Position { line, sequence, position, station: to_u32(*station) });
+                }
+            }
+        }
+        nodes.in_complex = network.stations.iter().map(|station| nodes.of_complex(network, &station.complex)).collect();
+        nodes
+    }
+
+    fn of_complex(&self, network: &Network, complex: &str) -> Vec<u32> {
+        let stations = network.stations.iter().zip(&self.at_station).filter(|(station, _)| station.complex == complex);
+        let mut nodes: Vec<u32> = stations.flat_map(|(_, nodes)| nodes.iter().copied()).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+}
+
+fn to_u32(count: usize) -> u32 {
+    u32::try_from(count).expect("a network has far fewer stops than 2^32")
+}
+
+const UNREACHED: u32 = u32::MAX;
+const ORIGIN: u32 = u32::MAX;
+
+/// The shortest known time to a node, and the node before it.
+#[derive(Debug, Clone, Copy)]
 struct NodeCost {
     seconds: u32,
-    before: Option<SearchNode>,
+    before: u32,
 }
 
 impl Network {
-    /// Returns the fastest path at [`SECONDS_A_STOP`] per stop and `change_seconds` per change of trains. Changes between
-    /// stations are possible within a complex; whether the way between their platforms has steps is not known.
+    /// Returns the fastest path by running times and `change_seconds` per change of trains. Changes between stations are
+    /// possible within a complex; whether the way between their platforms has steps is not known.
     ///
     /// The path from a station to itself is empty. Returns `None` if there is no path or a station is unknown.
     pub fn find_path(
@@ -70,17 +120,26 @@ impl Network {
         if from.iter().any(|station| to.contains(station)) {
             return Some(NetworkPath { legs: Vec::new(), seconds: 0 });
         }
-        let mut search =
-            PathSearch { network: self, change_seconds, conditions, reached: HashMap::new(), open: BinaryHeap::new() };
+        let count = self.stations.len() + self.nodes.positions.len();
+        let mut search = PathSearch {
+            network: self,
+            change_seconds,
+            conditions,
+            is_avoided: self.lines.iter().map(|line| conditions.avoid.contains(&line.id.as_str())).collect(),
+            reached: vec![NodeCost { seconds: UNREACHED, before: ORIGIN }; count],
+            open: BinaryHeap::new(),
+        };
         for station in &from {
-            search.reach(SearchNode::At(*station), 0, None);
+            search.reach(to_u32(*station), 0, ORIGIN);
         }
         while let Some(Reverse((seconds, node))) = search.open.pop() {
-            match node {
-                SearchNode::At(station) if to.contains(&station) => return Some(search.path_to(node, seconds)),
-                _ if search.reached[&node].seconds < seconds => {}
-                SearchNode::At(station) => search.board(station, seconds, from.contains(&station)),
-                SearchNode::Riding { .. } => search.ride_on(node, seconds),
+            if search.reached[node as usize].seconds < seconds {
+                continue;
+            }
+            match search.position(node) {
+                Some(position) => search.ride_on(node, position, seconds),
+                None if to.contains(&(node as usize)) => return Some(search.path_to(node, seconds)),
+                None => search.board(node, seconds, from.contains(&(node as usize))),
             }
         }
         None
@@ -91,79 +150,91 @@ struct PathSearch<'a> {
     network: &'a Network,
     change_seconds: u32,
     conditions: &'a PathConditions<'a>,
-    reached: HashMap<SearchNode, NodeCost>,
-    open: BinaryHeap<Reverse<(u32, SearchNode)>>,
+    /// For each line, whether it is not used.
+    is_avoided: Vec<bool>,
+    reached: Vec<NodeCost>,
+    open: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
 impl PathSearch<'_> {
-    fn reach(&mut self, node: SearchNode, seconds: u32, before: Option<SearchNode>) {
-        if self.reached.get(&node).is_none_or(|known| seconds < known.seconds) {
-            self.reached.insert(node, NodeCost { seconds, before });
+    /// Returns the position of a node; `None` for a station.
+    fn position(&self, node: u32) -> Option<Position> {
+        (node as usize).checked_sub(self.network.stations.len()).map(|at| self.network.nodes.positions[at])
+    }
+
+    fn reach(&mut self, node: u32, seconds: u32, before: u32) {
+        let known = &mut self.reached[node as usize];
+        if seconds < known.seconds {
+            *known = NodeCost { seconds, before };
             self.open.push(Reverse((seconds, node)));
         }
     }
 
     /// Boarding costs `change_seconds`, except at the origin.
-    fn board(&mut self, station: usize, seconds: u32, is_origin: bool) {
-        let before = Some(SearchNode::At(station));
+    fn board(&mut self, station: u32, seconds: u32, is_origin: bool) {
         let boarded_at = if is_origin { seconds } else { seconds + self.change_seconds };
-        let complex = &self.network.stations[station].complex;
-        let is_allowed = |line: &crate::Line| !self.conditions.avoid.contains(&line.id.as_str());
-        for (line, of) in self.network.lines.iter().enumerate().filter(|(_, line)| is_allowed(line)) {
-            for (sequence, way) in of.sequences.iter().enumerate() {
-                let here = |index: &usize| {
-                    *index == station || !is_origin && self.network.stations[*index].complex == *complex
-                };
-                for position in way.stations.iter().enumerate().filter(|(_, index)| here(index)).map(|(at, _)| at) {
-                    if self.is_usable(way.stations[position], &way.way) {
-                        self.reach(SearchNode::Riding { line, sequence, position }, boarded_at, before);
-                    }
-                }
+        let nodes = &self.network.nodes;
+        let here = if is_origin { &nodes.at_station } else { &nodes.in_complex };
+        for node in &here[station as usize] {
+            let Some(position) = self.position(*node) else { continue };
+            if !self.is_avoided[position.line as usize] && self.is_usable(position) {
+                self.reach(*node, boarded_at, station);
             }
         }
     }
 
-    fn ride_on(&mut self, node: SearchNode, seconds: u32) {
-        let SearchNode::Riding { line, sequence, position } = node else { return };
-        let way = &self.network.lines[line].sequences[sequence];
-        let stations = &way.stations;
-        if self.is_usable(stations[position], &way.way) {
-            self.reach(SearchNode::At(stations[position]), seconds, Some(node));
+    fn ride_on(&mut self, node: u32, at: Position, seconds: u32) {
+        if self.is_usable(at) {
+            self.reach(at.station, seconds, node);
         }
-        if position + 1 < stations.len() {
-            self.reach(
-                SearchNode::Riding { line, sequence, position: position + 1 },
-                seconds + SECONDS_A_STOP,
-                Some(node),
-            );
+        let way = &self.network.lines[at.line as usize].sequences[at.sequence as usize];
+        let position = at.position as usize;
+        if position + 1 < way.stations.len() {
+            self.reach(node + 1, seconds + way.seconds_after(position), node);
         }
     }
 
     /// Whether a platform may be boarded and alighted at.
-    fn is_usable(&self, station: usize, way: &str) -> bool {
-        !self.conditions.accessible_only || self.network.stations[station].accessible.iter().any(|known| known == way)
+    fn is_usable(&self, at: Position) -> bool {
+        let way = || &self.network.lines[at.line as usize].sequences[at.sequence as usize].way;
+        let accessible = || &self.network.stations[at.station as usize].accessible;
+        !self.conditions.accessible_only || accessible().contains(way())
     }
 
-    fn path_to(&self, node: SearchNode, seconds: u32) -> NetworkPath {
+    fn path_to(&self, node: u32, seconds: u32) -> NetworkPath {
         let mut legs: Vec<NetworkLeg> = Vec::new();
-        let mut at = Some(node);
-        let mut riding = false;
-        while let Some(node) = at {
-            if let SearchNode::Riding { line, sequence, position } = node {
-                let line = &self.network.lines[line];
-                let way = &line.sequences[sequence];
-                let station = self.network.stations[way.stations[position]].id.clone();
-                match legs.last_mut().filter(|_| riding) {
-                    Some(leg) => leg.stations.insert(0, station),
-                    None => {
-                        legs.push(NetworkLeg { line: line.id.clone(), way: way.way.clone(), stations: vec![station] });
+        let mut at = node;
+        // The time at which the train of the last leg is left.
+        let mut left_at = None;
+        while at != ORIGIN {
+            let cost = self.reached[at as usize];
+            match self.position(at) {
+                None => left_at = None,
+                Some(position) => {
+                    let station = self.network.stations[position.station as usize].id.clone();
+                    match (left_at, legs.last_mut()) {
+                        (Some(left_at), Some(leg)) => {
+                            leg.stations.insert(0, station);
+                            leg.seconds = left_at - cost.seconds;
+                        }
+                        _ => {
+                            legs.push(self.leg_at(position, station));
+                            left_at = Some(cost.seconds);
+                        }
                     }
                 }
             }
-            riding = matches!(node, SearchNode::Riding { .. });
-            at = self.reached[&node].before;
+            at = cost.before;
         }
         legs.reverse();
         NetworkPath { legs, seconds }
+    }
+
+    /// Returns a leg that consists of its last station.
+    fn leg_at(&self, position: Position, station: String) -> NetworkLeg {
+        let line = &self.network.lines[position.line as usize];
+        let way = &line.sequences[position.sequence as usize];
+        let terminal = way.stations.last().map_or_else(String::new, |last| self.network.stations[*last].id.clone());
+        NetworkLeg { line: line.id.clone(), way: way.way.clone(), stations: vec![station], seconds: 0, terminal }
     }
 }

@@ -3,14 +3,15 @@
 //! ```text
 //! station  ID  COMPLEX  NAME  AREA  TRUNK  LINES  LATITUDE  LONGITUDE  TOWARDS  ACCESSIBLE
 //! line  ID  NAME
-//! way  SUFFIX  STATION STATION …
+//! way  SUFFIX  STATION STATION …  [SECONDS SECONDS …]
 //! ```
 //!
 //! A `way` (stopping sequence) belongs to the `line` above it. LINES, ACCESSIBLE and stations are separated by spaces. TOWARDS
-//! is a list of `SUFFIX=name` separated by `|`.
+//! is a list of `SUFFIX=name` separated by `|`. SECONDS are the running times between the stations of a way, if they are known.
 
 use std::fmt::Write;
 
+use super::path::Nodes;
 use super::{Line, LineSequence, Network, Station};
 
 /// An error in the text of a network.
@@ -30,7 +31,7 @@ pub struct LineDefinition {
     pub id: String,
     /// The public name.
     pub name: String,
-    /// The stopping sequences, most frequent first: the platform suffix and the station ids.
+    /// The stopping sequences, most frequent first.
     pub ways: Vec<(String, Vec<String>)>,
 }
 
@@ -40,7 +41,7 @@ impl Network {
     /// # Errors
     /// [`NetworkError`], with the first invalid line.
     pub fn parse(text: &str) -> Result<Self, NetworkError> {
-        let mut network = Self { stations: Vec::new(), lines: Vec::new() };
+        let mut network = Self { stations: Vec::new(), lines: Vec::new(), nodes: Nodes::default() };
         for (number, text) in (1..).zip(text.lines()) {
             let fields: Vec<&str> = text.split('\t').collect();
             let parsed = match fields[..] {
@@ -50,11 +51,13 @@ impl Network {
                     network.lines.push(Line { id: id.to_owned(), name: name.to_owned(), sequences: Vec::new() });
                     Ok(())
                 }
-                ["way", way, stations] => network.parse_way(way, stations),
+                ["way", way, stations] => network.parse_way(way, stations, ""),
+                ["way", way, stations, seconds] => network.parse_way(way, stations, seconds),
                 _ => Err("expected a station, line or way"),
             };
             parsed.map_err(|problem| NetworkError { line: number, problem })?;
         }
+        network.nodes = Nodes::new(&network);
         Ok(network)
     }
 
@@ -74,7 +77,9 @@ impl Network {
             let _ = writeln!(text, "line\t{}\t{}", line.id, line.name);
             for sequence in &line.sequences {
                 let ids: Vec<&str> = sequence.stations.iter().map(|index| self.stations[*index].id.as_str()).collect();
-                let _ = writeln!(text, "way\t{}\t{}", sequence.way, ids.join(" "));
+                let seconds: Vec<String> = sequence.seconds.iter().map(u32::to_string).collect();
+                let seconds = if seconds.is_empty() { String::new() } else { format!("\t{}", seconds.join(" ")) };
+                let _ = writeln!(text, "way\t{}\t{}{seconds}", sequence.way, ids.join(" "));
             }
         }
         text
@@ -85,16 +90,17 @@ impl Network {
     /// # Errors
     /// The id of an unknown station in a stopping sequence.
     pub fn new(stations: Vec<Station>, lines: Vec<LineDefinition>) -> Result<Self, String> {
-        let mut network = Self { stations, lines: Vec::new() };
+        let mut network = Self { stations, lines: Vec::new(), nodes: Nodes::default() };
         for LineDefinition { id, name, ways } in lines {
             let mut sequences = Vec::new();
             for (way, ids) in ways {
                 let indexes: Result<Vec<usize>, String> =
                     ids.into_iter().map(|id| network.index(&id).ok_or(id)).collect();
-                sequences.push(LineSequence { way, stations: indexes? });
+                sequences.push(LineSequence { way, stations: indexes?, seconds: Vec::new() });
             }
             network.lines.push(Line { id, name, sequences });
         }
+        network.nodes = Nodes::new(&network);
         Ok(network)
     }
 
@@ -123,11 +129,16 @@ impl Network {
         Ok(())
     }
 
-    fn parse_way(&mut self, way: &str, stations: &str) -> Result<(), &'static str> {
+    fn parse_way(&mut self, way: &str, stations: &str, seconds: &str) -> Result<(), &'static str> {
         let indexes: Option<Vec<usize>> = stations.split(' ').map(|id| self.index(id)).collect();
         let stations = indexes.ok_or("unknown station in the way")?;
+        let seconds: Result<Vec<u32>, _> = seconds.split_whitespace().map(str::parse).collect();
+        let seconds = seconds.map_err(|_| "invalid running time")?;
+        if !seconds.is_empty() && seconds.len() + 1 != stations.len() {
+            return Err("expected a running time for each stop of the way");
+        }
         let line = self.lines.last_mut().ok_or("a way must follow a line")?;
-        line.sequences.push(LineSequence { way: way.to_owned(), stations });
+        line.sequences.push(LineSequence { way: way.to_owned(), stations, seconds });
         Ok(())
     }
 }

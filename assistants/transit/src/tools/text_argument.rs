@@ -8,7 +8,7 @@ use threadkeep::core::ToolError;
 
 /// A text argument, which a model may also write as a number (`"line": 1`) or as a list (`["2", "3"]`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct TextArgument(String);
+pub struct TextArgument(String);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -20,12 +20,16 @@ enum RawArgument {
 
 impl TextArgument {
     /// Returns the trimmed text; `None` if it is empty.
-    pub(super) fn non_empty(&self) -> Option<&str> {
+    #[must_use]
+    pub fn non_empty(&self) -> Option<&str> {
         Some(self.0.trim()).filter(|text| !text.is_empty())
     }
 
     /// Returns the trimmed text, which must not be empty and must have at most `limit` bytes.
-    pub(super) fn required(&self, name: &str, limit: usize) -> Result<&str, ToolError> {
+    ///
+    /// # Errors
+    /// [`ToolError::Arguments`] with the argument's name.
+    pub fn required(&self, name: &str, limit: usize) -> Result<&str, ToolError> {
         match self.non_empty() {
             None => Err(ToolError::Arguments(format!("{name} is empty"))),
             Some(text) if text.len() > limit => {

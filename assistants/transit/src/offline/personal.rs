@@ -3,12 +3,11 @@
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
-use threadkeep_transit::Resolution;
 
+use super::Speech;
 use super::boards::on_lines;
 use super::saved::last_result_text;
-use super::stations;
-use crate::system::{names, network};
+use crate::Resolution;
 
 /// The words that precede a preference's name and value.
 const SETTING_CUES: [&str; 25] = [
@@ -42,26 +41,25 @@ const SETTING_CUES: [&str; 25] = [
 /// Maximum number of words in a preference's name; longer phrases are not names.
 const MAX_KEY_WORDS: usize = 4;
 
-pub(super) fn intents() -> [Intent; 6] {
-    [save(), save_place(), save_it(), change_it(), get(), common_trips()]
+/// Returns the intents about preferences and common trips.
+#[must_use]
+pub fn personal_intents(speech: &'static Speech) -> [Intent; 6] {
+    [save(speech), save_place(speech), save_it(speech), change_it(speech), get(speech), common_trips()]
 }
 
-fn save() -> Intent {
+fn save(speech: &'static Speech) -> Intent {
     Intent::new("save_preference")
-        .example("My home station is Jay St.")
+        .example(format!("My home station is {}.", speech.example_station))
         .slot(Slot::text("setting").after(SETTING_CUES))
-        .then_calls("save_preference", |outcome| {
-            let (key, value) = parse(outcome.slots().label("setting"))?;
+        .then_calls("save_preference", move |outcome| {
+            let (key, value) = speech.parse_preference(outcome.slots().label("setting"))?;
             Some(json!({"key": key, "value": value}))
         })
-        .says(|outcome| match outcome.exchanges().is_empty() {
-            true => "I can save a preference if you say, for instance: “My home station is Jay St.”".to_owned(),
-            false => last_result_text(outcome),
-        })
+        .says(move |outcome| saved_or_asks(speech, "save a preference", outcome))
 }
 
 /// "Home is Jay St", "set work to 168 St".
-fn save_place() -> Intent {
+fn save_place(speech: &'static Speech) -> Intent {
     Intent::new("save_place")
         .slot(Slot::required("place", "savedplace").asks("Is that your home or your work station?"))
         .slot(
@@ -71,56 +69,54 @@ fn save_place() -> Intent {
                 .narrowed_by(on_lines),
         )
         .slot(Slot::optional("lines", "lines"))
-        .then_calls("save_preference", |outcome| {
+        .then_calls("save_preference", move |outcome| {
             let slots = outcome.slots();
             // A saved place is no station.
             let station = slots.value("station").as_str().map(str::to_owned)?;
             Some(json!({"key": slots.value("place"), "value": station}))
         })
-        .says(saved_or_asks)
+        .says(move |outcome| saved_or_asks(speech, "save a station", outcome))
 }
 
 /// The result of saving, or what is missing.
-fn saved_or_asks(outcome: &Outcome<'_>) -> String {
+fn saved_or_asks(speech: &Speech, ability: &str, outcome: &Outcome<'_>) -> String {
+    let example = speech.example_station;
     match outcome.exchanges().is_empty() {
-        true => "I can save a station if you say, for instance: “My home station is Jay St.”".to_owned(),
+        true => format!("I can {ability} if you say, for instance: “My home station is {example}.”"),
         false => last_result_text(outcome),
     }
 }
 
 /// "I live near Prospect Park, save it as my home station."
-fn save_it() -> Intent {
+fn save_it(speech: &'static Speech) -> Intent {
     Intent::new("save_it")
         .slot(Slot::required("station", "station").asks("Which station?"))
         .slot(Slot::text("key").after(["as my", "my"]))
-        .then_calls("save_preference", |outcome| {
+        .then_calls("save_preference", move |outcome| {
             let key = key_of(outcome.slots().label("key"))?;
             Some(json!({"key": key, "value": outcome.slots().label("station")}))
         })
-        .says(saved_or_asks)
+        .says(move |outcome| saved_or_asks(speech, "save a station", outcome))
 }
 
 /// "Change it to Court Square", after a preference.
-fn change_it() -> Intent {
+fn change_it(speech: &'static Speech) -> Intent {
     let nothing = || Choice::new(Value::Null, "");
     Intent::new("change_it")
         .follows(["save_preference", "save_it", "get_preference", "change_it"])
         .slot(Slot::required("station", "station").fresh().after(["to", "is", "at"]).asks("To which station?"))
         .slot(Slot::required("setting", "setting").or(nothing()))
         .slot(Slot::required("name", "setting").carried_from("key").or(nothing()))
-        .then_calls("save_preference", |outcome| {
+        .then_calls("save_preference", move |outcome| {
             let slots = outcome.slots();
-            let of_setting = || parse(slots.label("setting")).map(|(key, _)| key);
+            let of_setting = || speech.parse_preference(slots.label("setting")).map(|(key, _)| key);
             let key = key_of(slots.label("name")).or_else(of_setting)?;
             Some(json!({"key": key, "value": slots.value("station")}))
         })
-        .says(|outcome| match outcome.exchanges().is_empty() {
-            true => "I can change a preference if you say, for instance: “My home station is Jay St.”".to_owned(),
-            false => last_result_text(outcome),
-        })
+        .says(move |outcome| saved_or_asks(speech, "change a preference", outcome))
 }
 
-fn get() -> Intent {
+fn get(speech: &'static Speech) -> Intent {
     Intent::new("get_preference")
         .example("What is my home station?")
         .slot(Slot::text("name").after(["is my", "are my", "whats my", "wheres my", "know my", "remember my", "my"]))
@@ -130,7 +126,7 @@ fn get() -> Intent {
             true => "Each preference has a name, such as “home station”. Which one do you want?".to_owned(),
             false => last_result_text(outcome),
         })
-        .yields(saved_station)
+        .yields(move |outcome| saved_station(speech, outcome))
 }
 
 fn wanted(outcome: &Outcome<'_>) -> Option<String> {
@@ -141,10 +137,10 @@ fn wanted(outcome: &Outcome<'_>) -> Option<String> {
 }
 
 /// Makes a saved station available for references such as "how do I get there?".
-fn saved_station(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+fn saved_station(speech: &Speech, outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     let text = last_result_text(outcome);
     let value = text.strip_prefix("Your ").and_then(|rest| rest.split_once(": ")).map(|(_, value)| value);
-    let found = value.map(|value| stations::find(&Utterance::new(format!("at {value}")))).unwrap_or_default();
+    let found = value.map(|value| speech.find_stations(&Utterance::new(format!("at {value}")))).unwrap_or_default();
     let choices = found.into_iter().filter_map(|mention| mention.choices.into_iter().next());
     choices.map(|choice| ("station".to_owned(), choice)).take(1).collect()
 }
@@ -153,20 +149,76 @@ fn common_trips() -> Intent {
     Intent::new("common_trips").example("What are my usual trips?").calls_with("get_common_trips", |_| json!({}))
 }
 
-/// Splits "home station is jay st", "work station to union square" or "gym stop as 23rd st" into name and value.
-fn parse(setting: &str) -> Option<(String, String)> {
-    let borders =
-        [" is at ", " is near ", " is ", " its ", " it's ", " it is ", " are ", " = ", ": ", " to ", " as my ", " as "];
-    let lower = setting.to_lowercase();
-    let found = borders.iter().filter_map(|border| Some((lower.find(border)?, *border)));
-    let (at, border) = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())))?;
-    let (before, after) = (setting.get(..at)?, setting.get(at + border.len()..)?);
-    let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
-    let (key, value) = (key_of(key)?, without_courtesy(value));
-    (!value.is_empty()).then(|| {
-        let value = line_of(&key, value).unwrap_or_else(|| station_of(value));
-        (key, value)
-    })
+impl Speech {
+    /// Splits "home station is jay st", "work station to union square" or "gym stop as 23rd st" into name and value.
+    #[must_use]
+    pub fn parse_preference(&self, setting: &str) -> Option<(String, String)> {
+        let borders = [
+            " is at ",
+            " is near ",
+            " is ",
+            " its ",
+            " it's ",
+            " it is ",
+            " are ",
+            " = ",
+            ": ",
+            " to ",
+            " as my ",
+            " as ",
+        ];
+        let lower = setting.to_lowercase();
+        let found = borders.iter().filter_map(|border| Some((lower.find(border)?, *border)));
+        let (at, border) = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())))?;
+        let (before, after) = (setting.get(..at)?, setting.get(at + border.len()..)?);
+        let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
+        let (key, value) = (key_of(key)?, without_courtesy(value));
+        (!value.is_empty()).then(|| {
+            let value = self.line_of(&key, value).unwrap_or_else(|| self.station_of(value));
+            (key, value)
+        })
+    }
+
+    /// Returns the line that a value names if the preference is about a line: "the Q train" is "Q".
+    fn line_of(&self, key: &str, value: &str) -> Option<String> {
+        if !key.ends_with("line") && !key.ends_with("train") {
+            return None;
+        }
+        let utterance = Utterance::new(value);
+        let words = utterance.words().iter().map(|word| word.folded.as_str());
+        let mut names = words.filter(|word| !matches!(*word, "the" | "train" | "line" | "of" | "course"));
+        let name = names.next().filter(|_| names.next().is_none())?;
+        (self.system.network)()
+            .lines()
+            .iter()
+            .find(|line| line.name.eq_ignore_ascii_case(name))
+            .map(|line| line.name.clone())
+    }
+
+    /// Returns the canonical text of a station; any other value unchanged.
+    fn station_of(&self, value: &str) -> String {
+        let found = self.find_stations(&Utterance::new(format!("at {value}")));
+        let is_known =
+            |choice: &Choice| choice.label != choice.value.as_str().unwrap_or_default() || !choice.hints.is_empty();
+        let choice =
+            found.first().filter(|mention| mention.choices.len() == 1).and_then(|mention| mention.choices.first());
+        let text = choice.filter(|choice| is_known(choice)).and_then(|choice| choice.value.as_str().map(str::to_owned));
+        text.unwrap_or_else(|| self.on_named_lines(value).unwrap_or_else(|| value.to_owned()))
+    }
+
+    /// Resolves a station by the lines that a text names: "the 86th Street station on the Lexington line, the 4 5 6".
+    fn on_named_lines(&self, value: &str) -> Option<String> {
+        let utterance = Utterance::new(value);
+        let runs = (self.line_runs)(&utterance);
+        let signs: Vec<&str> = runs.iter().flat_map(|run| &run.lines).map(String::as_str).collect();
+        let name = value.split([',', '(']).next().unwrap_or(value);
+        let name = name.split(" station").next().unwrap_or(name).trim();
+        let name = name.split(" on the ").next().unwrap_or(name).trim();
+        match (self.system.names)().resolve_on(name, &signs) {
+            Resolution::Certain(place) => Some(self.text_of(&place)),
+            _ => None,
+        }
+    }
 }
 
 /// Words after a value that do not belong to it.
@@ -185,42 +237,6 @@ fn without_courtesy(value: &str) -> &str {
             return value;
         }
         value = shorter;
-    }
-}
-
-/// Returns the line that a value names if the preference is about a line: "the Q train" is "Q".
-fn line_of(key: &str, value: &str) -> Option<String> {
-    if !key.ends_with("line") && !key.ends_with("train") {
-        return None;
-    }
-    let utterance = Utterance::new(value);
-    let words = utterance.words().iter().map(|word| word.folded.as_str());
-    let mut names = words.filter(|word| !matches!(*word, "the" | "train" | "line" | "of" | "course"));
-    let name = names.next().filter(|_| names.next().is_none())?;
-    network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| line.name.clone())
-}
-
-/// Returns the canonical text of a station; any other value unchanged.
-fn station_of(value: &str) -> String {
-    let found = stations::find(&Utterance::new(format!("at {value}")));
-    let is_known =
-        |choice: &Choice| choice.label != choice.value.as_str().unwrap_or_default() || !choice.hints.is_empty();
-    let choice = found.first().filter(|mention| mention.choices.len() == 1).and_then(|mention| mention.choices.first());
-    let text = choice.filter(|choice| is_known(choice)).and_then(|choice| choice.value.as_str().map(str::to_owned));
-    text.unwrap_or_else(|| on_named_lines(value).unwrap_or_else(|| value.to_owned()))
-}
-
-/// Resolves a station by the lines that a text names: "the 86th Street station on the Lexington line, the 4 5 6".
-fn on_named_lines(value: &str) -> Option<String> {
-    let utterance = Utterance::new(value);
-    let runs = super::lines::runs(&utterance);
-    let signs: Vec<&str> = runs.iter().flat_map(|run| &run.signs).map(String::as_str).collect();
-    let name = value.split([',', '(']).next().unwrap_or(value);
-    let name = name.split(" station").next().unwrap_or(name).trim();
-    let name = name.split(" on the ").next().unwrap_or(name).trim();
-    match names().resolve_on(name, &signs) {
-        Resolution::Certain(place) => Some(stations::text_of(&place)),
-        _ => None,
     }
 }
 
@@ -247,7 +263,8 @@ fn key_of(name: &str) -> Option<String> {
 }
 
 /// Finds things that a user may have a favourite of.
-pub(super) fn topics(message: &Utterance) -> Vec<Mention> {
+#[must_use]
+pub fn find_topics(message: &Utterance) -> Vec<Mention> {
     let words = message.words().iter().enumerate();
     let is_topic = |word: &str| matches!(word, "line" | "station" | "stop" | "train" | "route");
     let mention = |at: usize, word: &str| Mention::new(at..at + 1, vec![Choice::new(Value::from(word), word)]);
@@ -259,26 +276,4 @@ pub(super) fn topics(message: &Utterance) -> Vec<Mention> {
         .filter(|(at, word)| is_topic(&word.folded) && is_favorite(*at))
         .map(|(at, word)| mention(at, &word.folded))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parse_splits_name_and_value() {
-        for (setting, expected) in [
-            ("home station is jay st", Some(("home station", "Jay St-MetroTech"))),
-            ("work station to union square", Some(("work station", "14 St-Union Sq"))),
-            ("work is at wtc", Some(("work station", "World Trade Center"))),
-            ("favorite line is the Q", Some(("favorite line", "Q"))),
-            ("favourite line is the G btw", Some(("favorite line", "G"))),
-            ("astor pl as my gym stop", Some(("gym stop", "Astor Pl"))),
-            ("gym stop as 23rd st on the F", Some(("gym stop", "23 St (F M)"))),
-            ("home station", None),
-        ] {
-            let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
-            assert_eq!(parse(setting), expected, "{setting}");
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The assistant's graph: the model and its tools, until it answers.
+//! A graph of the model and its tools, until the model answers.
 
 use threadkeep::agent::result_message;
 use threadkeep::graph::{END, Graph, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
@@ -6,14 +6,14 @@ use threadkeep::models::is_written;
 use threadkeep::{ChatAnswer, ChatMessage, Role, ToolCall, Value};
 
 /// The key of the user id in the graph's input.
-pub(crate) const USER_ID: &str = "user_id";
+pub const USER_ID: &str = "user_id";
 
 /// Maximum number of steps in a turn (model, tools, model, …). A typical question takes at most two tool calls.
 const STEPS: u32 = 25;
 
 state! {
     /// The state of a turn.
-    pub(crate) struct TurnState (update TurnStateUpdate) {
+    pub struct TurnState (update TurnStateUpdate) {
         /// The messages of the model and the tools in this turn.
         append messages: ChatMessage,
         /// The id of the user; empty in a tenant's scope.
@@ -25,12 +25,16 @@ state! {
 ///
 /// If a model wrote a call as text, the result of the call is the answer: a model that cannot call tools properly may not be
 /// able to continue from a result either.
-pub(crate) fn subway_graph() -> Graph<TurnState> {
+///
+/// # Panics
+/// Never: the graph is complete, which a test checks.
+#[must_use]
+pub fn chat_graph(name: &'static str) -> Graph<TurnState> {
     let begin = |input: &Input| TurnState {
         user_id: input.extra_input.get(USER_ID).and_then(Value::as_str).unwrap_or_default().to_owned(),
         ..TurnState::default()
     };
-    Graph::<TurnState>::builder("subway", 1, begin)
+    Graph::<TurnState>::builder(name, 1, begin)
         .max_steps(STEPS)
         .node("agent", Node::model(ask_agent, take_answer))
         .node("tools", Node::tools(calls, take_results))
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_graph_is_complete() {
-        let mermaid = subway_graph().mermaid();
+        let mermaid = chat_graph("subway").mermaid();
         assert!(mermaid.contains("agent") && mermaid.contains("tools"), "{mermaid}");
     }
 }

@@ -4,10 +4,12 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Exchange, Intent, Outcome};
 
+use super::Speech;
 use super::stations::saved_key;
 
 /// Adds a `get_preference` call for each slot that refers to a saved place.
-pub(super) fn with_saved(intent: Intent, slots: &[&'static str]) -> Intent {
+#[must_use]
+pub fn with_saved(intent: Intent, slots: &[&'static str]) -> Intent {
     slots.iter().copied().fold(intent, |intent, slot| {
         intent.then_calls("get_preference", move |outcome| {
             let value = outcome.slots().value(slot);
@@ -20,7 +22,8 @@ pub(super) fn with_saved(intent: Intent, slots: &[&'static str]) -> Intent {
 }
 
 /// Returns the station of a slot as a tool argument; `None` if it refers to a place that is not saved.
-pub(super) fn station(outcome: &Outcome<'_>, slot: &str) -> Option<String> {
+#[must_use]
+pub fn station(outcome: &Outcome<'_>, slot: &str) -> Option<String> {
     let value = outcome.slots().value(slot);
     match saved_key(&value) {
         Some(key) => saved_value(outcome, key),
@@ -28,15 +31,19 @@ pub(super) fn station(outcome: &Outcome<'_>, slot: &str) -> Option<String> {
     }
 }
 
-/// Returns the reply if a slot refers to a place that is not saved.
-pub(super) fn missing(outcome: &Outcome<'_>, slots: &[&str]) -> Option<String> {
-    slots.iter().find_map(|slot| {
-        let value = outcome.slots().value(slot);
-        let key = saved_key(&value)?;
-        saved_value(outcome, key)
-            .is_none()
-            .then(|| format!("I do not know your {key} yet. Say, for instance: “My {key} is Jay St.”"))
-    })
+impl Speech {
+    /// Returns the reply if a slot refers to a place that is not saved.
+    #[must_use]
+    pub fn missing(&self, outcome: &Outcome<'_>, slots: &[&str]) -> Option<String> {
+        slots.iter().find_map(|slot| {
+            let value = outcome.slots().value(slot);
+            let key = saved_key(&value)?;
+            let example = self.example_station;
+            saved_value(outcome, key)
+                .is_none()
+                .then(|| format!("I do not know your {key} yet. Say, for instance: “My {key} is {example}.”"))
+        })
+    }
 }
 
 /// Returns the value that `get_preference` returned for a key in this turn. Its result is text: "Your home station: Jay St".
@@ -54,7 +61,8 @@ fn key_of(exchange: &Exchange<'_>) -> Option<String> {
 }
 
 /// Returns the text of the last tool result.
-pub(super) fn last_result_text(outcome: &Outcome<'_>) -> String {
+#[must_use]
+pub fn last_result_text(outcome: &Outcome<'_>) -> String {
     let last = outcome.exchanges().iter().rev().find(|exchange| exchange.result.is_some());
     let value = last.map(Exchange::value).unwrap_or_default();
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)

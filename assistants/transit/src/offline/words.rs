@@ -564,7 +564,7 @@ pub(super) const PLACE_CUES: &[&str] =
     &["from", "to", "at", "near", "via", "in", "of", "for", "toward", "towards", "leaving"];
 
 /// Words after which a number is an amount, not a street.
-pub(super) const UNITS: &[&str] =
+pub const UNITS: &[&str] =
     &["min", "mins", "minute", "minutes", "hour", "hours", "am", "pm", "stops", "changes", "people", "days", "blocks"];
 
 /// Words after which a name can continue.

@@ -6,9 +6,8 @@ use serde_json::json;
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 use threadkeep::{FnTool, JsonText, Scope};
 
-use super::text_argument::TextArgument;
-use super::{NoArguments, SubwayTools, unavailable};
-use crate::{preferences, wording};
+use super::{NoArguments, TextArgument, unavailable};
+use crate::{RiderMemory, wording};
 
 /// Maximum length in bytes of a preference's name.
 const MAX_KEY_BYTES: usize = 200;
@@ -31,39 +30,47 @@ struct Key {
     key: TextArgument,
 }
 
-pub(super) fn save_preference(tools: &SubwayTools) -> FnTool {
+/// Returns `save_preference`, `get_preference` and `get_common_trips` over a memory.
+#[must_use]
+pub fn personal_tools(memory: &RiderMemory) -> [FnTool; 3] {
+    [save_preference(memory.clone()), get_preference(memory.clone()), get_common_trips(memory.clone())]
+}
+
+fn save_preference(memory: RiderMemory) -> FnTool {
     let description = "Saves something that the user prefers, such as their home station, and replaces the earlier \
                        value. Only when the user says so.";
-    tools.tool("save_preference", description, save).with_alias("name", "key")
+    FnTool::new("save_preference", description, move |context, preference| save(memory.clone(), context, preference))
+        .with_alias("name", "key")
 }
 
-pub(super) fn get_preference(tools: &SubwayTools) -> FnTool {
+fn get_preference(memory: RiderMemory) -> FnTool {
     let description = "Returns what the user prefers, such as their home station.";
-    tools.tool("get_preference", description, get).with_alias("name", "key")
+    FnTool::new("get_preference", description, move |context, wanted| get(memory.clone(), context, wanted))
+        .with_alias("name", "key")
 }
 
-pub(super) fn get_common_trips(tools: &SubwayTools) -> FnTool {
+fn get_common_trips(memory: RiderMemory) -> FnTool {
     let description = "The trips that the user requests most often, with their counts.";
-    tools.tool("get_common_trips", description, common_trips)
+    FnTool::new("get_common_trips", description, move |context, none| common_trips(memory.clone(), context, none))
 }
 
-async fn save(tools: SubwayTools, context: ToolContext, preference: Preference) -> Result<ToolOutput, ToolError> {
+async fn save(memory: RiderMemory, context: ToolContext, preference: Preference) -> Result<ToolOutput, ToolError> {
     require_user(&context)?;
     let key = key_of(&preference.key)?;
     let value = preference.value.required("value", MAX_VALUE_BYTES)?;
-    preferences::save_preference(&tools.memory, &context.scope, key, value).await.map_err(unavailable)?;
+    memory.save(&context.scope, key, value).await.map_err(unavailable)?;
     let text = format!("Saved your {key}: {value}");
     Ok(output(text, &json!({"key": key, "value": value})))
 }
 
-async fn get(tools: SubwayTools, context: ToolContext, wanted: Key) -> Result<ToolOutput, ToolError> {
+async fn get(memory: RiderMemory, context: ToolContext, wanted: Key) -> Result<ToolOutput, ToolError> {
     require_user(&context)?;
     let key = key_of(&wanted.key)?;
-    let value = preferences::get_preference(&tools.memory, &context.scope, key).await.map_err(unavailable)?;
+    let value = memory.get(&context.scope, key).await.map_err(unavailable)?;
     let text = match &value {
         Some(value) => format!("Your {key}: {value}"),
         None => {
-            let known = preferences::list_preferences(&tools.memory, &context.scope).await.map_err(unavailable)?;
+            let known = memory.list(&context.scope).await.map_err(unavailable)?;
             let known = match known.is_empty() {
                 true => String::new(),
                 false => format!(", only: {}", known.join(", ")),
@@ -74,9 +81,9 @@ async fn get(tools: SubwayTools, context: ToolContext, wanted: Key) -> Result<To
     Ok(output(text, &json!({"key": key, "value": value})))
 }
 
-async fn common_trips(tools: SubwayTools, context: ToolContext, _: NoArguments) -> Result<ToolOutput, ToolError> {
+async fn common_trips(memory: RiderMemory, context: ToolContext, _: NoArguments) -> Result<ToolOutput, ToolError> {
     require_user(&context)?;
-    let mut trips = preferences::get_common_trips(&tools.memory, &context.scope).await.map_err(unavailable)?;
+    let mut trips = memory.common_trips(&context.scope).await.map_err(unavailable)?;
     trips.truncate(MAX_TRIPS);
     Ok(output(wording::common_trips(&trips), &json!({"trips": trips})))
 }

@@ -1,0 +1,92 @@
+//! How riders of the subway speak of it.
+
+use std::borrow::Cow;
+
+use threadkeep_transit::offline::Speech;
+
+use super::lines;
+use crate::system::SUBWAY;
+
+/// The names of New York.
+pub(super) const SPEECH: Speech = Speech {
+    system: SUBWAY,
+    line_runs: lines::runs,
+    exact_names: |_| Vec::new(),
+    whole_name: name_of,
+    example_station: "Jay St",
+};
+
+/// Returns the name that a user means: "125" is 125 St, not the stop with the id 125.
+fn name_of(text: &str) -> Cow<'_, str> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { Cow::Owned(format!("{text} St")) } else { Cow::Borrowed(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadkeep::dialogue::Utterance;
+    use threadkeep_transit::{Place, Resolution};
+
+    use super::SPEECH;
+    use crate::system::{names, network};
+
+    fn found(text: &str) -> Vec<(String, usize)> {
+        let message = Utterance::new(text);
+        SPEECH
+            .find_stations(&message)
+            .into_iter()
+            .map(|mention| (message.said(mention.words).to_owned(), mention.choices.len()))
+            .collect()
+    }
+
+    #[test]
+    fn find_separates_stations_from_other_words() {
+        for (text, expected) in [
+            ("how do i get from penn to yankee stadium", &[("penn", 1), ("yankee stadium", 1)][..]),
+            (
+                "Take me from 57th St and 7th Ave to Brighton Beach",
+                &[("57th St and 7th Ave", 1), ("Brighton Beach", 1)],
+            ),
+            ("is it faster to get to hogwarts", &[("hogwarts", 1)]),
+            ("what time is the next train", &[]),
+            ("trains at 50th st", &[("50th st", 3)]),
+            ("between penn and yankee stadium", &[("penn", 1), ("yankee stadium", 1)]),
+            ("translate hello to spanish", &[]),
+            ("get me home from astor pl", &[("home", 1), ("astor pl", 1)]),
+        ] {
+            let expected: Vec<(String, usize)> =
+                expected.iter().map(|(name, choices)| ((*name).to_owned(), *choices)).collect();
+            assert_eq!(found(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_of_every_place_resolves_to_it() {
+        for station in network().stations() {
+            let ids = network().stations_of(&station.complex).map(|station| station.id.clone()).collect();
+            let text = SPEECH.text_of(&Place { complex: station.complex.clone(), stations: ids });
+            let resolved = names().resolve(&text);
+            assert!(
+                matches!(&resolved, Resolution::Certain(found) if found.complex == station.complex),
+                "{text}: {resolved:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn parse_preference_splits_name_and_value() {
+        for (setting, expected) in [
+            ("home station is jay st", Some(("home station", "Jay St-MetroTech"))),
+            ("work station to union square", Some(("work station", "14 St-Union Sq"))),
+            ("work is at wtc", Some(("work station", "World Trade Center"))),
+            ("favorite line is the Q", Some(("favorite line", "Q"))),
+            ("favourite line is the G btw", Some(("favorite line", "G"))),
+            ("astor pl as my gym stop", Some(("gym stop", "Astor Pl"))),
+            ("gym stop as 23rd st on the F", Some(("gym stop", "23 St (F M)"))),
+            ("home station", None),
+        ] {
+            let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            assert_eq!(SPEECH.parse_preference(setting), expected, "{setting}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How riders speak: stations, lines, conditions and saved places in a message, and the intents that every system shares.
+//!
+//! An assistant declares a [`Speech`], and builds its offline model from these parts and its own.
+
+mod boards;
+mod conditions;
+mod lines;
+mod personal;
+mod saved;
+mod stations;
+mod trips;
+mod words;
+
+use std::borrow::Cow;
+
+use threadkeep::dialogue::time::{Relation, Times};
+use threadkeep::dialogue::{Extractor as _, Mention, Phrases, Utterance};
+
+pub use boards::{at_station, lines_of, on_lines, station_info, stations_on_line, stops_at};
+pub use conditions::{find_now, find_step_free};
+pub use lines::{LineRun, group_lines};
+pub use personal::{find_topics, personal_intents};
+pub use saved::{last_result_text, station, with_saved};
+pub use stations::{find_saved, find_saved_keys, saved_key};
+pub use trips::{ENDS, route_intent, to_station, trip_arguments};
+pub use words::UNITS;
+
+use crate::System;
+
+/// How riders of a system speak of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Speech {
+    /// The system.
+    pub system: System,
+    /// Finds the lines of a message, grouped into runs.
+    pub line_runs: fn(&Utterance) -> Vec<LineRun>,
+    /// Finds names of stations that are certain, before the rest of the message is searched.
+    pub exact_names: fn(&Utterance) -> Vec<Mention>,
+    /// Returns the whole name for a short form: "125" is 125 St.
+    pub whole_name: fn(&str) -> Cow<'_, str>,
+    /// The name of a station, for examples.
+    pub example_station: &'static str,
+}
+
+impl Speech {
+    /// Finds times. "Until the 7" is about a line, not about a day.
+    pub fn times(&'static self, relations: [Relation; 3]) -> impl Fn(&Utterance) -> Vec<Mention> {
+        let times = Times::with(relations);
+        move |message| {
+            let lines = self.find_lines(message);
+            let ends_with_line = |mention: &Mention| lines.iter().any(|line| line.words.end == mention.words.end);
+            times.find(message).into_iter().filter(|mention| !ends_with_line(mention)).collect()
+        }
+    }
+}
+
+/// Returns the phrases of an assistant for riders.
+#[must_use]
+pub fn trip_phrases(greeting: &str, welcome: &str) -> Phrases {
+    let english = Phrases::english();
+    let mut continuations = english.continuations.clone();
+    continuations.extend(["no", "actually", "sorry", "on second thought", "also"].map(str::to_owned));
+    Phrases {
+        failed: "I could not look that up: {output}".to_owned(),
+        greeting: greeting.to_owned(),
+        welcome: welcome.to_owned(),
+        continuations,
+        ..english
+    }
+}

@@ -1,0 +1,113 @@
+//! Intents about a station or a line.
+
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots};
+
+use super::Speech;
+use super::saved::{last_result_text, station, with_saved};
+use crate::Resolution;
+
+/// Returns the lines in a slot's value.
+#[must_use]
+pub fn lines_of(value: &Value) -> Vec<String> {
+    match value {
+        // As in the arguments of calls.
+        Value::String(lines) => lines.split(',').map(|line| line.trim().to_owned()).collect(),
+        other => other.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
+}
+
+/// Returns a slot for the station that a question is about.
+#[must_use]
+pub fn at_station(name: &str) -> Slot {
+    let cues = ["at", "from", "in", "near", "leave", "leaves", "leaving", "to", "on"];
+    Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines).narrowing_assumed()
+}
+
+/// Narrows stations with the same name to those at which a mentioned line stops.
+#[must_use]
+pub fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
+    let lines = lines_of(&slots.value("lines"));
+    let is_on = |choice: &&Choice| lines.iter().any(|line| choice.hints.contains(line));
+    choices.iter().filter(is_on).cloned().collect()
+}
+
+/// "Does the 4 stop at 96 St?"
+#[must_use]
+pub fn stops_at(speech: &'static Speech, example: &str) -> Intent {
+    let intent = Intent::new("stops_at")
+        .example(example)
+        .slot(at_station("station"))
+        .slot(Slot::required("lines", "lines").asks("Which line?"));
+    with_saved(intent, &["station"])
+        .then_calls("get_station_info", |outcome| {
+            let name = station(outcome, "station")?;
+            let lines = lines_of(&outcome.slots().value("lines"));
+            Some(json!({"station": speech.disambiguated(&name, &lines)}))
+        })
+        .says(move |outcome| speech.missing(outcome, &["station"]).unwrap_or_else(|| speech.whether_it_stops(outcome)))
+}
+
+impl Speech {
+    /// Resolves a name with the given lines, and returns text that identifies the station; the name unchanged if the lines do
+    /// not disambiguate it.
+    fn disambiguated(&self, name: &str, lines: &[String]) -> String {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        match (self.system.names)().resolve_on(name, &lines) {
+            Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => self.text_of(&place),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn whether_it_stops(&self, outcome: &Outcome<'_>) -> String {
+        let lines = lines_of(&outcome.slots().value("lines"));
+        let found = self.system.places(&station(outcome, "station").unwrap_or_default());
+        let info = last_result_text(outcome);
+        if found.is_empty() {
+            return info;
+        }
+        let usually = self.system.words.by_day;
+        let verdicts = lines.iter().map(|line| {
+            let name = self.system.line_name(line);
+            let stop = found.iter().map(|place| self.system.view_of(place)).find(|view| view.lines.contains(line));
+            match stop {
+                Some(view) => format!("Yes, {usually}the {name} stops at {}.", view.name),
+                None => {
+                    let here = found.first().map(|place| self.system.view_of(place).name).unwrap_or_default();
+                    format!("No, {usually}the {name} does not stop at {here}.")
+                }
+            }
+        });
+        let verdicts: Vec<String> = verdicts.collect();
+        format!("{}\n{info}", verdicts.join(" "))
+    }
+}
+
+/// A question about a station itself.
+#[must_use]
+pub fn station_info(speech: &'static Speech, example: &str) -> Intent {
+    let intent = Intent::new("station_info")
+        .example(example)
+        .restored_from_calls()
+        .answers_aspect("ask:accessible")
+        .slot(at_station("station").carried_from("to_station").carried_from("station_name"));
+    with_saved(intent, &["station"])
+        .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
+        .says(move |outcome| speech.missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
+}
+
+/// A question about the stations of a line.
+#[must_use]
+pub fn stations_on_line(example: &str) -> Intent {
+    Intent::new("stations_on_line")
+        .example(example)
+        .slot(Slot::required("lines", "lines").fresh().asks("Which line?"))
+        .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
+        .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
+}
+
+fn line(outcome: &Outcome<'_>, number: usize) -> Option<Value> {
+    let lines = lines_of(&outcome.slots().value("lines"));
+    lines.get(number).map(|line| json!({"line": line}))
+}

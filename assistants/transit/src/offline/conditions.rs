@@ -1,0 +1,111 @@
+//! Recognises conditions on a trip: without stairs, now.
+
+use std::ops::Range;
+
+use threadkeep::dialogue::{Choice, Mention, Utterance};
+
+use super::words::NOW_WORDS;
+
+/// Phrases that require a trip or a station without stairs.
+const STEP_FREE: [&str; 63] = [
+    "no stairs",
+    "without stairs",
+    "without any stairs",
+    "without the stairs",
+    "avoiding stairs",
+    "avoid stairs",
+    "not use stairs",
+    "step free",
+    "stepfree",
+    "wheelchair accessible",
+    "wheelchair friendly",
+    "in a wheelchair",
+    "with a wheelchair",
+    "using a wheelchair",
+    "by wheelchair",
+    "wheelchair",
+    "accessible",
+    "accessibly",
+    "ada",
+    "handicap accessible",
+    "with a stroller",
+    "with stroller",
+    "with elevators",
+    "elevators only",
+    "elevator only",
+    "on crutches",
+    "stair free",
+    "no steps",
+    "without steps",
+    "cant do stairs",
+    "cannot do stairs",
+    "cant climb stairs",
+    "cannot climb stairs",
+    "cant use stairs",
+    "cannot use stairs",
+    "cant take stairs",
+    "elevators needed",
+    "elevator needed",
+    "need elevators",
+    "need an elevator",
+    "needs elevators",
+    "needs an elevator",
+    "need a lift",
+    "elevators please",
+    "with an elevator",
+    "with elevator",
+    "w stroller",
+    "pushing a stroller",
+    "have a stroller",
+    "has a stroller",
+    "have a wheelchair",
+    "uses a wheelchair",
+    "in wheelchair",
+    "no stair",
+    "zero stairs",
+    "avoiding the stairs",
+    "avoid the stairs",
+    "step free access",
+    "without stair",
+    "fully accessible",
+    "handicapped accessible",
+    "accessible route",
+    "ada accessible",
+];
+
+/// Finds requests for a trip without stairs.
+#[must_use]
+pub fn find_step_free(message: &Utterance) -> Vec<Mention> {
+    let found = longest(message, &STEP_FREE);
+    found.into_iter().map(|words| Mention::new(words.clone(), vec![Choice::new(true, message.said(words))])).collect()
+}
+
+/// Finds words that say that a question is about the present.
+#[must_use]
+pub fn find_now(message: &Utterance) -> Vec<Mention> {
+    let is_now = |at: &usize| {
+        let word = message.word(*at);
+        word == "right" && message.word(at + 1) == "now" || NOW_WORDS.contains(&word)
+    };
+    let matches = (0..message.words().len()).filter(is_now);
+    matches.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).collect()
+}
+
+/// Finds phrases, at each word the longest.
+fn longest(message: &Utterance, phrases: &[&str]) -> Vec<Range<usize>> {
+    let length_at = |at: usize| {
+        let lengths = phrases.iter().filter_map(|phrase| {
+            let count = phrase.split(' ').count();
+            phrase.split(' ').enumerate().all(|(i, word)| message.word(at + i) == word).then_some(count)
+        });
+        lengths.max()
+    };
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for at in 0..message.words().len() {
+        if found.last().is_some_and(|last| last.end > at) {
+            continue;
+        }
+        found.extend(length_at(at).map(|length| at..at + length));
+    }
+    found
+}

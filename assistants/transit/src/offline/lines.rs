@@ -1,0 +1,109 @@
+//! Lines in a message: runs of lines that are mentioned together, and lines not to use.
+
+use std::ops::Range;
+
+use serde_json::json;
+use threadkeep::dialogue::{Choice, Mention, Utterance};
+
+use super::Speech;
+
+/// Lines mentioned together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineRun {
+    /// The words, from the first line to the last.
+    pub words: Range<usize>,
+    /// The lines, in order.
+    pub lines: Vec<String>,
+    /// Whether they are alternatives, joined by "or" or "vs".
+    pub are_alternatives: bool,
+}
+
+/// Words that may join lines of one run.
+const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
+/// Words before lines not to use.
+const AVOIDING_WORDS: [&str; 10] =
+    ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never"];
+const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
+/// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
+const MAX_GAP: usize = 4;
+
+impl Speech {
+    /// Finds runs of lines. The value of each mention lists all lines of the message, in order.
+    #[must_use]
+    pub fn find_lines(&self, message: &Utterance) -> Vec<Mention> {
+        mentions(message, &(self.line_runs)(message))
+    }
+
+    /// Finds runs whose lines are alternatives.
+    #[must_use]
+    pub fn find_rivals(&self, message: &Utterance) -> Vec<Mention> {
+        let all = (self.line_runs)(message);
+        let mut mentions = mentions(message, &all);
+        mentions.retain(|mention| all.iter().any(|run| run.are_alternatives && run.words == mention.words));
+        mentions
+    }
+
+    /// Finds runs of lines not to use, with the words that say so: "avoiding the E".
+    #[must_use]
+    pub fn find_avoided(&self, message: &Utterance) -> Vec<Mention> {
+        let found = (self.line_runs)(message).into_iter().filter_map(|run| {
+            let mut start = run.words.start;
+            while start > 0 && matches!(message.word(start - 1), "the" | "using" | "taking" | "any") {
+                start -= 1;
+            }
+            let cue = start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)))?;
+            // "not using" and "but not" are one cue, while "not the E" corrects something.
+            let is_correction = message.word(cue) == "not"
+                && message.word(cue + 1) != "using"
+                && cue.checked_sub(1).map_or("", |at| message.word(at)) != "but";
+            let words = cue..run.words.end;
+            let label = message.said(words.clone());
+            (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
+        });
+        found.collect()
+    }
+}
+
+fn mentions(message: &Utterance, runs: &[LineRun]) -> Vec<Mention> {
+    let mut all: Vec<&String> = Vec::new();
+    for line in runs.iter().flat_map(|run| &run.lines) {
+        if !all.contains(&line) {
+            all.push(line);
+        }
+    }
+    let mention =
+        |run: &LineRun| Mention::new(run.words.clone(), vec![Choice::new(json!(all), message.said(run.words.clone()))]);
+    runs.iter().map(mention).collect()
+}
+
+/// Groups the lines of a message into runs. `line_at` returns the line named at a word, and the number of words in its name,
+/// given whether the word may continue a run.
+#[must_use]
+pub fn group_lines(
+    message: &Utterance,
+    line_at: impl Fn(&Utterance, usize, bool) -> Option<(String, usize)>,
+) -> Vec<LineRun> {
+    let mut runs: Vec<LineRun> = Vec::new();
+    let mut at = 0;
+    while at < message.words().len() {
+        let before = runs.last().filter(|run| is_joined(message, run.words.end..at));
+        let Some((line, length)) = line_at(message, at, before.is_some()) else {
+            at += 1;
+            continue;
+        };
+        match runs.last_mut().filter(|run| is_joined(message, run.words.end..at)) {
+            Some(run) => {
+                run.are_alternatives |= (run.words.end..at).any(|at| ALTERNATIVE_WORDS.contains(&message.word(at)));
+                run.words.end = at + length;
+                run.lines.push(line);
+            }
+            None => runs.push(LineRun { words: at..at + length, lines: vec![line], are_alternatives: false }),
+        }
+        at += length;
+    }
+    runs
+}
+
+fn is_joined(message: &Utterance, between: Range<usize>) -> bool {
+    between.len() <= MAX_GAP && between.clone().all(|at| JOINING_WORDS.contains(&message.word(at)))
+}

@@ -1,0 +1,179 @@
+//! Intents about trips: the route, the way back, the timing of a transfer.
+
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::dialogue::{Intent, Outcome, Slot};
+
+use super::Speech;
+use super::boards::{lines_of, on_lines};
+use super::saved::{last_result_text, station, with_saved};
+
+/// The slots of the ends of a trip.
+pub const ENDS: [&str; 2] = ["from_station", "to_station"];
+
+fn from_station() -> Slot {
+    let cues = [
+        "from",
+        "at",
+        "in",
+        "near",
+        "leaving",
+        "between",
+        "im at",
+        "start at",
+        "starting at",
+        "start from",
+        "starting from",
+    ];
+    Slot::required("from_station", "station")
+        .after(cues)
+        .asks("From which station?")
+        .narrowed_by(on_lines)
+        .narrowing_assumed()
+}
+
+/// Returns the slot for the destination of a trip.
+#[must_use]
+pub fn to_station() -> Slot {
+    let cues = [
+        "to",
+        "toward",
+        "towards",
+        "for",
+        "get off at",
+        "off at",
+        "get out at",
+        "end up at",
+        "end at",
+        "reach",
+        "visit",
+        "be at",
+        "be in",
+        "arrive at",
+        "heading",
+    ];
+    Slot::required("to_station", "station")
+        .after(cues)
+        .asks("To which station?")
+        .narrowed_by(on_lines)
+        .narrowing_assumed()
+}
+
+/// Returns the intent of a trip between two stations. It calls `get_route`, or `live_tool` for a trip right now.
+#[must_use]
+pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> Intent {
+    let intent = Intent::new("route")
+        .example(example)
+        .restored_from_calls()
+        .swaps("from_station", "to_station")
+        .alternatives("leave_at", "arrive_by")
+        .slot(from_station())
+        .slot(to_station())
+        .slot(Slot::optional("leave_at", "depart"))
+        .slot(Slot::optional("arrive_by", "arrive"))
+        .slot(Slot::optional("avoid_lines", "avoided"))
+        .slot(Slot::optional("lines", "lines"))
+        .slot(Slot::optional("step_free", "stepfree"))
+        .slot(Slot::optional("now", "now"));
+    routed(speech, intent, live_tool)
+}
+
+/// Calls the route tool: with live trains if the message asks about now.
+fn routed(speech: &'static Speech, intent: Intent, live_tool: &str) -> Intent {
+    let answer = |says: fn(&str) -> String| move |outcome: &Outcome<'_>| speech.route_answer(outcome, says);
+    with_saved(intent, &ENDS)
+        .then_calls("get_route", |outcome| trip_arguments(outcome).filter(|_| !asks_about_now(outcome)))
+        .then_calls(live_tool, |outcome| trip_arguments(outcome).filter(|_| asks_about_now(outcome)))
+        .says(answer(str::to_owned))
+        .aspect("ask:duration", answer(summary))
+        .aspect("ask:depart", answer(summary))
+        .aspect("ask:arrive", answer(summary))
+        .aspect("ask:stops", answer(stops))
+        .aspect("ask:changes", answer(changes))
+        .aspect("ask:line", answer(first_ride))
+        .aspect("ask:direction", answer(first_ride))
+        .aspect("ask:faster", answer(fastest))
+}
+
+impl Speech {
+    /// Words the tool's text; an error of the query is returned unchanged.
+    fn route_answer(&self, outcome: &Outcome<'_>, says: fn(&str) -> String) -> String {
+        self.missing(outcome, &ENDS).unwrap_or_else(|| {
+            let text = last_result_text(outcome);
+            if steps(&text).next().is_none() {
+                return text;
+            }
+            // The tool searches the fastest way, so a line that was asked for may not be part of it.
+            let names = lines_of(&outcome.slots().value("lines")).into_iter().map(|line| self.system.line_name(&line));
+            let is_unused = |line: &String| !steps(&text).any(|step| step.contains(&format!("ake the {line} ")));
+            let unused: Vec<String> = names.filter(is_unused).collect();
+            match unused.is_empty() {
+                true => says(&text),
+                false => format!("{}\nThe {} is not part of the fastest way.", says(&text), unused.join(" and the ")),
+            }
+        })
+    }
+}
+
+/// The numbered steps of a route.
+fn steps(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| line.split_once(". ").is_some_and(|(number, _)| number.parse::<usize>().is_ok()))
+}
+
+/// The lines around the steps: ends, duration and clock times; and where the times come from.
+fn summary(text: &str) -> String {
+    let is_step = |line: &&str| steps(text).any(|step| step == *line);
+    text.lines().filter(|line| !is_step(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn stops(text: &str) -> String {
+    let count = |step: &str| {
+        let words: Vec<&str> = step.split([' ', ',']).collect();
+        let at = words.iter().position(|word| matches!(*word, "stop" | "stops"))?;
+        words.get(at.checked_sub(1)?)?.parse::<usize>().ok()
+    };
+    let total: usize = steps(text).filter_map(count).sum();
+    let noun = if total == 1 { "stop" } else { "stops" };
+    format!("{total} {noun} in all:\n{}", steps(text).collect::<Vec<_>>().join("\n"))
+}
+
+fn changes(text: &str) -> String {
+    let rides: Vec<&str> = steps(text).filter(|step| step.contains("ake the ")).collect();
+    match rides.len() {
+        0 | 1 => format!("No change is needed:\n{}", rides.join("\n")),
+        2 => format!("One change:\n{}", steps(text).collect::<Vec<_>>().join("\n")),
+        count => format!("{} changes:\n{}", count - 1, steps(text).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+fn first_ride(text: &str) -> String {
+    steps(text).find(|step| step.contains("ake the ")).unwrap_or(text).to_owned()
+}
+
+fn fastest(text: &str) -> String {
+    format!("This is the fastest way that I found, and I know no other:\n{text}")
+}
+
+fn asks_about_now(outcome: &Outcome<'_>) -> bool {
+    outcome.slots().get("now").is_some()
+}
+
+/// Returns the arguments of a tool that finds a route.
+#[must_use]
+pub fn trip_arguments(outcome: &Outcome<'_>) -> Option<Value> {
+    let [from, to] = ENDS.map(|slot| station(outcome, slot));
+    let mut arguments = json!({"from_station": from?, "to_station": to?});
+    for condition in ["leave_at", "arrive_by", "step_free"] {
+        let value = outcome.slots().value(condition);
+        // "Right now" replaces the time of an earlier question.
+        let is_replaced = condition == "leave_at" && asks_about_now(outcome);
+        if !value.is_null() && !is_replaced {
+            arguments[condition] = value;
+        }
+    }
+    let avoided = lines_of(&outcome.slots().value("avoid_lines"));
+    if !avoided.is_empty() {
+        arguments["avoid_lines"] = Value::from(avoided.join(","));
+    }
+    Some(arguments)
+}

@@ -1,0 +1,298 @@
+//! Routes in answers, and the route through a network without a timetable of trips.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{Assumption, NetworkLeg, PathConditions, QueryError, StationMatch, StationView, System};
+
+/// A request for a route.
+#[derive(Debug, Clone)]
+pub struct RouteRequest<'a> {
+    /// The origin, in the user's words.
+    pub from: &'a str,
+    /// The destination, in the user's words.
+    pub to: &'a str,
+    /// The present time.
+    pub now: Timestamp,
+    /// Conditions on the trip.
+    pub conditions: TripConditions,
+}
+
+/// Conditions on a trip.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TripConditions {
+    /// The earliest time to leave. Default: now.
+    pub leave_at: Option<Timestamp>,
+    /// The latest time to arrive.
+    pub arrive_by: Option<Timestamp>,
+    /// Whether to board and alight only at accessible platforms.
+    pub step_free: bool,
+    /// The names or ids of the lines not to use.
+    pub avoid: Vec<String>,
+}
+
+impl TripConditions {
+    /// Whether the trip is planned for a time, so that live trains say nothing about it.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        self.leave_at.is_some() || self.arrive_by.is_some()
+    }
+
+    /// Describes what restricts the choice of routes: ` that has step-free platforms only and avoids the Q`.
+    #[must_use]
+    pub fn restrictions(&self, system: &System) -> String {
+        let step_free = self.step_free.then(|| "has step-free platforms only".to_owned());
+        let names: Vec<String> = self.avoid.iter().map(|line| system.line_name(line)).collect();
+        let avoided = (!names.is_empty()).then(|| format!("avoids the {}", names.join(" and the ")));
+        let all: Vec<String> = step_free.into_iter().chain(avoided).collect();
+        if all.is_empty() { String::new() } else { format!(" that {}", all.join(" and ")) }
+    }
+
+    /// Returns the ids of the lines not to use.
+    #[must_use]
+    pub fn avoided_lines(&self, system: &System) -> Vec<&'static str> {
+        let lines = self.avoid.iter().flat_map(|name| (system.network)().lines_named(name));
+        lines.map(|line| line.id.as_str()).collect()
+    }
+}
+
+/// The conditions that a route meets, in local time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MetConditions {
+    /// The requested time to leave, such as `Wed 6 May 08:00`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leave_at: Option<String>,
+    /// The requested time to arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrive_by: Option<String>,
+    /// Whether all platforms at which to board and alight are accessible.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub step_free: bool,
+    /// The lines that the route does not use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<String>,
+}
+
+/// A route: the answer of `get_route`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RouteAnswer {
+    /// The origin.
+    pub from: StationView,
+    /// The destination.
+    pub to: StationView,
+    /// The rides and walks, in order.
+    pub legs: Vec<RouteLeg>,
+    /// The number of changes.
+    pub changes: usize,
+    /// The seconds from the first departure to the last arrival; without a timetable, excluding the wait for the first train.
+    pub seconds: u32,
+    /// `seconds`, rounded to minutes.
+    pub minutes: u32,
+    /// The local time of the first departure, if known.
+    pub departs: Option<String>,
+    /// The local time of the last arrival, if known.
+    pub arrives: Option<String>,
+    /// The source of the times.
+    pub source: RouteSource,
+    /// The conditions that the route meets.
+    pub conditions: MetConditions,
+    /// The assumptions made about station names.
+    pub assumptions: Vec<Assumption>,
+}
+
+/// The source of a route's times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "times", rename_all = "snake_case")]
+pub enum RouteSource {
+    /// The timetable of the day.
+    Timetable,
+    /// The timetable of the day, updated with live trains.
+    LiveTrains,
+    /// A timetable that does not cover the day; the times of another date are used.
+    OlderTimetable {
+        /// The date that is used.
+        date: String,
+    },
+    /// An estimate: two minutes per stop and seven per change, without the wait for the first train.
+    TwoMinutesAStop,
+    /// The running times between stations, and a fixed time per change, without the wait for the first train.
+    RunningTimes {
+        /// The date of the timetables.
+        date: String,
+        /// The lines of the route whose running times are estimates by distance.
+        estimated: Vec<String>,
+        /// The minutes per change.
+        change_minutes: u32,
+    },
+}
+
+/// A part of a route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RouteLeg {
+    /// A ride on one train.
+    Ride(RideLeg),
+    /// A walk to another station of the complex, or to one nearby.
+    Walk {
+        /// The start of the walk.
+        from: String,
+        /// The end of the walk.
+        to: String,
+        /// The duration in seconds.
+        seconds: u32,
+    },
+}
+
+/// A ride of a route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RideLeg {
+    /// The name of the line on the signs.
+    pub line: String,
+    /// The direction of travel, as the network names it.
+    pub direction: String,
+    /// The name of the direction on the signs at `from`.
+    pub towards: String,
+    /// The station at which to board.
+    pub from: String,
+    /// The id of `from`.
+    pub from_stop: String,
+    /// The station at which to alight.
+    pub to: String,
+    /// The id of `to`.
+    pub to_stop: String,
+    /// The number of stops.
+    pub stops: usize,
+    /// The duration in seconds.
+    pub seconds: u32,
+    /// The local time of departure, if known.
+    pub departs: Option<String>,
+    /// The local time of arrival, if known.
+    pub arrives: Option<String>,
+}
+
+/// The resolved origin and destination.
+#[derive(Debug, Clone)]
+pub struct TripEnds {
+    /// The origin.
+    pub from: StationMatch,
+    /// The destination.
+    pub to: StationMatch,
+}
+
+/// The duration of a route, and its clock times if they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteTimes {
+    /// The duration in seconds.
+    pub seconds: u32,
+    /// The local times of departure and arrival.
+    pub clocks: Option<(String, String)>,
+    /// Where the times come from.
+    pub source: RouteSource,
+}
+
+impl System {
+    /// Resolves the ends of a trip.
+    ///
+    /// # Errors
+    /// A name is unknown or ambiguous, or both mean the same station.
+    pub fn ends_of(&self, from: &str, to: &str) -> Result<TripEnds, QueryError> {
+        let ends = TripEnds { from: self.find(from, &[])?, to: self.find(to, &[])? };
+        if ends.from.place.stations.iter().any(|id| ends.to.place.stations.contains(id)) {
+            return Err(QueryError::SameStation { station: Box::new(ends.from.view()) });
+        }
+        Ok(ends)
+    }
+
+    /// Returns the error of a trip without a route.
+    #[must_use]
+    pub fn no_route(&self, ends: &TripEnds, conditions: &TripConditions) -> QueryError {
+        QueryError::NoRoute {
+            conditions: conditions.restrictions(self),
+            from: ends.from.view().name,
+            to: ends.to.view().name,
+        }
+    }
+
+    /// Finds the fastest route through the network. `source` says where the times of the legs come from.
+    ///
+    /// # Errors
+    /// [`QueryError::NoRoute`].
+    pub fn route_by_network(
+        &self,
+        ends: &TripEnds,
+        conditions: &TripConditions,
+        change_seconds: u32,
+        source: impl FnOnce(&[NetworkLeg]) -> RouteSource,
+    ) -> Result<RouteAnswer, QueryError> {
+        let limits = PathConditions { accessible_only: conditions.step_free, avoid: conditions.avoided_lines(self) };
+        let network = (self.network)();
+        let path = network.find_path(&ends.from.ids(), &ends.to.ids(), change_seconds, &limits);
+        let path = path.ok_or_else(|| self.no_route(ends, conditions))?;
+        let times = RouteTimes { seconds: path.seconds, clocks: None, source: source(&path.legs) };
+        let legs: Vec<RouteLeg> = path.legs.iter().map(|leg| self.untimed_leg(leg)).collect();
+        Ok(self.route_answer(ends, legs, times, conditions))
+    }
+
+    fn untimed_leg(&self, leg: &NetworkLeg) -> RouteLeg {
+        let from = leg.stations.first().map_or("", String::as_str);
+        let to = leg.stations.last().map_or("", String::as_str);
+        RouteLeg::Ride(RideLeg {
+            line: self.line_name(&leg.line),
+            direction: leg.way.clone(),
+            towards: (self.towards)(leg),
+            from: self.station_name(from),
+            from_stop: from.to_owned(),
+            to: self.station_name(to),
+            to_stop: to.to_owned(),
+            stops: leg.stops(),
+            seconds: leg.seconds,
+            departs: None,
+            arrives: None,
+        })
+    }
+
+    /// Returns the answer with the legs of a route.
+    #[must_use]
+    pub fn route_answer(
+        &self,
+        ends: &TripEnds,
+        legs: Vec<RouteLeg>,
+        times: RouteTimes,
+        conditions: &TripConditions,
+    ) -> RouteAnswer {
+        let rides = legs.iter().filter(|leg| matches!(leg, RouteLeg::Ride(_))).count();
+        let (departs, arrives) = times.clocks.unzip();
+        let assumptions = [&ends.from, &ends.to].into_iter().filter_map(|found| found.assumption.clone()).collect();
+        RouteAnswer {
+            from: ends.from.view(),
+            to: ends.to.view(),
+            legs,
+            changes: rides.saturating_sub(1),
+            seconds: times.seconds,
+            minutes: (times.seconds + 30) / 60,
+            departs,
+            arrives,
+            source: times.source,
+            conditions: self.met(conditions),
+            assumptions,
+        }
+    }
+
+    fn met(&self, conditions: &TripConditions) -> MetConditions {
+        let local = |at: Timestamp| at.to_zoned((self.zone)()).strftime("%a %-d %b %H:%M").to_string();
+        MetConditions {
+            leave_at: conditions.leave_at.map(local),
+            arrive_by: conditions.arrive_by.map(local),
+            step_free: conditions.step_free,
+            avoided: conditions.avoid.clone(),
+        }
+    }
+}
+
+/// Returns the rides of a route.
+pub fn rides(route: &RouteAnswer) -> impl Iterator<Item = &RideLeg> {
+    route.legs.iter().filter_map(|leg| match leg {
+        RouteLeg::Ride(ride) => Some(ride),
+        RouteLeg::Walk { .. } => None,
+    })
+}

@@ -1,0 +1,130 @@
+//! A system of public transport, as an assistant answers questions about it.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::{
+    Assumption, Line, Names, Network, NetworkLeg, Place, QueryError, Resolution, Station, StationMatch, StationView,
+};
+
+/// A network with its names, and the words in which answers speak of it.
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// A name that distinguishes the system from others in the same program.
+    pub name: &'static str,
+    /// Returns the lines and stations.
+    pub network: fn() -> &'static Network,
+    /// Returns the index that resolves names of stations.
+    pub names: fn() -> &'static Names<'static>,
+    /// Returns the local time zone.
+    pub zone: fn() -> TimeZone,
+    /// Returns the name for users of a station's area.
+    pub area: fn(&str) -> String,
+    /// Returns the lines of a station as a short text.
+    pub lines_text: fn(&[String]) -> String,
+    /// Finds the lines that a name refers to.
+    pub find_lines: fn(&str) -> Result<Vec<&'static Line>, QueryError>,
+    /// Returns the direction of a ride, as signs show it.
+    pub towards: fn(&NetworkLeg) -> String,
+    /// The words in answers.
+    pub words: SystemWords,
+}
+
+/// The words of one system in answers.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemWords {
+    /// A station: "subway station".
+    pub station: &'static str,
+    /// A route: "subway route".
+    pub route: &'static str,
+    /// What a line's name is followed by: "train".
+    pub line: &'static str,
+    /// What qualifies statements on where lines stop, with a space after it: "by day "; may be empty.
+    pub by_day: &'static str,
+    /// The same with a space before it.
+    pub usually: &'static str,
+    /// What is not known about a route without steps.
+    pub step_free: &'static str,
+    /// Why a route for a time has no clock times.
+    pub no_timetable: &'static str,
+}
+
+impl System {
+    /// Returns the station with an id.
+    #[must_use]
+    pub fn station(&self, id: &str) -> Option<&'static Station> {
+        (self.network)().find_station(id)
+    }
+
+    /// Returns the name of the station with an id; the id if it is unknown.
+    #[must_use]
+    pub fn station_name(&self, id: &str) -> String {
+        self.station(id).map_or_else(|| id.to_owned(), |station| station.name.clone())
+    }
+
+    /// Returns the public name of a line, given by its name or id; the text itself if it is unknown.
+    #[must_use]
+    pub fn line_name(&self, line: &str) -> String {
+        let known = (self.network)().lines().iter().find(|known| known.id == line);
+        let known = known.or_else(|| (self.network)().lines_named(line).next());
+        known.map_or_else(|| line.to_owned(), |known| known.name.clone())
+    }
+
+    /// Resolves a name to a place. Prefers places on `lines`, if any are given.
+    ///
+    /// # Errors
+    /// The name is unknown or ambiguous, or none of its places is on the lines.
+    pub fn find(&self, name: &str, lines: &[&str]) -> Result<StationMatch, QueryError> {
+        let trimmed = || name.trim().to_owned();
+        let views = |places: &[Place]| places.iter().map(|place| self.view_of(place)).collect::<Vec<_>>();
+        match (self.names)().resolve_on(name, lines) {
+            Resolution::Certain(place) => Ok(StationMatch { view: self.view_of(&place), place, assumption: None }),
+            Resolution::Assumed { taken, others } => {
+                let view = self.view_of(&taken);
+                let assumption = Assumption { said: trimmed(), taken: view.clone(), others: views(&others) };
+                Ok(StationMatch { place: taken, assumption: Some(assumption), view })
+            }
+            Resolution::Several(places) => Err(QueryError::WhichStation { name: trimmed(), choices: views(&places) }),
+            Resolution::NotOnLine { lines, places } => {
+                Err(QueryError::NotOnLine { lines, name: trimmed(), choices: views(&places) })
+            }
+            Resolution::Unknown => Err(QueryError::UnknownStation { name: trimmed() }),
+        }
+    }
+
+    /// Returns the places that a name can refer to, most likely first.
+    #[must_use]
+    pub fn places(&self, name: &str) -> Vec<Place> {
+        match (self.names)().resolve(name) {
+            Resolution::Certain(place) => vec![place],
+            Resolution::Assumed { taken, others } => [taken].into_iter().chain(others).collect(),
+            Resolution::Several(places) | Resolution::NotOnLine { places, .. } => places,
+            Resolution::Unknown => Vec::new(),
+        }
+    }
+
+    /// Returns a place as it appears in answers.
+    #[must_use]
+    pub fn view_of(&self, place: &Place) -> StationView {
+        let stations: Vec<&Station> = place.stations.iter().filter_map(|id| self.station(id)).collect();
+        let mut lines: Vec<String> = Vec::new();
+        for line in stations.iter().flat_map(|station| &station.lines) {
+            if !lines.contains(line) {
+                lines.push(line.clone());
+            }
+        }
+        let first = stations.first();
+        StationView {
+            name: first.map(|station| station.name.clone()).unwrap_or_default(),
+            lines,
+            area: first.map(|station| (self.area)(&station.area)).unwrap_or_default(),
+            stop_ids: place.stations.clone(),
+        }
+    }
+
+    /// Formats an instant as local time, such as `18:52`.
+    #[must_use]
+    pub fn clock(&self, at: Timestamp) -> String {
+        at.to_zoned((self.zone)()).strftime("%H:%M").to_string()
+    }
+}

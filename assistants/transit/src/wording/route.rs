@@ -1,0 +1,121 @@
+use super::station::{LAST_STOP, place};
+use crate::{Assumption, RideLeg, RouteAnswer, RouteLeg, RouteSource, System};
+
+/// Formats a route, step by step.
+#[must_use]
+pub fn route(system: &System, route: &RouteAnswer) -> String {
+    super::lines_of([
+        conditions(system, route),
+        Some(steps(system, route)),
+        Some(source(&route.source)),
+        assumptions(system, &route.assumptions),
+    ])
+}
+
+/// Formats the conditions that the route meets, and what they mean without a timetable.
+#[must_use]
+pub fn conditions(system: &System, route: &RouteAnswer) -> Option<String> {
+    let met = &route.conditions;
+    let has_times = route.departs.is_some();
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(at) = &met.leave_at {
+        parts.push(format!("Leaving {at}."));
+    }
+    if let Some(at) = &met.arrive_by {
+        parts.push(match has_times {
+            true => format!("To arrive by {at}."),
+            false => format!("To arrive by {at}, leave at least {} min before, and allow for the wait.", route.minutes),
+        });
+    }
+    if (met.leave_at.is_some() || met.arrive_by.is_some()) && !has_times {
+        parts.push(system.words.no_timetable.to_owned());
+    }
+    if !met.avoided.is_empty() {
+        let avoided: Vec<String> = met.avoided.iter().map(|line| system.line_name(line)).collect();
+        parts.push(format!("Avoiding the {}.", avoided.join(", ")));
+    }
+    if met.step_free {
+        parts.push(system.words.step_free.to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// Formats the ends of a route, its duration, and its numbered steps.
+#[must_use]
+pub fn steps(system: &System, route: &RouteAnswer) -> String {
+    let about = if route.departs.is_some() { "" } else { "about " };
+    let changes = super::counted(route.changes, "change", "changes");
+    let clocks = clocks(route.departs.as_ref(), route.arrives.as_ref());
+    let (from, to) = (place(system, &route.from), place(system, &route.to));
+    let head = format!("{from} to {to}: {about}{} min, {changes}{clocks}.", route.minutes);
+    let before = [None].into_iter().chain(route.legs.iter().map(Some));
+    let legs = (1..).zip(route.legs.iter().zip(before));
+    let legs = legs.map(|(number, (leg, before))| Some(format!("{number}. {}", step(leg, before))));
+    super::lines_of([Some(head)].into_iter().chain(legs))
+}
+
+fn clocks(departs: Option<&String>, arrives: Option<&String>) -> String {
+    departs.zip(arrives).map_or_else(String::new, |(departs, arrives)| format!(", {departs} to {arrives}"))
+}
+
+fn step(leg: &RouteLeg, before: Option<&RouteLeg>) -> String {
+    match leg {
+        RouteLeg::Walk { from, to, seconds } if from == to => {
+            format!("Change platforms at {from} ({}).", super::minutes(i64::from(*seconds)))
+        }
+        RouteLeg::Walk { from, to, seconds } => {
+            format!("Walk from {from} to {to} ({}).", super::minutes(i64::from(*seconds)))
+        }
+        RouteLeg::Ride(ride) => {
+            let stops = super::counted(ride.stops, "stop", "stops");
+            let clocks = clocks(ride.departs.as_ref(), ride.arrives.as_ref());
+            let minutes = super::minutes(i64::from(ride.seconds));
+            let board = match before {
+                Some(RouteLeg::Ride(earlier)) if earlier.to != ride.from => {
+                    format!("Walk to {} in the same complex and take the {}{}", ride.from, ride.line, sign(ride))
+                }
+                _ => format!("Take the {}{} from {}", ride.line, sign(ride), ride.from),
+            };
+            format!("{board} to {}: {stops}, {minutes}{clocks}.", ride.to)
+        }
+    }
+}
+
+/// Formats the direction on the signs where the user boards.
+#[must_use]
+pub fn sign(ride: &RideLeg) -> String {
+    if ride.towards == LAST_STOP { String::new() } else { format!(" ({})", ride.towards) }
+}
+
+/// Formats where the times of a route come from.
+#[must_use]
+pub fn source(source: &RouteSource) -> String {
+    match source {
+        RouteSource::Timetable => "Times are from the timetable, not live.".to_owned(),
+        RouteSource::LiveTrains => "Times are live, based on the trains running now.".to_owned(),
+        RouteSource::OlderTimetable { date } => {
+            format!("Times are from the timetable of {date}, not live: the loaded timetable does not cover today.")
+        }
+        RouteSource::TwoMinutesAStop => {
+            "Times are estimates, not live: 2 min a stop and 7 min a change, without the wait for the first train."
+                .to_owned()
+        }
+        RouteSource::RunningTimes { date, estimated, change_minutes } => {
+            let estimated = match estimated.is_empty() {
+                true => String::new(),
+                false => format!(" Those of the {} are estimates by distance.", super::enumerated(estimated)),
+            };
+            format!(
+                "Times are running times of the timetables of {date}, not live, with {change_minutes} min a change and \
+                 without the wait for the first train.{estimated}"
+            )
+        }
+    }
+}
+
+/// Formats the assumptions about names.
+#[must_use]
+pub fn assumptions(system: &System, assumptions: &[Assumption]) -> Option<String> {
+    let lines: Vec<String> = assumptions.iter().map(|assumption| super::assumption(system, assumption)).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}

@@ -9,7 +9,7 @@ pub trait Factory: Send + Sync {
     /// Creates an empty store that shares no data with other stores.
     async fn create(&self) -> Box<dyn Instance>;
 
-    /// The optional features of these stores.
+    /// Returns the optional features of these stores.
     fn abilities(&self) -> Abilities;
 }
 
@@ -27,14 +27,14 @@ impl<F: Factory + ?Sized> Factory for &F {
 /// A store under test and its files or server. Dropping it may remove the data.
 #[async_trait]
 pub trait Instance: Send + Sync {
-    /// The open store.
+    /// Returns the open store.
     fn backend(&self) -> Backend;
 
     /// Closes the store and opens its data again. The suite drops all other handles first. Called only if
     /// [`Abilities::durable`] is set.
     async fn reopen(self: Box<Self>) -> Box<dyn Instance>;
 
-    /// Lists all files that may contain data of this store. Empty for a store without files.
+    /// Returns all files that may contain data of this store; none for a store without files.
     fn files(&self) -> Vec<PathBuf>;
 }
 

@@ -1,8 +1,8 @@
-//! The search index, which follows the change log off the commit path, tracked by a watermark.
+//! The search index of messages. It follows the change log outside of commits; a watermark records how far it has come.
 //!
-//! A message's text is analysed here, by the same analysis as in every store, and its terms are stored verbatim in a
-//! `tsvector`. Messages are read and analysed without a lock; `threadkeep.index_messages` then writes the terms only if the
-//! thread has not changed in the meantime.
+//! This module analyses the text of messages, as every store does, and stores the terms verbatim in a `tsvector`.
+//! Messages are read and analysed without a lock; `threadkeep.index_messages` then writes the terms only if the thread
+//! has not changed in the meantime.
 
 use std::collections::HashMap;
 
@@ -29,11 +29,11 @@ const WATERMARK_LAG: i64 = 10_000;
 struct ThreadPortion {
     thread_no: i64,
     change: i64,
-    /// The last position indexed before.
+    /// The last position that is already indexed.
     indexed: i64,
     from: i64,
     through: i64,
-    /// Whether it reaches the end of the thread.
+    /// Whether the portion ends at the end of the thread.
     is_complete: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) async fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, S
 
 struct BatchOutcome {
     messages: u64,
-    /// Whether the next batch will differ, because a thread was indexed or has changed in the meantime.
+    /// Whether the next batch will differ from this one, because a thread was indexed or has changed in the meantime.
     has_progressed: bool,
     /// Whether nothing is left to index.
     is_complete: bool,
@@ -77,7 +77,7 @@ async fn index_batch(shared: &Shared, limit: usize) -> Result<BatchOutcome> {
 /// The next portions to index, in the order of change.
 struct IndexBatch {
     portions: Vec<ThreadPortion>,
-    /// Whether no unindexed messages remain after it.
+    /// Whether no unindexed messages remain after this batch.
     is_complete: bool,
     watermark: i64,
     /// The stamp below which all changes were visible.
@@ -150,7 +150,8 @@ async fn read_lines(shared: &Shared, caller: &Caller, portions: &[ThreadPortion]
     Ok(lines)
 }
 
-/// Returns the terms of a message, separated by spaces; none for a message that does not decode, which `verify` reports.
+/// Returns the terms of a message, separated by spaces. Returns no terms for a message that cannot be decoded; `verify`
+/// reports it.
 fn terms_of(body: &str) -> String {
     let content = codec::decode_content(body);
     content.map(|content| text::indexed_terms(&content.plain_text()).join(" ")).unwrap_or_default()
@@ -213,7 +214,7 @@ pub(crate) async fn check_analysis(shared: &Shared) -> Result<()> {
         return Ok(());
     }
     if built_by.is_some() {
-        // Before the new version is recorded, so that it is repeated if it is interrupted.
+        // The rebuild precedes the record of the new version, so that an interrupted rebuild is repeated.
         collections::rebuild(shared).await?;
     }
     shared

@@ -31,7 +31,7 @@ pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport
     }
 }
 
-// The parameters of each are a time and the maximum number of rows; the result is the number of removed rows.
+// The parameters of each statement are a time and the maximum number of rows. Its result is the number of removed rows.
 const EXPIRED_THREADS: &str = "WITH over AS (SELECT no FROM threadkeep.threads WHERE expires_at <= $1 LIMIT $2 \
      FOR UPDATE SKIP LOCKED), removed AS (SELECT threadkeep.remove_thread(no) FROM over) SELECT count(*) FROM removed";
 const EXPIRED_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.documents WHERE ctid = ANY (ARRAY(SELECT ctid \
@@ -39,7 +39,7 @@ const EXPIRED_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.documents
 const EXPIRED_THREAD_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.thread_documents WHERE ctid = ANY (ARRAY( \
      SELECT ctid FROM threadkeep.thread_documents WHERE expires_at <= $1 LIMIT $2)) RETURNING 1) \
      SELECT count(*) FROM removed";
-// A cursor from before these deletions can no longer be continued.
+// A cursor that is older than a removed deletion can no longer be used: the next read with it returns a reset.
 const DELETED_IDS: &str = "WITH removed AS (DELETE FROM threadkeep.deleted_threads WHERE ctid = ANY (ARRAY(SELECT ctid \
      FROM threadkeep.deleted_threads WHERE deleted_at <= $1 LIMIT $2)) RETURNING stamp), \
      forgotten AS (UPDATE threadkeep.marks SET value = greatest(value, (SELECT max(stamp) FROM removed)) \

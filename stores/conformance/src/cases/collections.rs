@@ -210,7 +210,7 @@ pub(super) async fn entries_survive_a_repair(env: &TestEnv<'_>) {
     }
 }
 
-pub(super) async fn removed_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn removing_an_entry_removes_its_text_from_files(env: &TestEnv<'_>) {
     let Some(store) = store_with_collections(env).await else { return };
     let client = &store.client;
     let (marker, other) = ("Quixotryzzlings", "Zebrafloofings");
@@ -284,7 +284,7 @@ pub(super) async fn remove_collections_affects_only_its_scope(env: &TestEnv<'_>)
     assert_eq!(client.verify().await.expect("verifying works").findings, []);
 }
 
-pub(super) async fn remove_collections_removes_all_text(env: &TestEnv<'_>) {
+pub(super) async fn remove_collections_removes_all_text_from_files(env: &TestEnv<'_>) {
     let Some(store) = store_with_collections(env).await else { return };
     let client = &store.client;
     let (text, field, id, name) = ("Quixotryzzlings", "Zanzibaroonings", "Flummoxidating", "Bamboozleations");

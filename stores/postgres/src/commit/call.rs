@@ -3,7 +3,7 @@
 use threadkeep_core::decide::patch_thread_body;
 use threadkeep_core::{
     Batch, Checksum, EncodedBatch, Expected, PutRecord, RecordCondition, RecordName, RecordState, Result, Scope,
-    StoreError, TaggedNumber, ThreadId, ThreadPatch, Timestamp, Urgency, text,
+    StoreError, SyncPolicy, TaggedNumber, ThreadId, ThreadPatch, Timestamp, text,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -69,7 +69,7 @@ impl CommitCall {
     }
 
     pub(super) fn is_deferred(&self) -> bool {
-        self.batch.urgency == Urgency::Deferred
+        self.batch.sync_policy == SyncPolicy::Deferred
     }
 
     /// Returns the number of messages that the call appends.
@@ -285,7 +285,7 @@ impl RecordNames {
     }
 }
 
-/// The changes to the thread's row. All NULL if there are none, which PostgreSQL treats as a NULL composite.
+/// The changes to the thread's row. Without changes, all columns are NULL, which PostgreSQL treats as a NULL composite.
 #[derive(Clone)]
 struct PatchColumns {
     changes_body: Option<bool>,

@@ -231,7 +231,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
         assert_eq!(answers(&backend).await, before, "{damage}");
     }
     drop(backend);
-    // As if built by another version of the text analysis.
+    // Simulates terms that another version of the text analysis built.
     let damage = "UPDATE threadkeep.entry_terms SET terms = array_to_tsvector(ARRAY['other']); \
                 UPDATE threadkeep.marks SET value = 0 WHERE name = 'analysis'";
     client.batch_execute(damage).await.unwrap();

@@ -94,7 +94,7 @@ async fn server_clock_jumps_have_no_effect() {
         for number in 0..10 {
             let scope = ana();
             let committing = backend.store.commit(&scope, thread_id(1), append_batch(10 * round + number), now());
-            let committed = tokio::time::timeout(TIMEOUT, committing).await.expect("a bounded wait");
+            let committed = tokio::time::timeout(TIMEOUT, committing).await.expect("the commit does not hang");
             assert_eq!(committed.expect("only the caller's clock is used").change as u128, 10 * round + number + 1);
         }
         let replayed = backend.store.commit(&ana(), thread_id(1), append_batch(0), now()).await.unwrap();

@@ -209,7 +209,7 @@ async fn a_question_becomes_a_call_and_its_result_an_answer() {
     assert_eq!(calls, [r#"get_crossing {"from":"p4","to":"p3"}"#]);
     assert_eq!(
         words, r#"get_crossing {"from":"p4","to":"p3"}"#,
-        "without its own answer, the intent returns the tool's result"
+        "an intent without a declared answer returns the tool's result"
     );
 }
 

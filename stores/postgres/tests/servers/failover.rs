@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use threadkeep_core::{Backend, ChangedThreads, Reason, StoreError};
-use threadkeep_postgres_server::{Database, Server, is_left_out};
+use threadkeep_postgres_server::{Database, Server, is_skipped};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
@@ -20,7 +20,7 @@ struct Pair {
 }
 
 async fn pair() -> Option<Pair> {
-    if is_left_out("postgres") {
+    if is_skipped("postgres") {
         return None;
     }
     let (primary, replica) = tokio::task::block_in_place(|| {

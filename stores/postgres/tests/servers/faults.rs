@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use threadkeep_core::{Backend, Reason, StoreError, StoreExt, ThreadOrder, ThreadQuery, ThreadRef};
-use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
+use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_skipped};
 use threadkeep_store_postgres::PostgresStore;
 
 use super::support::{TIMEOUT, ana, append_batch, client, commit, ids_in, now, open_thread, thread_id};
@@ -12,7 +12,7 @@ use super::support::{TIMEOUT, ana, append_batch, client, commit, ids_in, now, op
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_server_keeps_acknowledged_commits() {
-    if is_left_out("postgres") {
+    if is_skipped("postgres") {
         return;
     }
     // Test servers run without fsync by default.

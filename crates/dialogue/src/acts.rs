@@ -13,7 +13,7 @@ pub(crate) const OFF_TOPIC: &str = "off_topic";
 /// What a message does, other than to express an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Act {
-    /// Requests the last answer once more: "again".
+    /// Requests the last answer again.
     Again,
     /// Requests the opposite: "and the other way?".
     Reverse,

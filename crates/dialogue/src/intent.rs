@@ -10,8 +10,8 @@ use crate::utterance::folded_words;
 /// An intent of a user: example messages, the slots that it needs, the tools to call, and the answer from their results.
 ///
 /// # Examples
-/// Examples train the classifier. They name kinds of entities in braces, `how do i get from {station} to {station}`, and
-/// `(a|b|)` stands for each of its alternatives. Normalized words suffice: lower case, no punctuation.
+/// Examples train the classifier. They name kinds of entities in braces: `how do i get from {station} to {station}`. An
+/// example with `(a|b|)` is expanded to each alternative. Normalized words suffice: lower case, no punctuation.
 ///
 /// # Slots
 /// A slot is filled by a mention after one of its cue words ("from", "to"). The remaining mentions fill required slots,

@@ -93,8 +93,8 @@ fn rejection(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Post
     })
 }
 
-/// Executes one call in its own transaction. `waits` determines whether it waits if another transaction has locked the
-/// thread.
+/// Executes one call in a separate transaction. If another transaction has locked the thread, waits for it only if
+/// `waits` is true.
 pub(crate) async fn execute_alone(shared: &Shared, call: &CommitCall, waits: bool) -> Result<Row> {
     let rows = shared.write(SQL, &call.parameters(&waits, &call.is_deferred())).await?;
     rows.into_iter().next().ok_or_else(|| StoreError::corrupt("query result", "no row"))

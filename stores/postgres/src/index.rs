@@ -20,7 +20,7 @@ use crate::row::{get, signed};
 const STEP: usize = 1_000;
 /// The maximum number of threads indexed in one transaction.
 const MAX_THREADS: i64 = 200;
-/// The lock that indexing holds; advisory locks are per database.
+/// The advisory lock of indexing. Advisory locks are per database.
 const LOCK: i64 = 0x7468_6b70_0001;
 /// The number of transactions after which the watermark is advanced even if there was nothing to index.
 const WATERMARK_LAG: i64 = 10_000;
@@ -60,7 +60,7 @@ struct BatchOutcome {
     messages: u64,
     /// Whether the next batch will differ from this one, because a thread was indexed or has changed in the meantime.
     has_progressed: bool,
-    /// Whether nothing is left to index.
+    /// Whether everything is indexed.
     is_complete: bool,
 }
 
@@ -101,24 +101,24 @@ async fn read_batch(shared: &Shared, caller: &Caller, limit: usize) -> Result<In
         present: get(marks, 0)?,
         watermark: get(marks, 1)?,
     };
-    let mut left = signed(limit as u64);
+    let mut remaining = signed(limit as u64);
     for row in &answers[1] {
-        if left == 0 {
+        if remaining == 0 {
             batch.is_complete = false;
             break;
         }
-        let portion = portion(row, left)?;
-        left -= (portion.through - portion.from + 1).clamp(0, left);
+        let portion = portion(row, remaining)?;
+        remaining -= (portion.through - portion.from + 1).clamp(0, remaining);
         batch.is_complete &= portion.is_complete;
         batch.portions.push(portion);
     }
     Ok(batch)
 }
 
-fn portion(row: &Row, left: i64) -> Result<ThreadPortion> {
+fn portion(row: &Row, remaining: i64) -> Result<ThreadPortion> {
     let (seq, first_seq, indexed): (i64, i64, i64) = (get(row, 1)?, get(row, 3)?, get(row, 4)?);
     let from = (indexed + 1).max(first_seq);
-    let through = seq.min(from.saturating_add(left - 1));
+    let through = seq.min(from.saturating_add(remaining - 1));
     Ok(ThreadPortion {
         thread_no: get(row, 0)?,
         change: get(row, 2)?,

@@ -6,14 +6,14 @@ use tokio_postgres::types::Type;
 use crate::error::{self, PostgresError};
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
-use crate::threads::WINDOW;
+use crate::threads::IDEMPOTENCY_WINDOW_MICROS;
 
 /// The maximum number of rows removed in one transaction.
 const STEP: i64 = 1_000;
 
 pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
     let now = now.as_micros();
-    let before = now.saturating_sub(WINDOW);
+    let before = now.saturating_sub(IDEMPOTENCY_WINDOW_MICROS);
     let mut report = SweepReport {
         expired_threads: repeat(shared, EXPIRED_THREADS, now).await?,
         expired_records: repeat(shared, EXPIRED_RECORDS, now).await?

@@ -106,7 +106,7 @@ async fn damage(store: &TestStore) -> Vec<String> {
 pub(super) async fn messages_have_checksums(env: &TestEnv<'_>) {
     let (from, _, chunk) = dumped(env).await;
     let messages = chunk.entries.iter().filter(|entry| matches!(entry, DumpEntry::Message { .. }));
-    // Appended messages, replaced ones and one with an external id have a checksum of their current content.
+    // Appended messages, replaced messages and a message with an external id have a checksum of their current content.
     assert_eq!(messages.clone().count(), 7);
     for entry in messages {
         assert!(matches!(entry, DumpEntry::Message { checksum: Some(_), .. }), "{entry:?}");

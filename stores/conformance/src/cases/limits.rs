@@ -31,7 +31,7 @@ fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
 
-/// Asserts that a commit above a limit is rejected and that one at the limit is accepted.
+/// Asserts that a commit above a limit is rejected, and that a commit at the limit is accepted.
 async fn assert_limit(conversation: &Conversation, limit: usize, commit: impl Fn(usize) -> Batch) {
     let before = conversation.thread(at(2)).await.positions;
     let over = commit(limit + 1);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::pool::{Caller, Parameter};
 use crate::row::{self, signed};
-use crate::threads::WINDOW;
+use crate::threads::IDEMPOTENCY_WINDOW_MICROS;
 
 // Binds only arrays and scalars, whose type OIDs are the same in every database. The OID of a composite would have to be queried,
 // and behind a pooler could not be cached per connection.
@@ -111,7 +111,7 @@ impl CommitCall {
                 (&self.thread.0, Type::UUID),
                 (&self.now, Type::INT8),
             ],
-            &[(&self.key, Type::BYTEA), (&self.fingerprint, Type::INT8), (&WINDOW, Type::INT8)],
+            &[(&self.key, Type::BYTEA), (&self.fingerprint, Type::INT8), (&IDEMPOTENCY_WINDOW_MICROS, Type::INT8)],
             &self.conditions.values(),
             &self.append.values(),
             &self.replace.values(),

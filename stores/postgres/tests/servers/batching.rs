@@ -1,4 +1,4 @@
-//! Batches of commits and of reads: fewer transactions, and no effect of one call on another.
+//! Batches of commits and of reads need fewer transactions, and their calls do not affect each other.
 
 use futures::future::join_all;
 use threadkeep_core::{Batch, Kind, Scope, StoreError, SyncPolicy};

@@ -198,7 +198,7 @@ async fn scope_cannot_change_rows_of_another() {
     client.batch_execute("ROLLBACK").await.unwrap();
 }
 
-// Functions that run with the owner's privileges use the transaction's scope, whatever their arguments.
+// Functions that run with the owner's privileges use the transaction's scope, regardless of their arguments.
 #[tokio::test]
 async fn search_terms_cannot_reach_other_scopes() {
     let Some((_database, client)) = filled_database().await else { return };

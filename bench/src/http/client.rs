@@ -30,7 +30,7 @@ impl Response {
 }
 
 impl Connection {
-    /// Connects. A key that is not empty is sent with every request.
+    /// Opens a connection. Every request contains the key, unless it is empty.
     pub(super) async fn open(address: SocketAddr, key: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

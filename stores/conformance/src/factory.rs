@@ -10,7 +10,7 @@ pub trait Factory: Send + Sync {
     async fn create(&self) -> Box<dyn Instance>;
 
     /// Returns the optional features of these stores.
-    fn abilities(&self) -> Abilities;
+    fn capabilities(&self) -> Capabilities;
 }
 
 #[async_trait]
@@ -19,8 +19,8 @@ impl<F: Factory + ?Sized> Factory for &F {
         (**self).create().await
     }
 
-    fn abilities(&self) -> Abilities {
-        (**self).abilities()
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
     }
 }
 
@@ -31,7 +31,7 @@ pub trait Instance: Send + Sync {
     fn backend(&self) -> Backend;
 
     /// Closes the store and opens its data again. The suite drops all other handles first. Called only if
-    /// [`Abilities::durable`] is set.
+    /// [`Capabilities::durable`] is set.
     async fn reopen(self: Box<Self>) -> Box<dyn Instance>;
 
     /// Returns all files that may contain data of this store; none for a store without files.
@@ -40,7 +40,7 @@ pub trait Instance: Send + Sync {
 
 /// The optional features of a store. The methods of a feature that is not set must return `Unsupported`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abilities {
+pub struct Capabilities {
     /// The data outlives the process.
     pub durable: bool,
     /// `upsert` accepts named collections, and `search` searches them by words and by vectors.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::cases::{CASES, Case};
 use crate::client::Client;
-use crate::{Abilities, Factory, FaultyStore, Instance};
+use crate::{Capabilities, Factory, FaultyStore, Instance};
 
 /// The maximum time of a case, with a margin. A case that hangs fails instead of blocking the run.
 const CASE_TIMEOUT: Duration = Duration::from_secs(180);
@@ -102,8 +102,8 @@ impl TestEnv<'_> {
         self.fault_seed
     }
 
-    pub(crate) fn abilities(&self) -> Abilities {
-        self.factory.abilities()
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.factory.capabilities()
     }
 
     pub(crate) fn has_faults(&self) -> bool {

@@ -50,7 +50,7 @@ impl Caller {
         Self { tenant: scope.tenant_id().as_str().to_owned(), name }
     }
 
-    /// The caller of maintenance operations, which may access every tenant.
+    /// Returns the caller of maintenance operations, which may access every tenant.
     pub(crate) fn maintenance() -> Self {
         Self { tenant: String::new(), name: "keeper".to_owned() }
     }

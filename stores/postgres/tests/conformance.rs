@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use threadkeep_core::Backend;
 use threadkeep_postgres_server::{Database, Pooler, Server};
-use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test};
+use threadkeep_store_conformance::{Capabilities, Factory, Instance, property_test};
 use threadkeep_store_postgres::{PostgresOptions, PostgresStore};
 use tokio::sync::OnceCell;
 
@@ -62,8 +62,8 @@ impl Factory for PostgresFactory {
         Box::new(PostgresInstance { store, url, database })
     }
 
-    fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: true, compaction: false }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: true, named_collections: true, compaction: false }
     }
 }
 

@@ -54,7 +54,7 @@ async fn put(client: &Client, scope: &Scope, entries: &[IndexEntry]) {
 /// `Unsupported`.
 async fn store_with_collections(env: &TestEnv<'_>) -> Option<TestStore> {
     let store = env.open().await;
-    if env.abilities().named_collections {
+    if env.capabilities().named_collections {
         return Some(store);
     }
     let client = &store.client;
@@ -204,7 +204,7 @@ pub(super) async fn entries_survive_a_repair(env: &TestEnv<'_>) {
     let before = search_both(&store.client).await;
     assert_eq!((before.0.entries.len(), before.1.entries.len()), (2, 1));
     assert_eq!(store.client.verify().await.expect("verifying works").findings, []);
-    if env.abilities().durable {
+    if env.capabilities().durable {
         let store = store.reopen().await;
         assert_eq!(search_both(&store.client).await, before);
     }
@@ -246,7 +246,7 @@ pub(super) async fn remove_collections_affects_only_its_scope(env: &TestEnv<'_>)
     let store = env.open().await;
     let client = &store.client;
     assert_eq!(client.remove_collections(&ana()).await.expect("removing works"), 0);
-    if !env.abilities().named_collections {
+    if !env.capabilities().named_collections {
         return;
     }
     let (other_tenant, names) = (user("other", "ana"), ["statutes", "codes", "letters"]);

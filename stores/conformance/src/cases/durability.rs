@@ -35,7 +35,7 @@ async fn visible_state(store: &TestStore, conversation: &Conversation) -> String
 // S1.40
 pub(super) async fn data_survives_reopening(env: &TestEnv<'_>) {
     let store = env.open().await;
-    if !env.abilities().durable {
+    if !env.capabilities().durable {
         return assert_not_durable(env, store).await;
     }
     let conversation = thread_with_history(&store.client).await;

@@ -94,7 +94,8 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
     assert_eq!(client.read_thread(&ben(), &name, &whole, at(3)).await.expect("reading works"), None);
 }
 
-/// Each commit of the writer changes the messages, the thread's row and a record.
+/// A writer changes the messages, the thread's row and a record in each commit. Each read must see all three or none of
+/// these changes.
 pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
     const COMMITS: u64 = 60;
     let store = env.open().await;
